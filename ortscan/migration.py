@@ -31,8 +31,8 @@ from rewrites.graph.context import Context, Options
 from rewrites.graph.walk import all_nodes
 from rewrites.migration import Migration, is_left_standing, needs_inlining
 from rewrites.migration import migrate as write_in_opset
-from rewrites.tidy.cast_transposes import FUSED_PART, functions_with_cast_transposes
 from rewrites.tidy.declared_outputs import detach_unproven_outputs
+from rewrites.tidy.moved_operands import FUSED_PART, functions_with_cast_transposes
 
 __all__ = ["migrate_loaded", "migrated"]
 

@@ -17,7 +17,7 @@ from rewrites.driver.unshielded import holds_recurrent_nodes
 from rewrites.graph.context import Context, Options
 from rewrites.native.functions import DOMAIN
 from rewrites.rule import Rule
-from rewrites.tidy.cast_transposes import FUSED_PART, functions_with_cast_transposes
+from rewrites.tidy.moved_operands import FUSED_PART, functions_with_cast_transposes
 
 __all__ = ["inline_what_rules_change"]
 

@@ -23,8 +23,7 @@ from rewrites.base.abilities import Costs, UnrollLimits
 from rewrites.base.report import Report
 from rewrites.base.vetoes import Vetoes
 from rewrites.cleanup.cleanup import clean_up
-from rewrites.direction.pairs import may_have_pairs
-from rewrites.direction.reversing import may_be_reversed
+from rewrites.direction.pairs import may_be_reversed, may_have_pairs
 from rewrites.driver.engine import count_operators, rewrite
 from rewrites.driver.loop_reports import nature
 from rewrites.driver.model_changes import flatten_ifs

@@ -22,7 +22,7 @@ from ortscan.running.guarded_nodes import guarded_nodes
 from ortscan.running.joined_vectors import endless_joins
 from rewrites.graph.values import rank_of
 from rewrites.ops.traits import operators
-from rewrites.tidy.cast_transposes import has_cast_transpose
+from rewrites.tidy.moved_operands import has_cast_transpose
 
 __all__ = ["crash_risks", "crashes_on_empty_input", "may_crash", "may_crash_loading", "rank_conflicts"]
 

@@ -1,16 +1,21 @@
-"""Which operators may fail, or hang, because of the numbers in their inputs if all shapes stay the same."""
+"""Says if operators may run where they did not run before: whether their numbers or shapes may make them fail.
+
+The shapes of a branch that never ran may not fit each other. ``runs_on_zeros`` finds that out by running it.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import cannot_fail, varying_values
+from rewrites.graph.context import Context, evaluate_nodes
 from rewrites.graph.values import const_array, const_scalar, rank_of, static_dims
 from rewrites.graph.walk import node_graphs
 from rewrites.ops.traits import operators
 
-__all__ = ["INDEXED", "depends_on_numbers", "indices_fit", "not_speculatable"]
+__all__ = ["INDEXED", "depends_on_numbers", "indices_fit", "not_speculatable", "runs_on_zeros"]
 
 
 _PLAIN = operators("calculates")
@@ -18,6 +23,8 @@ _STRUCTURED = operators("shaped")
 _INDEXED = operators("indexed")
 _RECURRENT = operators("recurrent")
 _LENGTHS = 4
+_MOST_ELEMENTS = 1 << 24
+_READABLE = 1 << 16
 
 
 def depends_on_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
@@ -109,3 +116,39 @@ def indices_fit(node: ir.Node) -> bool:
     dims = None if data is None else static_dims(data)
     sizes = None if dims is None or given is None else INDEXED[node.op_type](node, dims, given)
     return sizes is not None and given is not None and bool(((given >= [-size for size in sizes]) & (given < list(sizes))).all())
+
+
+def runs_on_zeros(branch: ir.Graph, ctx: Context) -> bool:
+    """Return True if onnxruntime runs ``branch``, whose sizes are all known, on zeros and its small constants.
+
+    Return False if a tensor is too large to try.
+    """
+    own = {value for node in branch for value in node.outputs} | set(branch.initializers.values())
+    read = {value: None for node in branch for value in node.inputs if value is not None and value not in own}
+    inputs = [*read, *branch.initializers.values(), *(value for value in branch.outputs if value not in own)]
+    nodes, constants = list[onnx.NodeProto](), dict[ir.Value, np.ndarray]()
+    for value in dict.fromkeys(inputs):
+        dims = static_dims(value)
+        if dims is None or value.dtype is None or value.dtype == ir.DataType.STRING:
+            return False
+        array = const_array(value, limit=_READABLE)
+        if array is not None:
+            constants[value] = array
+        else:
+            nodes += _zeros(value.name or "", dims, value.dtype)
+    results = [value for node in branch for value in node.outputs if value.name]
+    sizes = [static_dims(value) for value in (*results, *inputs)]
+    if any(dims is None or np.prod(dims, dtype=float) > _MOST_ELEMENTS for dims in sizes):
+        return False
+    nodes += [ir.serde.serialize_node(node) for node in branch]
+    return evaluate_nodes(nodes, constants, dict.fromkeys(branch.outputs), ctx) is not None
+
+
+def _zeros(name: str, dims: tuple[int, ...], kind: ir.DataType) -> list[onnx.NodeProto]:
+    """Write zeros of a type through float32, which every version of ConstantOfShape and Cast has."""
+    shape = onnx.helper.make_tensor(f"{name}/shape", onnx.TensorProto.INT64, [len(dims)], dims)
+    return [
+        onnx.helper.make_node("Constant", [], [f"{name}/shape"], value=shape),
+        onnx.helper.make_node("ConstantOfShape", [f"{name}/shape"], [f"{name}/zeros"]),
+        onnx.helper.make_node("Cast", [f"{name}/zeros"], [name], to=int(kind)),
+    ]

@@ -1,25 +1,38 @@
-"""What makes nodes plain again, such as the steps of an unrolled loop: constants folded, branches decided, copies and repeated
-work shared, steps read out of stacks read where they are made, and what nobody reads removed.
+"""Simplifies nodes, such as the steps of an unrolled loop, and holds the simplifications that several rules share.
+
+``clean_up`` folds constants, decides branches, drops copies, merges repeated work, reads steps past their stack, and removes
+unread nodes. These nodes are copies, and their users read the source instead:
+
+    Identity (x)      Cast <to = the type of x> (x)      Cast <to = bool> (Cast <to = int64> (x)), x a bool
+    Add (x, 0)        Sub (x, 0)                         Squeeze (Unsqueeze (x, a), a)
+
+A sum with 0.0 turns -0.0 into 0.0. onnxruntime drops such sums as well when it optimises a model.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
+import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import unread_nodes
+from rewrites.analysis.dependence import is_deterministic, unread_nodes
+from rewrites.analysis.value_numbering import attribute_key
 from rewrites.cleanup.constant_branches import inline_decided, is_if
-from rewrites.cleanup.copies import copies_among, drop_copies
 from rewrites.cleanup.folding import fold, put_constants
-from rewrites.cleanup.merging import equal_nodes, merge_equal
-from rewrites.cleanup.stacked_reads import read_steps
+from rewrites.cleanup.stacking import read_steps
 from rewrites.graph.context import Context
 from rewrites.graph.dims import refined, without_names
+from rewrites.graph.names import Names
 from rewrites.graph.node_inference import put_shapes, told_anew
-from rewrites.graph.replace import remove_nodes
-from rewrites.graph.values import static_dims
+from rewrites.graph.replace import remove_nodes, replace_value
+from rewrites.graph.values import const_array, rank_of, static_dims
 from rewrites.graph.walk import node_graphs
+from rewrites.loops import is_loop
+from rewrites.ops.versions import axes_of
 
-__all__ = ["clean_up"]
+__all__ = ["clean_up", "copies_among", "drop_copies", "drop_unread", "equal_nodes", "merge_equal"]
+
+_PLAIN = ("Identity", "Cast")
+_OPPOSITE = {"Squeeze": "Unsqueeze", "Unsqueeze": "Squeeze"}
 
 
 def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir.Node]:
@@ -42,29 +55,151 @@ def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir
     return _in(graph, nodes)
 
 
+def _fold(nodes: Sequence[ir.Node], allowance: int, ctx: Context) -> int:
+    """Replace constant ``nodes`` by constants if these take at most ``allowance`` bytes; return their bytes, 0 for none."""
+    inner = (node for node in nodes if not any(value.is_graph_output() for value in node.outputs))
+    folded = fold(inner, ctx)
+    put_shapes(folded.learned)
+    size = sum(folded.known[value].nbytes for node in folded.done for value in node.outputs if value in folded.known)
+    if not folded.done or size > allowance:
+        return 0
+    put_constants(folded, ctx)
+    return max(1, size)
+
+
 def _in(graph: ir.Graph, nodes: Iterable[ir.Node]) -> list[ir.Node]:
     return [node for node in nodes if node.graph is graph]
 
 
-def _fold(nodes: Sequence[ir.Node], allowance: int, ctx: Context) -> int:
-    """Let constant work among ``nodes`` be constants, of ``allowance`` bytes at most in all; return their bytes, 0 for none."""
-    inner = (node for node in nodes if not any(value.is_graph_output() for value in node.outputs))
-    folded = fold(inner, ctx)
-    put_shapes(folded.learned)
-    taken = sum(folded.known[value].nbytes for node in folded.done for value in node.outputs if value in folded.known)
-    if not folded.done or taken > allowance:
-        return 0
-    put_constants(folded, ctx)
-    return max(1, taken)
-
-
 def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
-    """Find the shapes of results that are not known, or not in full; return whether one is known better now."""
+    """Infer the incomplete shapes of results again; return True if one of them is complete now."""
     learned = False
     for node in nodes:
         vague = [value for value in node.outputs if static_dims(value) is None]
-        found = told_anew(node, ctx.infer) if vague and not node_graphs(node) else {}
-        for value in vague if found else ():
-            value.shape = refined(without_names(found[value]), value.shape, found[value])
+        shapes = told_anew(node, ctx.infer) if vague and not node_graphs(node) else {}
+        for value in vague if shapes else ():
+            value.shape = refined(without_names(shapes[value]), value.shape, shapes[value])
             learned = learned or static_dims(value) is not None
     return learned
+
+
+def copies_among(nodes: Iterable[ir.Node], opset: int) -> list[ir.Node]:
+    """Return those of ``nodes`` that copy a value whose users could read it itself."""
+    return [
+        node for node in nodes if (source := _copied(node, opset)) is not None and (_may_go(node, source) or _is_worth_it(node))
+    ]
+
+
+def _copied(node: ir.Node, opset: int) -> ir.Value | None:
+    """Return the value that ``node`` copies, or None."""
+    if node.domain != "" or node.inputs[:1] in ((), (None,)):
+        return None
+    source = node.inputs[0]
+    assert source is not None
+    inner = source.producer()
+    match node.op_type:
+        case "Identity":
+            return source
+        case "Cast":
+            return _cast(node, source, inner)
+        case "Add":
+            terms = (node.inputs, node.inputs[::-1])
+            return next((term for term, other in terms if term is not None and _is_neutral_zero(other, term)), None)
+        case "Sub":
+            return source if _is_neutral_zero(node.inputs[1], source) else None
+        case "Squeeze" | "Unsqueeze" if inner is not None and inner.domain == "" and inner.op_type == _OPPOSITE[node.op_type]:
+            return _there_and_back(node, inner, opset)
+    return None
+
+
+def _cast(node: ir.Node, source: ir.Value, inner: ir.Node | None) -> ir.Value | None:
+    kind = node.attributes["to"].as_int()
+    if source.dtype is not None and kind == source.dtype.value:
+        return source
+    if kind != ir.DataType.BOOL or inner is None or inner.op_type != "Cast" or inner.domain != "":
+        return None
+    first = inner.inputs[0]
+    return first if first is not None and first.dtype == ir.DataType.BOOL else None
+
+
+def _is_neutral_zero(zero: ir.Value | None, beside: ir.Value) -> bool:
+    """Return True if ``zero`` is a constant 0 that changes neither ``beside`` nor its shape."""
+    array, rank = const_array(zero, limit=64), rank_of(beside)
+    if array is None or array.dtype.kind not in "iuf" or array.size != 1 or np.any(array != 0):
+        return False
+    return array.ndim == 0 or (rank is not None and array.ndim <= rank)
+
+
+def _there_and_back(node: ir.Node, inner: ir.Node, opset: int) -> ir.Value | None:
+    """Return x of Squeeze (Unsqueeze (x, a), a), or of Unsqueeze (Squeeze (x, a), a)."""
+    first = inner.inputs[0]
+    rank = None if first is None else rank_of(first)
+    there = None if rank is None else axes_of(inner, opset, rank)
+    if rank is None or not isinstance(there, tuple):
+        return None
+    back = axes_of(node, opset, rank + (1 if inner.op_type == "Unsqueeze" else -1) * len(there))
+    return first if isinstance(back, tuple) and sorted(there) == sorted(back) else None
+
+
+def _may_go(node: ir.Node, source: ir.Value) -> bool:
+    """Return True if ``source`` may take the position of the copy, also as an output of the graph."""
+    producer = source.producer()
+    may_return = producer is not None and producer.graph is node.graph and not source.is_graph_output()
+    return may_return or not node.outputs[0].is_graph_output()
+
+
+def _is_worth_it(node: ir.Node) -> bool:
+    """Return True if other users can read past a copy that must stay."""
+    return node.op_type not in _PLAIN or bool(node.outputs[0].uses())
+
+
+def drop_copies(copies: Iterable[ir.Node], names: Names, opset: int) -> None:
+    """Let the users of ``copies``, which ``copies_among`` returned, read the sources; remove the copies that may go."""
+    for node in copies:
+        source, copy = _copied(node, opset), node.outputs[0]
+        if source is None:  # what it copied was a copy itself
+            continue
+        if node.op_type in _PLAIN and not _may_go(node, source):
+            for user, index in copy.uses():
+                user.replace_input_with(index, source)
+            continue
+        if source.shape is None and source.type is not None and source.producer() is not None:
+            source.shape = copy.shape
+        replace_value(copy, source, names)
+        remove_nodes([node])
+
+
+def merge_equal(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
+    """Let the users of the first node of each pair, as ``equal_nodes`` returns them, read the second; remove the first."""
+    pairs = list(twins)
+    for node, earlier in pairs:
+        for value, same in zip(node.outputs, earlier.outputs, strict=True):
+            replace_value(value, same, names)
+    remove_nodes([node for node, _ in pairs])
+
+
+def equal_nodes(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
+    """Return the nodes that repeat an earlier one of ``nodes`` (all of one graph, in order), each with that one."""
+    first: dict[Hashable, ir.Node] = {}
+    same: dict[ir.Value, ir.Value] = {}
+    twins = []
+    for node in nodes:
+        if node_graphs(node) or not is_deterministic(node):
+            continue
+        inputs = tuple(None if value is None else id(same.get(value, value)) for value in node.inputs)
+        attributes = frozenset((name, attribute_key(attribute)) for name, attribute in node.attributes.items())
+        asked = tuple(bool(value.name) for value in node.outputs)
+        earlier = first.setdefault((node.domain, node.op_type, node.overload, asked, inputs, attributes), node)
+        if earlier is not node and not any(value.is_graph_output() for value in node.outputs):
+            twins.append((node, earlier))
+            same.update(zip(node.outputs, earlier.outputs, strict=True))
+    return twins
+
+
+def drop_unread(graph: ir.Graph) -> None:
+    """Remove the unread nodes of ``graph`` and of the branches in it."""
+    for node in graph:
+        if not is_loop(node):
+            for branch in node_graphs(node):
+                drop_unread(branch)
+    remove_nodes(unread_nodes(graph))

@@ -9,7 +9,7 @@ random ones, and never a node that gives a body output: each output keeps a node
 import onnx_ir as ir
 
 from rewrites.base.plain_text import counted
-from rewrites.cleanup.merging import equal_nodes, merge_equal
+from rewrites.cleanup.cleanup import equal_nodes, merge_equal
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule

@@ -16,7 +16,7 @@ __all__ = ["decide_branches", "inline_decided", "is_if", "taken_branch"]
 
 
 def is_if(node: ir.Node) -> bool:
-    """Whether ``node`` is an If of the standard operator set."""
+    """Return True if ``node`` is an If of the standard operator set."""
     return node.op_type == "If" and node.domain == ""
 
 

@@ -1,4 +1,15 @@
-"""Runs nodes whose inputs are constants, and puts what they give in their place.
+"""Runs nodes whose inputs are constants, and puts their results in their place.
+
+A size that is read out of a shape is a constant too, even if other sizes of that shape are not known:
+
+    s = Shape (x)  n = Gather (s, 1)          x [T, 4]       ->    n = 4
+    s = Shape (x)  n = Slice (s, [1], [3])    x [T, 4, 8]    ->    n = [4, 8]
+
+The dequantized weights of a product of dequantized numbers stay as they are: next to them onnxruntime multiplies integers.
+
+    y = MatMul(DequantizeLinear(q, s, z), DequantizeLinear(W, t, u))
+
+As float32 constants they take four times the memory, and another kernel with other rounding would multiply them.
 
 Works round ORT-DIVISION-OVERFLOW.
 """
@@ -11,22 +22,32 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
-from rewrites.cleanup.quantized_products import dequantizes_operand
-from rewrites.cleanup.sizes_read import sizes_read
 from rewrites.graph.context import Context, evaluate_nodes
 from rewrites.graph.node_inference import LearnedShapes, taken_back, told_anew
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, size_estimate, static_dims
 from rewrites.graph.walk import node_graphs
+from rewrites.ops.versions import SliceSpec, slice_range, slice_spec
 
-__all__ = ["Folded", "divides_by_zero", "fold", "put_constants"]
+__all__ = [
+    "Folded",
+    "computed_constants",
+    "dequantizes_operand",
+    "divides_by_zero",
+    "fold",
+    "positions_read",
+    "put_constants",
+    "quantized_products",
+]
 
 _LARGEST = 1 << 16
+_MOST_NODES = 64
+_PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 
 
 @dataclass(frozen=True)
 class Folded:
-    """Nodes whose results are constant, ``done``; the constants that are ``known``, and the shapes ``learned`` on the way."""
+    """The nodes with constant results (``done``), their constants (``known``), and the shapes ``learned`` on the way."""
 
     done: Sequence[ir.Node]
     known: Mapping[ir.Value, np.ndarray]
@@ -34,43 +55,34 @@ class Folded:
 
 
 def fold(nodes: Iterable[ir.Node], ctx: Context) -> Folded:
-    """Run those of ``nodes`` (producers before users, no name twice) whose results are constant; all shapes stay what they are."""
+    """Run the constant nodes among ``nodes`` (producers before users, no name twice); leave all shapes as they are."""
     before: dict[ir.Value, ir.Shape | None] = {}
     known: dict[ir.Value, np.ndarray] = {}
     work: list[ir.Node] = []
-    made: set[ir.Value] = set()
+    computed: set[ir.Value] = set()
     done: list[ir.Node] = []
     for node in nodes:
         if node_graphs(node) or not is_deterministic(node) or _has_strings(node):
             continue
         array = _directly(node)
-        array = sizes_read(node, ctx) if array is None else array
+        array = _sizes_read(node, ctx) if array is None else array
         if array is not None:
             known[node.outputs[0]] = array
             done.append(node)
         elif (
             node.inputs
             and node.domain == ""
-            and _has_constant_inputs(node, known, made)
-            and not _may_kill(node, known)
+            and _has_constant_inputs(node, known, computed)
+            and not divides_by_zero(node, known)
             and not dequantizes_operand(node)
             and _is_small(node, ctx, before)
         ):
             work.append(node)
-            made.update(node.outputs)
+            computed.update(node.outputs)
     folded = _run(work, known, ctx)
     known.update(folded)
     done += [node for node in work if all(value in folded for value in node.outputs if value.uses())]
     return Folded(done, known, taken_back(before))
-
-
-def put_constants(folded: Folded, ctx: Context) -> None:
-    """Let what reads the nodes that ``fold`` has done read constants, and remove them."""
-    for node in folded.done:
-        for value in node.outputs:
-            if value.uses():
-                replace_value(value, ctx.constants.value(folded.known[value], value.name or "const"), ctx.names)
-    remove_nodes(folded.done)
 
 
 def _has_strings(node: ir.Node) -> bool:
@@ -81,9 +93,7 @@ def _directly(node: ir.Node) -> np.ndarray | None:
     if node.op_type == "Constant":
         return const_array(node.outputs[0], limit=_LARGEST)
     source = node.inputs[0] if node.inputs else None
-    if node.domain != "" or source is None or node.op_type not in ("Shape", "Size"):
-        return None
-    if source.shape is None:
+    if node.domain != "" or node.op_type not in ("Shape", "Size") or source is None or source.shape is None:
         return None
     dims = source.shape.dims[node.attributes.get_int("start") : node.attributes.get_int("end")]
     known = [dim for dim in dims if isinstance(dim, int)]
@@ -92,18 +102,83 @@ def _directly(node: ir.Node) -> np.ndarray | None:
     return np.array(known, np.int64) if node.op_type == "Shape" else np.array(math.prod(known), np.int64)
 
 
-def _has_constant_inputs(node: ir.Node, known: dict[ir.Value, np.ndarray], made: set[ir.Value]) -> bool:
-    given = (value for value in node.inputs if value is not None)
-    return all(value in known or value in made or const_array(value) is not None for value in given)
+def _has_constant_inputs(node: ir.Node, known: dict[ir.Value, np.ndarray], computed: set[ir.Value]) -> bool:
+    inputs = (value for value in node.inputs if value is not None)
+    return all(value in known or value in computed or const_array(value) is not None for value in inputs)
 
 
-def _may_kill(node: ir.Node, known: dict[ir.Value, np.ndarray]) -> bool:
-    """Whether ``node`` divides integers by what may be 0, or -1 (the smallest one): onnxruntime ends the process at that."""
-    return divides_by_zero(node, known)
+def _is_small(node: ir.Node, ctx: Context, before: dict[ir.Value, ir.Shape | None]) -> bool:
+    """Return True if the results are known to be small before they are computed; an Expand may give any size."""
+    results = [value for value in node.outputs if value.name]
+    vague = [value for value in results if static_dims(value) is None]
+    shapes = told_anew(node, ctx.infer) if vague else {}
+    for value in vague:
+        before.setdefault(value, value.shape)
+        value.shape = value.shape if shapes[value] is None else shapes[value]
+    return all(static_dims(value) is not None and size_estimate(value, {}, 1) <= _LARGEST for value in results)
+
+
+def _run(work: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -> dict[ir.Value, np.ndarray]:
+    if not work:
+        return {}
+    computed = {value for node in work for value in node.outputs}
+    needed = {value for node in work for value in node.inputs if value is not None and value not in computed}
+    constants = dict[ir.Value, np.ndarray]()
+    for value in needed:
+        array = known[value] if value in known else const_array(value)
+        assert array is not None
+        constants[value] = array
+    wanted = [value for value in computed if value.uses()]
+    results = evaluate_nodes([ir.serde.serialize_node(node) for node in work], constants, wanted, ctx)
+    pairs = () if results is None else zip(wanted, results, strict=True)
+    return {
+        value: result
+        for value, result in pairs
+        if isinstance(value.type, ir.TensorType) and ir.DataType.from_numpy(result.dtype) == value.dtype
+    }
+
+
+def put_constants(folded: Folded, ctx: Context) -> None:
+    """Let the users of the folded nodes read constants, and remove these nodes."""
+    for node in folded.done:
+        for value in node.outputs:
+            if value.uses():
+                replace_value(value, ctx.constants.value(folded.known[value], value.name or "const"), ctx.names)
+    remove_nodes(folded.done)
+
+
+def computed_constants(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, np.ndarray]:
+    """Return the constants among ``values`` and their backward slices, if a few nodes compute them."""
+    nodes = {node: None for value in values for node in _backward_slice(value)}
+    return dict(fold(nodes, ctx).known) if nodes else {}
+
+
+def _backward_slice(value: ir.Value) -> list[ir.Node]:
+    """Return the nodes that ``value`` depends on, producers before users, up to sizes; none if there are many."""
+    order: dict[ir.Node, None] = {}
+    seen: set[ir.Node] = set()
+    waiting = [(value.producer(), False)]
+    while waiting:
+        node, ready = waiting.pop()
+        if node is None or node_graphs(node):
+            continue
+        if ready:
+            order.setdefault(node)
+        elif node not in seen:
+            seen.add(node)
+            if len(seen) > _MOST_NODES:
+                return []
+            waiting.append((node, True))
+            if node.op_type not in ("Shape", "Size"):
+                waiting.extend((operand.producer(), False) for operand in node.inputs if operand is not None)
+    return list(order)
 
 
 def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool:
-    """Whether ``node`` may divide integers by 0, or by -1, given the constants ``known`` beside those of the model."""
+    """Return True if ``node`` may divide integers by 0 or -1, which may crash onnxruntime (-1 for the smallest integer).
+
+    ``known`` holds constants beside those of the model.
+    """
     by = node.inputs[1] if node.op_type in ("Div", "Mod") and len(node.inputs) == 2 else None
     if by is None or (by.dtype is not None and by.dtype.is_floating_point()):
         return False
@@ -111,34 +186,53 @@ def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool
     return array is None or bool(np.isin(array, (0, -1)).any())
 
 
-def _is_small(node: ir.Node, ctx: Context, before: dict[ir.Value, ir.Shape | None]) -> bool:
-    """Whether the results are known to be small before they are computed (an Expand can make any size of a few bytes)."""
-    results = [value for value in node.outputs if value.name]
-    vague = [value for value in results if static_dims(value) is None]
-    found = told_anew(node, ctx.infer) if vague else {}
-    for value in vague:
-        before.setdefault(value, value.shape)
-        value.shape = value.shape if found[value] is None else found[value]
-    return all(static_dims(value) is not None and size_estimate(value, {}, 1) <= _LARGEST for value in results)
+def _sizes_read(node: ir.Node, ctx: Context) -> np.ndarray | None:
+    """Return the sizes that a Gather or Slice reads of a Shape, or None."""
+    if node.op_type not in ("Gather", "Slice") or not node.inputs or node.inputs[0] is None:
+        return None
+    shape = node.inputs[0].producer()
+    source = shape.inputs[0] if shape is not None and shape.op_type == "Shape" and shape.domain == "" else None
+    if shape is None or source is None or source.shape is None:
+        return None
+    dims = list(source.shape.dims[shape.attributes.get_int("start") : shape.attributes.get_int("end")])
+    positions = positions_read(node, len(dims), ctx.opset)
+    if positions is None or any(not -len(dims) <= position < len(dims) for position in positions.reshape(-1).tolist()):
+        return None
+    read = [dims[position] for position in positions.reshape(-1).tolist()]
+    known = [dim for dim in read if isinstance(dim, int)]
+    return np.array(known, np.int64).reshape(positions.shape) if len(known) == len(read) else None
 
 
-def _run(work: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -> dict[ir.Value, np.ndarray]:
-    if not work:
-        return {}
-    made = {value for node in work for value in node.outputs}
-    needed = {value for node in work for value in node.inputs if value is not None and value not in made}
-    constants = dict[ir.Value, np.ndarray]()
-    for value in needed:
-        array = known[value] if value in known else const_array(value)
-        assert array is not None
-        constants[value] = array
-    wanted = [value for value in made if value.uses()]
-    results = evaluate_nodes([ir.serde.serialize_node(node) for node in work], constants, wanted, ctx)
-    if results is None:
-        return {}
-    found = zip(wanted, results, strict=True)
-    return {
-        value: result
-        for value, result in found
-        if isinstance(value.type, ir.TensorType) and ir.DataType.from_numpy(result.dtype) == value.dtype
-    }
+def positions_read(node: ir.Node, length: int, opset: int) -> np.ndarray | None:
+    """Return the positions that a Gather or Slice reads of its operand, a vector; None if they are not constant."""
+    if node.domain != "" or node.op_type not in ("Gather", "Slice"):
+        return None
+    if node.op_type == "Gather":
+        return const_array(node.inputs[1])
+    spec = slice_spec(node, opset, 1)
+    if not isinstance(spec, SliceSpec) or list(spec.axes) != [0]:
+        return None
+    return np.array(list(slice_range(spec.starts[0], spec.ends[0], spec.steps[0], length)), np.int64)
+
+
+def dequantizes_operand(node: ir.Node) -> bool:
+    """Return True if ``node`` dequantizes an operand of a product of dequantized numbers."""
+    return bool(quantized_products(node))
+
+
+def quantized_products(node: ir.Node) -> list[ir.Node]:
+    """Return the products of dequantized numbers, in the same graph, that read the result of ``node``."""
+    if not _dequantizes(node, node.graph):
+        return []
+    return [
+        user
+        for user in {user: None for user, _ in node.outputs[0].uses()}
+        if user.op_type in _PRODUCTS
+        and user.domain == ""
+        and user.graph is node.graph
+        and all(value is not None and _dequantizes(value.producer(), user.graph) for value in user.inputs[:2])
+    ]
+
+
+def _dequantizes(node: ir.Node | None, graph: ir.Graph | ir.Function | None) -> bool:
+    return node is not None and node.op_type == "DequantizeLinear" and node.domain == "" and node.graph is graph

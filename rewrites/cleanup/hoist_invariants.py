@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import cannot_fail, is_deterministic, reads, varying_values
 from rewrites.base.plain_text import counted
-from rewrites.cleanup.quantized_products import dequantizes_operand
+from rewrites.cleanup.folding import dequantizes_operand
 from rewrites.graph.context import Context
 from rewrites.graph.replace import can_copy, move_before
 from rewrites.loops import Loop

@@ -12,7 +12,7 @@ else reads such a copy reads its source then.
 import onnx_ir as ir
 
 from rewrites.base.plain_text import counted
-from rewrites.cleanup.copies import copies_among, drop_copies
+from rewrites.cleanup.cleanup import copies_among, drop_copies
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule

@@ -60,7 +60,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _may_go(state: State, loop: Loop, ctx: Context) -> bool:
-    """Whether what is returned in the state's place, if anything, can be a copy of its initial value."""
+    """Return True if what is returned in the state's place, if anything, can be a copy of its initial value."""
     public = state.final is not None and state.final.is_graph_output()
     returned = sum(value is state.inner for value in loop.body.outputs) > (state.next is state.inner)
     return not (public or returned) or can_copy(state.initial, ctx.opset)

@@ -1,19 +1,36 @@
-"""Between a stack and the steps it holds.
+"""Stacks steps, and reads a step out of a stack where it was made.
 
-A stack that was made from steps is marked as such, so that whoever reads a step out of it can read the step itself.
+    ys = Reshape(Concat(y0, y1, y2)); last = Gather(ys, -1)                      ->    last = y2
+    b = Transpose(ys)   # batch first;  last = Squeeze(Slice(b, -1))             ->    last = y2
+
+A stack of steps carries a mark, which names its axis. A stack without other users is then never written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
 from rewrites.graph.marks import STACK_AXIS
-from rewrites.graph.values import shape_dims
-from rewrites.ops.versions import concat, reshape, split, squeeze, unsqueeze
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import const_array, rank_of, shape_dims
+from rewrites.ops.versions import (
+    Dynamic,
+    axes_of,
+    concat,
+    perm_of,
+    reshape,
+    slice_range,
+    slice_spec,
+    split,
+    squeeze,
+    transpose,
+    unsqueeze,
+)
 
-__all__ = ["Steps", "stack", "steps_of", "unstack"]
+__all__ = ["Steps", "read_steps", "stack", "steps_of", "unstack"]
 
 
 @dataclass(frozen=True)
@@ -24,27 +41,45 @@ class Steps:
     axis: int
 
 
-def steps_of(value: ir.Value) -> Steps | None:
-    """Return the steps that ``value`` was stacked from, or None."""
-    node = value.producer()
-    axis = None if node is None else STACK_AXIS.of(node)
-    if node is None or axis is None:
-        return None
-    if node.op_type == "Concat":
-        makers = [None if one is None else one.producer() for one in node.inputs]
-        values = [maker.inputs[0] if maker is not None and maker.op_type == "Unsqueeze" else None for maker in makers]
+def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> ir.Value:
+    """Join two or more ``steps`` along a new ``axis``; ``like`` has what is known of their shape.
+
+    If the sizes allow it, join them along the axis that follows and reshape: two nodes instead of one for each step.
+    """
+    target = _reshaped(like, axis, len(steps))
+    if target is not None:
+        joined = reshape(b, concat(b, steps, axis), target)
+        dims = [] if steps[0].shape is None else shape_dims(steps[0].shape)
+        if dims:
+            joined.shape = ir.Shape([*dims[:axis], len(steps), *dims[axis:]])
     else:
-        joined = None if node.inputs[0] is None else node.inputs[0].producer()
-        values = list(joined.inputs) if joined is not None and joined.op_type == "Concat" else [None]
-    found = tuple(one for one in values if one is not None)
-    return Steps(found, axis) if len(found) == len(values) else None
+        joined = concat(b, [unsqueeze(b, step, [axis]) for step in steps], axis)
+    if axis >= 0:
+        node = joined.producer()
+        assert node is not None
+        STACK_AXIS.put(node, axis)
+    return joined
+
+
+def _reshaped(like: ir.Value, axis: int, count: int) -> list[int] | None:
+    """Return the shape of the stack, to which the steps joined along ``axis`` are reshaped, or None."""
+    dims = None if like.shape is None else shape_dims(like.shape)
+    if dims is None or not 0 <= axis < len(dims):
+        return None
+    return _reshape_target([*dims[:axis], count, *dims[axis:]])
+
+
+def _reshape_target(dims: Sequence[int | str | None]) -> list[int] | None:
+    """Return the operand of a Reshape to ``dims``, or None if there is none: a 0 means "as before" and excludes -1."""
+    known = [dim if isinstance(dim, int) else -1 for dim in dims]
+    return None if 0 in known or known.count(-1) > 1 else known
 
 
 def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value]:
-    """Return the ``count`` slices of ``value`` along ``axis``, in order: the steps it was stacked from where those are known.
+    """Return the ``count`` slices of ``value`` along ``axis``, in order: its steps if it is a known stack.
 
-    Where the sizes allow it, the axis is merged with the one that follows and split, which takes two nodes; else one for each
-    step. An axis that may be 0 does not allow it: onnxruntime splits nothing into no parts.
+    If the sizes allow it, merge the axis with the one that follows and split that: two nodes instead of one for each step.
+    The following axis must not be empty, because onnxruntime cannot split an empty axis.
     """
     known = steps_of(value)
     if known is not None and known.axis == axis and len(known.values) == count:
@@ -52,7 +87,7 @@ def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value
     dims = None if value.shape is None else shape_dims(value.shape)
     if dims is not None and 0 <= axis < len(dims) - 1:
         width = dims[axis + 1]
-        target = _plain([*dims[:axis], count * width, *dims[axis + 2 :]]) if isinstance(width, int) and width else None
+        target = _reshape_target([*dims[:axis], count * width, *dims[axis + 2 :]]) if isinstance(width, int) and width else None
         if target is not None:
             parts = split(b, reshape(b, value, target), axis, None, count)
             for part in parts:
@@ -61,38 +96,92 @@ def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value
     return [squeeze(b, part, [axis]) for part in split(b, value, axis, None, count)]
 
 
-def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> ir.Value:
-    """Join ``steps``, two or more, along a new ``axis``; ``like`` has the shape that all of them have, as far as it is known.
-
-    Joined along the axis that follows and reshaped where the sizes allow it, which takes two nodes; else a node for each step.
-    """
-    target = _reshaped(like, axis, len(steps))
-    if target is not None:
-        made = reshape(b, concat(b, steps, axis), target)
-        dims = [] if steps[0].shape is None else shape_dims(steps[0].shape)
-        if dims:
-            made.shape = ir.Shape([*dims[:axis], len(steps), *dims[axis:]])
-    else:
-        made = concat(b, [unsqueeze(b, step, [axis]) for step in steps], axis)
-    if axis >= 0:
-        node = made.producer()
-        assert node is not None
-        STACK_AXIS.put(node, axis)
-    return made
-
-
-def _reshaped(like: ir.Value, axis: int, count: int) -> list[int] | None:
-    """Return what to reshape steps that are joined along ``axis`` to, so that they are stacked along it, or None."""
-    dims = None if like.shape is None else shape_dims(like.shape)
-    if dims is None or not 0 <= axis < len(dims):
+def steps_of(value: ir.Value) -> Steps | None:
+    """Return the steps that ``value`` was stacked from, or None."""
+    node = value.producer()
+    axis = None if node is None else STACK_AXIS.of(node)
+    if node is None or axis is None:
         return None
-    return _plain([*dims[:axis], count, *dims[axis:]])
+    if node.op_type == "Concat":
+        producers = [None if operand is None else operand.producer() for operand in node.inputs]
+        values = [node.inputs[0] if node is not None and node.op_type == "Unsqueeze" else None for node in producers]
+    else:
+        join = None if node.inputs[0] is None else node.inputs[0].producer()
+        values = list(join.inputs) if join is not None and join.op_type == "Concat" else [None]
+    steps = tuple(value for value in values if value is not None)
+    return Steps(steps, axis) if len(steps) == len(values) else None
 
 
-def _plain(dims: Sequence[int | str | None]) -> list[int] | None:
-    """Return the shape that a Reshape gets for ``dims``, or None where it has no way to say them.
+def read_steps(nodes: Iterable[ir.Node], ctx: Context) -> None:
+    """Let users of stacks among the results of ``nodes`` read the steps themselves if they need only these."""
+    for node in nodes:
+        for value in node.outputs:
+            steps = steps_of(value)
+            if steps is not None:
+                for user in dict.fromkeys(user for user, index in value.uses() if index == 0):
+                    _read(user, value, steps, None, ctx)
 
-    A size of 0 leaves -1 without a meaning and stands for "as before" itself, so -1 is only used beside sizes that are not 0.
-    """
-    known = [dim if isinstance(dim, int) else -1 for dim in dims]
-    return None if 0 in known or known.count(-1) > 1 else known
+
+def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | None, ctx: Context) -> None:
+    """Let ``user`` of ``source`` read steps; ``source`` is the stack, or its transpose by ``perm``."""
+    axis = steps.axis if perm is None else list(perm).index(steps.axis)
+    rank = rank_of(source)
+    if user.domain != "" or rank is None or user.graph is None:
+        return
+    if user.op_type == "Transpose" and perm is None:
+        transposed, order = user.outputs[0], perm_of(user, rank)
+        for reader in dict.fromkeys(reader for reader, index in transposed.uses() if index == 0):
+            _read(reader, transposed, steps, order, ctx)
+        return
+    wanted = _wanted(user, axis, rank, len(steps.values), ctx)
+    if wanted is None:
+        return
+    positions, single = wanted
+    build = ctx.builder()
+    rows = [_transposed(build, steps.values[position], steps.axis, perm) for position in positions]
+    if single:
+        _replace(user, rows[0], build, ctx)
+    elif len(rows) == 1:
+        readers = [reader for reader, index in user.outputs[0].uses() if index == 0]
+        for reader in readers:
+            if reader.op_type == "Squeeze" and reader.domain == "" and axes_of(reader, ctx.opset, rank) == (axis,):
+                _replace(reader, rows[0], build, ctx)
+        if user.outputs[0].uses() or user.outputs[0].is_graph_output():
+            _replace(user, unsqueeze(build, rows[0], [axis]), build, ctx)
+        else:
+            build.discard()
+    elif perm is None:
+        _replace(user, stack(build, rows, axis, rows[0]), build, ctx)
+
+
+def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tuple[list[int], bool] | None:
+    """Return the steps that ``user`` reads, and whether it drops their axis; None if it reads something else."""
+    if user.op_type == "Gather":
+        indices = const_array(user.inputs[1])
+        if user.attributes.get_int("axis", 0) % rank != axis or indices is None or indices.ndim > 1 or not indices.size:
+            return None
+        positions = indices.reshape(-1).tolist()
+        if not all(-count <= position < count for position in positions) or len(positions) > count:
+            return None
+        return [position % count for position in positions], indices.ndim == 0
+    if user.op_type == "Slice":
+        spec = slice_spec(user, ctx.opset, rank)
+        if isinstance(spec, Dynamic) or spec.axes != (axis,):
+            return None
+        positions = list(slice_range(spec.starts[0], spec.ends[0], spec.steps[0], count))
+        return (positions, False) if 0 < len(positions) < count else None
+    return None
+
+
+def _transposed(build: Builder, step: ir.Value, axis: int, perm: Sequence[int] | None) -> ir.Value:
+    """Return ``step``, which lacks the stack's ``axis``, with its axes in the order of ``perm``."""
+    if perm is None:
+        return step
+    return transpose(build, step, [position - (position > axis) for position in perm if position != axis])
+
+
+def _replace(user: ir.Node, value: ir.Value, build: Builder, ctx: Context) -> None:
+    build.insert_before(user)
+    if value.shape is None and value.producer() is not None:
+        value.shape = user.outputs[0].shape
+    replace_value(user.outputs[0], value, ctx.names)

@@ -3,40 +3,59 @@
     Concat <axis = -1> (GRU(xs), GRU <direction = "reverse"> (xs))
         ->    Reshape(Transpose(GRU <direction = "bidirectional"> (xs)))
 
-Conditions: the same operator, sequence, lengths, hidden size, clip and settings; no result of one is behind the other. Weights,
-biases and initial states are put one below the other (a missing bias or initial state is 0), activations one after the other.
-Results that meet in a Concat, side by side or one below the other, are met with already; others are taken apart. Also nodes in two
-Ifs on one condition, which become one If. On a CPU onnxruntime runs a bidirectional node one direction after the other and its
-result has to be rearranged, so that only narrow nodes on one row gain.
+Conditions: the same operator, sequence, lengths, hidden size, clip and settings; no result of a node depends on the other node.
+Weights, biases and initial states are stacked (a missing bias or initial state is 0), and activations joined. A Concat of the two
+results reads the new result; other results are split again. Two Ifs on one condition become one If, together with what their
+results only meet in:
+
+    y = Concat(If(c) then f else 0, If(c) then g else 0)    ->    y = If(c) then Concat(f, g) else Concat(0, 0)
+
+On a CPU onnxruntime runs the directions of a bidirectional node one after the other, and its result has to be rearranged, so only
+narrow nodes on one row gain.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import nodes_behind, reads
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.direction.guards import join_guards
-from rewrites.direction.meetings import meetings
-from rewrites.direction.pairs import Pair
+from rewrites.direction.pairs import Pair, arrivals, meetings
 from rewrites.direction.write import constant_behind, hand_out, is_zero, write_bidirectional
 from rewrites.graph.context import Context
-from rewrites.graph.replace import remove_nodes
+from rewrites.graph.names import Names
+from rewrites.graph.replace import lift_initializers, remove_nodes, take_over
 from rewrites.graph.values import dim_of
+from rewrites.graph.walk import node_graphs
+from rewrites.ops.versions import axis_of, concat, transpose
 from rewrites.rule import NOTHING_HERE, Patch, Rule
 
 __all__ = ["RULE", "check"]
 
-
 _SINCE = 8
 _WIDEST = 128
 _JOINED = ("W", "R", "B", "initial_h", "initial_c", "P")
+_BRANCHES = ("then_branch", "else_branch")
+
+
+@dataclass(frozen=True)
+class _IfMeeting:
+    """Result ``first`` of the first If and ``second`` of the second If only reach the Concat ``node``, with ``axes``."""
+
+    node: ir.Node
+    first: int
+    second: int
+    axes: tuple[int, ...]
+    swapped: bool
 
 
 def check(pair: Pair, ctx: Context) -> Patch | NotApplicable:
-    """See whether two nodes may be one."""
+    """Return a patch if the two nodes may be one."""
     forward = pair.forward
-    if ctx.opset < _SINCE or ctx.options.bidirectional == "never":
+    if ctx.opset < _SINCE or ctx.options.bidirectional == "never" or forward.dtype is None or forward.x.shape is None:
         return NOTHING_HERE
-    if forward.dtype is None or forward.x.shape is None or any(value is not None and value.shape is None for value in _read(pair)):
+    if any(value is not None and value.shape is None for both in pair.outputs for value in both):
         return NOTHING_HERE
     if ctx.options.bidirectional == "equal" and forward.functions != pair.backward.functions:
         detail = f"{forward.label} and {pair.backward.label} have other activations, and the target wants the same both ways"
@@ -52,16 +71,16 @@ def check(pair: Pair, ctx: Context) -> Patch | NotApplicable:
         first, late = between
         _move_up(first, late)
         if pair.guards is not None:
-            join_guards(first, nodes[1] if first is nodes[0] else nodes[0], ctx)
+            _join_guards(first, nodes[1] if first is nodes[0] else nodes[0], ctx)
             again = _between(forward.node, pair.backward.node)
             assert again is not None
             first, late = again
             _move_up(first, late)
         b = ctx.builder()
-        made = write_bidirectional(b, pair)
-        node = made[0].producer()
+        results = write_bidirectional(b, pair)
+        node = results[0].producer()
         assert node is not None
-        hand_out(b, pair, made, ctx.names, first)
+        hand_out(b, pair, results, ctx.names, first)
         b.insert_before(first)
         remove_nodes([forward.node, pair.backward.node])
         return [node]
@@ -70,35 +89,29 @@ def check(pair: Pair, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"made one bidirectional {forward.kind} of it and {pair.backward.label}{under}", edit)
 
 
-def _read(pair: Pair) -> list[ir.Value | None]:
-    return [value for both in pair.outputs for value in both]
-
-
 def _too_slow(pair: Pair, ctx: Context) -> str | None:
-    """Say why one node would not be as fast as two, by what was measured of onnxruntime 1.31 on a CPU."""
+    """Return why one node would be slower than two, as measured with onnxruntime 1.31 on a CPU, or None."""
     rows = dim_of(pair.forward.x, 1)
     known = rows if isinstance(rows, int) else ctx.options.sizes.get(rows or "")
     if known != 1 or pair.forward.hidden > _WIDEST:
-        said = "an unknown number of rows" if known is None else "1 row" if known == 1 else f"{known} rows"
-        return f"are faster than one of both directions for {said} of width {pair.forward.hidden}"
+        number = "an unknown number of rows" if known is None else "1 row" if known == 1 else f"{known} rows"
+        return f"are faster than one of both directions for {number} of width {pair.forward.hidden}"
     inputs = [(name, value) for view in pair.views for name in _JOINED if (value := view.input(name)) is not None]
     if any(constant_behind(value) is None and not (name.startswith("initial") and is_zero(value)) for name, value in inputs):
         return "have weights or initial states that would have to be joined in every run"
-    if not all(_only_meet(one, other, ctx.opset) for one, other in pair.outputs):
+    if not all(_only_meet(forth, back, ctx.opset) for forth, back in pair.outputs):
         return "have results that would have to be taken apart in every run"
     return None
 
 
-def _only_meet(one: ir.Value | None, other: ir.Value | None, opset: int) -> bool:
-    if one is None and other is None:
-        return True
-    if one is None or other is None or len(meetings(one, other, opset)) != 1:
-        return False
-    return all(_one_way(value) for value in (one, other))
+def _only_meet(forth: ir.Value | None, back: ir.Value | None, opset: int) -> bool:
+    if forth is None or back is None:
+        return forth is back
+    return len(meetings(forth, back, opset)) == 1 and _has_one_path(forth) and _has_one_path(back)
 
 
-def _one_way(value: ir.Value) -> bool:
-    """Whether there is one user of ``value``, and one of what that makes of it, up to a Concat."""
+def _has_one_path(value: ir.Value) -> bool:
+    """Return True if a single path of users leads from ``value`` to a Concat."""
     while len(value.uses()) == 1 and not value.is_graph_output():
         node = next(iter(value.uses())).node
         if node.op_type == "Concat":
@@ -107,16 +120,16 @@ def _one_way(value: ir.Value) -> bool:
     return False
 
 
-def _between(one: ir.Node, other: ir.Node) -> tuple[ir.Node, list[ir.Node]] | None:
-    """Return which of two nodes comes first, and what the second needs of what comes after that; None where that is the first."""
-    graph = one.graph
+def _between(forth: ir.Node, back: ir.Node) -> tuple[ir.Node, list[ir.Node]] | None:
+    """Return the first of the two nodes, and the nodes after it that the second needs; None if that needs the first."""
+    graph = forth.graph
     assert isinstance(graph, ir.Graph)
     order = list(graph)
-    first, second = (one, other) if order.index(one) < order.index(other) else (other, one)
-    behind = set(nodes_behind(graph, reads(second)))
-    if first in behind:
+    first, second = (forth, back) if order.index(forth) < order.index(back) else (back, forth)
+    needed = set(nodes_behind(graph, reads(second)))
+    if first in needed:
         return None
-    return first, [node for node in order[order.index(first) + 1 :] if node in behind]
+    return first, [node for node in order[order.index(first) + 1 :] if node in needed]
 
 
 def _move_up(first: ir.Node, late: list[ir.Node]) -> None:
@@ -124,6 +137,105 @@ def _move_up(first: ir.Node, late: list[ir.Node]) -> None:
     assert isinstance(graph, ir.Graph)
     graph.remove(late)
     graph.insert_before(first, late)
+
+
+def _join_guards(first: ir.Node, second: ir.Node, ctx: Context) -> None:
+    """Replace two Ifs by one at the position of ``first``, where all operands of both exist already."""
+    met = _meetings(first, second, ctx.opset)
+    joined = ((first, {meeting.first for meeting in met}), (second, {meeting.second for meeting in met}))
+    indices = [[i for i in range(len(node.outputs)) if i not in gone] for node, gone in joined]
+    branches = [_joined(first, second, name, met, indices, ctx) for name in _BRANCHES]
+    kept = [node.outputs[i] for node, chosen in zip((first, second), indices, strict=True) for i in chosen]
+    olds = [*kept, *(each.node.outputs[0] for each in met)]
+    outputs = [ir.Value(name=ctx.names.fresh(f"{old.name}_if"), type=old.type, shape=old.shape) for old in olds]
+    attributes = [ir.AttrGraph(name, branch) for name, branch in zip(_BRANCHES, branches, strict=True)]
+    node = ir.Node("", "If", [first.inputs[0]], attributes, outputs=outputs, name=ctx.names.fresh(first.name or "node_If"))
+    assert first.graph is not None
+    first.graph.insert_before(first, node)
+    for old, value in zip(olds, outputs, strict=True):
+        take_over(old, value, ctx.names)
+    _drop(first)
+    _drop(second)
+
+
+def _meetings(first: ir.Node, second: ir.Node, opset: int) -> list[_IfMeeting]:
+    met = []
+    theirs = {}
+    for i, value in enumerate(second.outputs):
+        only = _only_arrival(value, opset)
+        if only is not None:
+            theirs[only[:2]] = (i, only[2])
+    for i, value in enumerate(first.outputs):
+        only = _only_arrival(value, opset)
+        if only is None:
+            continue
+        node, index, axes = only
+        other = theirs.get((node, 1 - index))
+        if other is not None and len(node.inputs) == 2 and other[1] == axes and node.graph is first.graph:
+            met.append(_IfMeeting(node, i, other[0], axes, index == 1))
+    return met
+
+
+def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int, ...]] | None:
+    """Return the Concat that ``value`` reaches with all its axes, if nothing else reads it."""
+    concats = arrivals(value, opset)
+    if value.shape is None or len(concats) != 1 or len(concats[0][2]) != len(value.shape):
+        return None
+    while True:
+        uses = list(value.uses())
+        if len(uses) != 1 or value.is_graph_output():
+            return None
+        node, _ = uses[0]
+        if node is concats[0][0]:
+            return concats[0]
+        value = node.outputs[0]
+
+
+def _joined(
+    first: ir.Node, second: ir.Node, name: str, met: Sequence[_IfMeeting], indices: Sequence[Sequence[int]], ctx: Context
+) -> ir.Graph:
+    """Return one branch with the nodes of the branch ``name`` of both Ifs, which become empty."""
+    graphs = [node.attributes[name].as_graph() for node in (first, second)]
+    outputs = list[list[ir.Value]]()
+    for graph in graphs:
+        lift_initializers(graph, ctx.model.graph, ctx.names)
+        outputs.append(list(graph.outputs))
+        graph.outputs.clear()
+    nodes = list[ir.Node]()
+    for graph in graphs:
+        inside = list(graph)
+        graph.remove(inside)
+        _rename(inside, ctx.names)
+        nodes.extend(inside)
+    build = ctx.builder()
+    results = [values[i] for values, chosen in zip(outputs, indices, strict=True) for i in chosen]
+    for meeting in met:
+        sides = [outputs[0][meeting.first], outputs[1][meeting.second]]
+        sides = [transpose(build, side, meeting.axes) for side in (reversed(sides) if meeting.swapped else sides)]
+        results.append(concat(build, sides, axis_of(meeting.node, 0, len(meeting.axes))))
+    nodes.extend(build.nodes)
+    build.nodes = []
+    return ir.Graph([], results, nodes=nodes, name=ctx.names.fresh(graphs[0].name or name))
+
+
+def _rename(nodes: Sequence[ir.Node], names: Names) -> None:
+    for node in nodes:
+        node.name = names.unshared(node.name) if node.name else names.fresh(f"node_{node.op_type}")
+        for value in node.outputs:
+            if value.name:
+                value.name = names.unshared(value.name)
+
+
+def _drop(node: ir.Node) -> None:
+    """Remove an If with empty branches, and the unread nodes that moved the axes of its results."""
+    waiting = list(node.outputs)
+    users = list[ir.Node]()
+    while waiting:
+        for user, _ in waiting.pop().uses():
+            users.append(user)
+            waiting.extend(user.outputs)
+    remove_nodes([*reversed(list(dict.fromkeys(users))), node])
+    assert not any(len(graph) for graph in node_graphs(node))
 
 
 RULE = Rule("both-directions", "direction", "pair", check)

@@ -1,24 +1,32 @@
-"""Finds recurrent nodes that are the two directions of one bidirectional node."""
+"""Finds recurrent nodes that are the two directions of one bidirectional node, and where their results meet.
+
+Results meet as neighbours in a Concat, after the same moves of axes:
+
+    Concat <axis = 2> (Squeeze <axes = [1]> (Y1), Squeeze <axes = [1]> (Y2))
+"""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import onnx_ir as ir
 
 from rewrites.analysis.value_numbering import SameValues
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.direction.meetings import meetings
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
+from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, perm_of
 
-__all__ = ["Pair", "find_pairs", "may_have_pairs"]
+__all__ = ["Meeting", "Pair", "arrivals", "find_pairs", "may_be_reversed", "may_have_pairs", "meetings"]
+
+_REVERSE = frozenset({"Gather", "ReverseSequence", "Slice"})
 
 
 @dataclass(frozen=True)
 class Pair:
-    """``forward`` and ``backward`` are alike but for weights, activations and initial states.
+    """Two nodes that differ only in weights, activations and initial states.
 
-    ``guards``: the Ifs on one condition in the same branch of which they stand, where that is not one graph.
+    ``guards``: the two Ifs on one condition that hold them in the same branch, if they are not in one graph.
     """
 
     forward: RecurrentNode
@@ -27,86 +35,139 @@ class Pair:
 
     @property
     def views(self) -> tuple[RecurrentNode, RecurrentNode]:
-        """Both, in the order of a bidirectional node."""
+        """Both nodes, in the order of a bidirectional node."""
         return self.forward, self.backward
 
     @property
     def outputs(self) -> list[tuple[ir.Value | None, ir.Value | None]]:
-        """The results of both, as far as they are read: sequences, then final states."""
+        """The results of both that are read, or None: sequences, then final states."""
         sides = [[value if value.uses() or value.is_graph_output() else None for value in view.node.outputs] for view in self.views]
-        count = max(map(len, sides))
-        one, other = ([*side, *[None] * (count - len(side))] for side in sides)
-        return list(zip(one, other, strict=True))
+        return list(zip_longest(sides[0], sides[1]))
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """A Concat ``node`` along ``axis`` with the first result as operand ``index`` and the second as the next operand.
+
+    ``axes``: the axes of the results that are left there, in their order.
+    """
+
+    node: ir.Node
+    index: int
+    axes: tuple[int, ...]
+    axis: int
 
 
 def may_have_pairs(graph: ir.Graph) -> bool:
-    """Whether there are nodes of both directions at all."""
-    directions = set()
+    """Return True if there are nodes of both directions at all."""
+    return {(False,), (True,)} <= {view.reverse for view in _views(graph)}
+
+
+def _views(graph: ir.Graph) -> Iterator[RecurrentNode]:
     for node in all_nodes(graph):
         view = read(node) if is_recurrent(node) else None
         if view is not None and not isinstance(view, NotApplicable):
-            directions.add(view.reverse)
-    return {(False,), (True,)} <= directions
-
-
-def find_pairs(graph: ir.Graph, opset: int) -> list[Pair]:
-    """Return the pairs of the main graph ``graph`` and the graphs nested in it, each node in one pair at most."""
-    same, ifs = SameValues(), _ifs(graph)
-    views = list(_one_way_nodes(graph))
-    pairs = _matched(views, id, same, opset)
-    taken = {view.node for pair in pairs for view in pair.views}
-    left = [view for view in views if view.node not in taken]
-    for pair in _matched(left, lambda inner: _guarded_place(inner, ifs, same), same, opset):
-        one, other = (view.node.graph for view in pair.views)
-        if one is not other and isinstance(one, ir.Graph) and isinstance(other, ir.Graph):
-            pairs.append(Pair(pair.forward, pair.backward, (ifs[one][0], ifs[other][0])))
-    return pairs
-
-
-def _one_way_nodes(graph: ir.Graph) -> Iterator[RecurrentNode]:
-    for node in all_nodes(graph):
-        view = read(node) if is_recurrent(node) else None
-        if view is not None and not isinstance(view, NotApplicable) and view.directions == 1 and not view.batch_first:
             yield view
 
 
-def _matched(views: Sequence[RecurrentNode], place_of: Callable[[object], Hashable], same: SameValues, opset: int) -> list[Pair]:
-    """Return pairs of nodes of one place that may be put together, rather of those whose results meet than of others."""
+def find_pairs(graph: ir.Graph, opset: int) -> list[Pair]:
+    """Return the pairs of the main graph ``graph`` and the graphs nested in it; each node is in at most one pair."""
+    same, ifs = SameValues(), _ifs(graph)
+    views = [view for view in _views(graph) if view.directions == 1 and not view.batch_first]
+    pairs = _matched(views, id, same, opset)
+    paired = {view.node for pair in pairs for view in pair.views}
+    left = [view for view in views if view.node not in paired]
+    for pair in _matched(left, lambda inner: _guard_key(inner, ifs, same), same, opset):
+        forth, back = (view.node.graph for view in pair.views)
+        if forth is not back and isinstance(forth, ir.Graph) and isinstance(back, ir.Graph):
+            pairs.append(Pair(pair.forward, pair.backward, (ifs[forth][0], ifs[back][0])))
+    return pairs
+
+
+def _ifs(graph: ir.Graph) -> dict[ir.Graph, tuple[ir.Node, str]]:
+    """Return the If of each branch, and the name of the branch."""
+    ifs = {}
+    for node in all_nodes(graph):
+        if node.op_type == "If" and node.domain == "":
+            for branch in node_graphs(node):
+                name = "then_branch" if branch is node.attributes["then_branch"].as_graph() else "else_branch"
+                ifs[branch] = (node, name)
+    return ifs
+
+
+def _matched(views: Sequence[RecurrentNode], key_of: Callable[[object], Hashable], same: SameValues, opset: int) -> list[Pair]:
+    """Return pairs of nodes whose graphs have one key, preferably of nodes whose results meet."""
     groups: dict[Hashable, tuple[list[RecurrentNode], list[RecurrentNode]]] = {}
     for view in views:
-        place = place_of(view.node.graph)
-        if place is not None:
+        key = key_of(view.node.graph)
+        if key is not None:
             settings = (view.kind, view.hidden, view.clip, view.input_forget, view.linear_before_reset, view.dtype)
             inputs = (same.number(view.x), same.number(view.input("sequence_lens")), view.input("P") is None)
-            groups.setdefault((place, settings, inputs), ([], []))[view.reverse[0]].append(view)
+            groups.setdefault((key, settings, inputs), ([], []))[view.reverse[0]].append(view)
     pairs = []
     for forwards, backwards in groups.values():
         for forward in forwards:
-            found = [Pair(forward, backward) for backward in backwards]
-            if found:
-                chosen = next((pair for pair in found if _meet(pair, opset)), found[0])
+            candidates = [Pair(forward, backward) for backward in backwards]
+            if candidates:
+                chosen = next((pair for pair in candidates if _meet(pair, opset)), candidates[0])
                 backwards.remove(chosen.backward)
                 pairs.append(chosen)
     return pairs
 
 
 def _meet(pair: Pair, opset: int) -> bool:
-    return any(one is not None and other is not None and meetings(one, other, opset) for one, other in pair.outputs)
+    return any(forth is not None and back is not None and meetings(forth, back, opset) for forth, back in pair.outputs)
 
 
-def _ifs(graph: ir.Graph) -> dict[ir.Graph, tuple[ir.Node, str]]:
-    """Return for each branch the If, and the name of the branch."""
-    found = {}
-    for node in all_nodes(graph):
-        if node.op_type == "If" and node.domain == "":
-            for branch in node_graphs(node):
-                name = "then_branch" if branch is node.attributes["then_branch"].as_graph() else "else_branch"
-                found[branch] = (node, name)
-    return found
-
-
-def _guarded_place(inner: object, ifs: dict[ir.Graph, tuple[ir.Node, str]], same: SameValues) -> Hashable:
+def _guard_key(inner: object, ifs: dict[ir.Graph, tuple[ir.Node, str]], same: SameValues) -> Hashable:
     if not isinstance(inner, ir.Graph) or inner not in ifs:
         return None
     node, name = ifs[inner]
     return (id(node.graph), same.number(node.inputs[0]), name)
+
+
+def meetings(forth: ir.Value, back: ir.Value, opset: int) -> list[Meeting]:
+    """Return the Concats of two results along the axis of directions, or along the last axis if that is squeezed."""
+    if forth.shape is None or back.shape is None or len(forth.shape) != len(back.shape):
+        return []
+    rank, met = len(forth.shape), list[Meeting]()
+    theirs = {(node, index): axes for node, index, axes in arrivals(back, opset)}
+    for node, index, axes in arrivals(forth, opset):
+        if theirs.get((node, index + 1)) != axes:
+            continue
+        axis = axis_of(node, 0, len(axes))
+        direction = rank - 3
+        if axes[axis] == direction or (axes[axis] == rank - 1 and direction not in axes):
+            met.append(Meeting(node, index, axes, axis))
+    return met
+
+
+def arrivals(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int, ...]]]:
+    """Return the Concats that ``value`` reaches through moves of axes: node, operand index, and axes left."""
+    concats, waiting = list[tuple[ir.Node, int, tuple[int, ...]]](), [(value, tuple(range(len(value.shape or ()))))]
+    while waiting:
+        moved, axes = waiting.pop()
+        for node, index in moved.uses():
+            if node.domain != "":
+                continue
+            if node.op_type == "Concat":
+                concats.append((node, index, axes))
+            elif index == 0 and node.op_type == "Identity":
+                waiting.append((node.outputs[0], axes))
+            elif index == 0 and node.op_type == "Transpose":
+                waiting.append((node.outputs[0], tuple(axes[i] for i in perm_of(node, len(axes)))))
+            elif index == 0 and node.op_type == "Squeeze":
+                gone = axes_of(node, opset, len(axes))
+                if gone is not None and gone is not DYNAMIC:
+                    waiting.append((node.outputs[0], tuple(axis for i, axis in enumerate(axes) if i not in gone)))
+    return concats
+
+
+def may_be_reversed(node: ir.Node) -> bool:
+    """Return True if an operator that may be a reversal produces the sequence of a recurrent node."""
+    value = node.inputs[0] if node.inputs else None
+    while value is not None and (producer := value.producer()) is not None:
+        if producer.op_type not in ("Identity", "Transpose"):
+            return producer.op_type in _REVERSE and producer.domain == ""
+        value = producer.inputs[0]
+    return False

@@ -2,37 +2,37 @@
 
     Reverse(GRU(Reverse(xs)))    ->    GRU <direction = "reverse"> (xs)
 
-Conditions: the node has one direction and no lengths of sequences; its sequence is a whole reversal along the steps; its results
-for all steps are read by such reversals only, or not at all. Transposes may stand between; Squeezes of the axis of directions too.
-On a CPU onnxruntime reverses the steps for an LSTM or GRU more slowly than two Slices do: by up to 7 percent from 16 rows on. For
-one row it is as fast. An RNN gains always.
+Conditions: the node has one direction and no sequence lengths; its sequence is a whole reversal along the steps; only such
+reversals read its results for all steps. Transposes may stand between, and Squeezes of the axis of directions. On a CPU onnxruntime
+reverses the steps for an LSTM or GRU more slowly than two Slices do: by up to 7 percent from 16 rows on. One row takes the same
+time, and an RNN always gains.
 """
 
 import onnx_ir as ir
 
 from rewrites.analysis.whole_reversals import Reversals
-from rewrites.direction.reversing import may_be_reversed
+from rewrites.direction.pairs import may_be_reversed
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import dim_of
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.around_reversals import turning_readers, unturned
+from rewrites.scan_form.around_reversals import reversal_source, reversing_users
 
 __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """See whether reversals stand before and after a node."""
+    """Return a patch if reversals stand before and after a node."""
     if view.directions != 1 or view.batch_first or view.input("sequence_lens") is not None or not may_be_reversed(view.node):
         return NOTHING_HERE
     reversals = Reversals(ctx.opset, ctx.model.graph)
-    before = unturned(view.x, 0, reversals)
+    before = reversal_source(view.x, 0, reversals)
     if before is None:
         return NOTHING_HERE
     steps = view.node.outputs[0]
     is_read = bool(steps.uses()) or steps.is_graph_output()
-    after = turning_readers(steps, 0, reversals, ctx) if is_read else []
+    after = reversing_users(steps, 0, reversals, ctx) if is_read else []
     if is_read and not after:
         return NOTHING_HERE
     rows = dim_of(view.x, 1)
@@ -43,14 +43,14 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()
-        source = before.write(b)
+        x = before.write(b)
         b.insert_before(view.node)
-        view.node.replace_input_with(0, source)
+        view.node.replace_input_with(0, x)
         view.node.attributes["direction"] = ir.AttrString("direction", "forward" if view.reverse[0] else "reverse")
         for node in after:
-            turned = node.inputs[0]
-            assert turned is not None
-            replace_value(node.outputs[0], turned, ctx.names)
+            source = node.inputs[0]
+            assert source is not None
+            replace_value(node.outputs[0], source, ctx.names)
             remove_nodes([node])
         return [view.node]
 

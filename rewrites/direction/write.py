@@ -1,12 +1,11 @@
-"""Writes one bidirectional node for two of one direction each, and what each of them gave."""
+"""Writes one bidirectional node for two nodes, and replaces their results."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.direction.meetings import Meeting, meetings
-from rewrites.direction.pairs import Pair
+from rewrites.direction.pairs import Meeting, Pair, meetings
 from rewrites.graph.builder import Builder
 from rewrites.graph.names import Names
 from rewrites.graph.replace import remove_nodes, replace_value
@@ -15,7 +14,7 @@ from rewrites.ops.rnn.functions import DEFAULTS, compact
 from rewrites.ops.rnn.recurrent_node import GATES
 from rewrites.ops.traits import operators
 from rewrites.ops.versions import concat, reshape, shape_of, split, squeeze, transpose
-from rewrites.recurrent_nodes.empty_results import zeros_of
+from rewrites.recurrent_nodes.expand import zeros_of
 
 __all__ = ["constant_behind", "hand_out", "is_zero", "write_bidirectional"]
 
@@ -24,12 +23,12 @@ _INPUTS = ("W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 
 
 def write_bidirectional(b: Builder, pair: Pair) -> tuple[ir.Value, ...]:
-    """Write the node, and return its results: those that nobody reads have no name."""
+    """Write the node, and return its results; unread results have no name."""
     forward = pair.forward
     functions = [function for view in pair.views for function in view.functions[0]]
     names = [function.name for function in functions]
     alphas, betas = compact(functions)
-    made = b.ops(
+    results = b.ops(
         forward.kind,
         [forward.x, *(_both(b, pair, name) for name in _INPUTS)],
         len(pair.outputs),
@@ -43,14 +42,14 @@ def write_bidirectional(b: Builder, pair: Pair) -> tuple[ir.Value, ...]:
         linear_before_reset=1 if forward.linear_before_reset else None,
         input_forget=1 if forward.input_forget else None,
     )
-    for value, read in zip(made, pair.outputs, strict=True):
+    for value, read in zip(results, pair.outputs, strict=True):
         if read == (None, None):
             value.name = ""
-    return made
+    return results
 
 
 def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
-    """Return an input of both nodes one below the other along the axis of directions; what one does not have is 0."""
+    """Return an input of both nodes, stacked along the axis of directions; a missing one is 0."""
     values = [view.input(name) for view in pair.views]
     if name == "sequence_lens" or values == [None, None]:
         return values[0]
@@ -69,12 +68,12 @@ def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
 
 
 def constant_behind(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the constant that ``value`` is, of whatever size."""
+    """Return the constant that ``value`` is, of any size, or None."""
     return None if is_overridable(value) else ir.convenience.get_const_tensor(value)
 
 
 def is_zero(value: ir.Value) -> bool:
-    """Whether all elements of ``value`` are 0, however many they are."""
+    """Return True if all elements of ``value`` are surely 0."""
     array, node = const_array(value), value.producer()
     if array is not None:
         return array.dtype.kind not in "OSU" and not array.any()
@@ -94,28 +93,28 @@ def _zeros(b: Builder, pair: Pair) -> ir.Value:
     return zeros_of(b, shape, kind)
 
 
-def hand_out(b: Builder, pair: Pair, made: Sequence[ir.Value], names: Names, anchor: ir.Node) -> None:
-    """Let what read the two nodes read ``made``, for which all that was built is put before ``anchor``."""
-    for (one, other), value in zip(pair.outputs, made, strict=True):
-        while one is not None and other is not None and (met := meetings(one, other, b.opset)):
+def hand_out(b: Builder, pair: Pair, results: Sequence[ir.Value], names: Names, anchor: ir.Node) -> None:
+    """Let the users of the two nodes read ``results``; put the nodes built for that before ``anchor``."""
+    for (forth, back), value in zip(pair.outputs, results, strict=True):
+        while forth is not None and back is not None and (met := meetings(forth, back, b.opset)):
             joined = _together(b, value, met[0], pair.forward.hidden)
             b.insert_before(anchor)
             _replace_operands(met[0], joined, names)
-        for node in _unread_moves([each for each in (one, other) if each is not None]):
+        olds = [old for old in (forth, back) if old is not None]
+        for node in _unread_moves(olds):
             remove_nodes([node])
-        sides = [each is not None and bool(each.uses() or each.is_graph_output()) for each in (one, other)]
-        if any(sides):
+        if any(old.uses() or old.is_graph_output() for old in olds):
             parts = split(b, value, len(value.shape or ()) - 3, None, 2)
             b.insert_before(anchor)
-            for old, part in zip((one, other), parts, strict=True):
+            for old, part in zip((forth, back), parts, strict=True):
                 if old is not None:
                     replace_value(old, part, names)
 
 
 def _replace_operands(meeting: Meeting, joined: ir.Value, names: Names) -> None:
-    """Let a Concat take ``joined`` for the two operands, or let those who read it do so where it has no others."""
-    node, place = meeting.node, meeting.place
-    operands = [*node.inputs[:place], joined, *node.inputs[place + 2 :]]
+    """Replace the two operands of a Concat by ``joined``, or the Concat itself if it has no others."""
+    node, index = meeting.node, meeting.index
+    operands = [*node.inputs[:index], joined, *node.inputs[index + 2 :]]
     if len(operands) == 1:
         replace_value(node.outputs[0], joined, names)
         remove_nodes([node])
@@ -126,35 +125,33 @@ def _replace_operands(meeting: Meeting, joined: ir.Value, names: Names) -> None:
 
 
 def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.Value:
-    """Return what a Concat of both results was, from the result of both directions."""
-    axes, axis, rank = meeting.axes, meeting.axis, len(value.shape or ())
-    direction = rank - 3
-    gone = [each for each in range(rank) if each not in axes and each != direction]
-    left = [each for each in range(rank) if each not in gone]
-    plain = squeeze(b, value, gone)
-    if axes[axis] == direction:
-        return transpose(b, plain, [left.index(each) for each in axes])
-    *others, last = [each for each in axes if each != rank - 1] + [rank - 1]
-    turned = transpose(b, plain, [left.index(each) for each in (*others, direction, last)])
-    joined = reshape(b, turned, [*[0] * len(others), 2 * hidden])
-    order = [*others, last]
-    return transpose(b, joined, [order.index(each) for each in axes])
+    """Return the two results joined as in the Concat, from the result of both directions."""
+    axes, rank = meeting.axes, len(value.shape or ())
+    direction, last = rank - 3, rank - 1
+    gone = [axis for axis in range(rank) if axis not in axes and axis != direction]
+    left = [axis for axis in range(rank) if axis not in gone]
+    squeezed = squeeze(b, value, gone)
+    if axes[meeting.axis] == direction:
+        return transpose(b, squeezed, [left.index(axis) for axis in axes])
+    others = [axis for axis in axes if axis != last]
+    moved = transpose(b, squeezed, [left.index(axis) for axis in (*others, direction, last)])
+    joined = reshape(b, moved, [*[0] * len(others), 2 * hidden])
+    return transpose(b, joined, [[*others, last].index(axis) for axis in axes])
 
 
 def _unread_moves(values: Sequence[ir.Value]) -> list[ir.Node]:
-    """Return the nodes that only move axes of ``values`` for nobody, those behind others first."""
-    found = list[ir.Node]()
+    """Return the nodes that move axes of ``values`` without any reader in the end, users before producers."""
+    unread = list[ir.Node]()
 
-    def look(value: ir.Value) -> bool:
-        """Whether nobody reads ``value`` in the end."""
+    def is_unread(value: ir.Value) -> bool:
         used = value.is_graph_output()
         for node, _ in value.uses():
-            if node.op_type in ("Identity", "Squeeze", "Transpose") and node.domain == "" and look(node.outputs[0]):
-                found.append(node)
+            if node.op_type in ("Identity", "Squeeze", "Transpose") and node.domain == "" and is_unread(node.outputs[0]):
+                unread.append(node)
             else:
                 used = True
         return not used
 
     for value in values:
-        look(value)
-    return found
+        is_unread(value)
+    return unread

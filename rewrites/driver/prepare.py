@@ -9,9 +9,9 @@ from rewrites.analysis.shapes.inference import infer_model
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
 from rewrites.analysis.whole_reversals import keep_sizes_of_reversals
 from rewrites.base.abilities import Abilities
+from rewrites.cleanup.cleanup import drop_unread
 from rewrites.cleanup.constant_branches import is_if
 from rewrites.cleanup.parted_products import part_outer_products, rejoin_outer_products
-from rewrites.cleanup.unread import drop_unread
 from rewrites.direction.pairs import may_have_pairs
 from rewrites.driver.model_changes import change_model
 from rewrites.graph.context import Context
@@ -24,8 +24,7 @@ from rewrites.loops import is_loop
 from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
 from rewrites.recurrent_nodes.absent_nodes import is_a_recurrence, lacks
 from rewrites.registry import BEFORE
-from rewrites.tidy.quantized_weights import note_quantized_weights
-from rewrites.tidy.transposed_outputs import note_quantized_outputs
+from rewrites.tidy.quantization_notes import note_quantized_outputs, note_quantized_weights
 
 __all__ = ["has_absent_nodes", "has_loops", "learn_again", "name_free_dims", "prepare"]
 

@@ -7,9 +7,8 @@ import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
-from rewrites.cleanup.unread import drop_unread
-from rewrites.direction.pairs import find_pairs, may_have_pairs
-from rewrites.direction.reversing import may_be_reversed
+from rewrites.cleanup.cleanup import drop_unread
+from rewrites.direction.pairs import find_pairs, may_be_reversed, may_have_pairs
 from rewrites.driver.applying import ask
 from rewrites.graph.context import Context
 from rewrites.graph.marks import WAS_REFUSED

@@ -14,8 +14,8 @@ import onnx_ir as ir
 
 from rewrites.analysis.shapes.sizes_without_steps import declare_sizes_without_steps
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies
+from rewrites.cleanup.cleanup import drop_unread
 from rewrites.cleanup.parted_products import part_outer_products
-from rewrites.cleanup.unread import drop_unread
 from rewrites.driver.model_changes import change_model
 from rewrites.graph.context import Context
 from rewrites.graph.dims import Dim, forgotten, is_made_up

@@ -1,53 +1,129 @@
-"""Finds what can leave a loop at its end: all work that reads states, but that no state needs, for all steps at once.
+"""Finds the work that can leave at the end of a loop: it reads states, but no state needs it.
 
 body(h, x) => (h2, Softmax(MatMul(h2, V)))    ->    body(h, x) => (h2, Identity(h2)), then Softmax(MatMul(H2, V)) of the stack
 
 Works round ORT-SCAN-RESULT-RANK.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import staying_ns, to_carry
-from rewrites.analysis.dependence import is_deterministic
+from rewrites.analysis.cut.step_costs import few_rows, staying_ns, to_carry
+from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand, has_rule
 from rewrites.fission.before import Before
-from rewrites.fission.groups import Groups
 from rewrites.fission.liveness import Liveness
+from rewrites.fission.profitability import MeasuredSet, MeasuredSets
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import with_axes, without_names
 from rewrites.graph.values import dim_of, through_identity
-from rewrites.graph.walk import all_nodes, node_graphs
+from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanOutput, ScanView
 
-__all__ = ["After", "find_after"]
+__all__ = ["After", "Groups", "NodeGroup", "find_after"]
 
 
-@dataclass
+@dataclass(frozen=True)
 class After:
-    """What leaves at the end: ``nodes``; ``crossing`` are the body values they read, each with the stack that will hold it.
+    """The ``nodes`` that leave, the body values that they read with their future stacks, and the memory of all stacks."""
 
-    ``alive``: the memory that the stacks take, those that left at the start among them.
+    nodes: list[ir.Node]
+    crossing: dict[ir.Value, ir.Value]
+    refused: dict[ir.Node, NotApplicable]
+    alive: Liveness
+
+
+@dataclass(frozen=True)
+class NodeGroup:
+    """A node with its backward slice among the chosen nodes: the values ``crossing`` from the recurrence, and the ``results``.
+
+    ``copies``: all nodes are copies. ``few_rows``: one multiplies few rows by weights. ``least_ns``: their least time in a step.
     """
 
-    nodes: list[ir.Node] = field(default_factory=list)
-    crossing: dict[ir.Value, ir.Value] = field(default_factory=dict)
-    refused: dict[ir.Node, NotApplicable] = field(default_factory=dict)
-    alive: Liveness | None = None
+    crossing: MeasuredSet
+    results: MeasuredSet
+    copies: bool
+    few_rows: bool
+    least_ns: int
+
+
+class Groups:
+    """The groups of the ``chosen`` nodes, which leave so far; ``reading`` returns the bytes of a value that crosses in a step."""
+
+    def __init__(self, nodes: Iterable[ir.Node], before: Before, sizes: StepSizes, reading: Callable[[ir.Value], int]) -> None:
+        self.chosen = set(nodes)
+        self._before, self._sizes = before, sizes
+        self._reads, self._results = MeasuredSets(reading), MeasuredSets(sizes.step)
+        self._known: dict[ir.Node, NodeGroup] = {}
+
+    def of(self, node: ir.Node) -> NodeGroup:
+        """Return the group of ``node``."""
+        waiting = [node]
+        while waiting:
+            unknown = [producer for producer in self._producers(waiting[-1]) if producer not in self._known]
+            waiting.extend(unknown)
+            if not unknown:
+                known = waiting.pop()
+                self._known[known] = self._known.get(known) or self._group(known)
+        return self._known[node]
+
+    def least_results(self, node: ir.Node) -> int:
+        """Return the least bytes that the results of the group of ``node`` take."""
+        own = self._results.of(_leaving(node.outputs, set()))
+        return self._results.union([own, self.of(node).results]).size
+
+    def backward_slice(self, node: ir.Node) -> set[ir.Node]:
+        """Return ``node`` and its backward slice among the chosen nodes."""
+        nodes, waiting = {node}, [node]
+        while waiting:
+            new = [producer for producer in self._producers(waiting.pop()) if producer not in nodes]
+            nodes.update(new)
+            waiting.extend(new)
+        return nodes
+
+    def keep(self, group: set[ir.Node]) -> None:
+        """Keep the nodes of ``group`` in the loop: they are no longer chosen."""
+        self.chosen -= group
+        waiting = list(group)
+        while waiting:
+            node = waiting.pop()
+            if self._known.pop(node, None) is not None:
+                waiting.extend(user for value in node.outputs for user, _ in value.uses())
+
+    def _group(self, node: ir.Node) -> NodeGroup:
+        parts = [self._known[producer] for producer in self._producers(node)]
+        entering = (value for value in node.inputs if value is not None and value.producer() not in self.chosen)
+        crossing = self._reads.of(value for value in entering if not self._before.stacks.has(value))
+        results = self._results.of(_leaving(node.outputs, self.chosen))
+        return NodeGroup(
+            self._reads.union([crossing, *(part.crossing for part in parts)]),
+            self._results.union([results, *(part.results for part in parts)]),
+            node.op_type == "Identity" and all(part.copies for part in parts),
+            few_rows(node, self._sizes) or any(part.few_rows for part in parts),
+            staying_ns([node], 0, self._sizes) + max((part.least_ns for part in parts), default=0),
+        )
+
+    def _producers(self, node: ir.Node) -> dict[ir.Node, None]:
+        producers = (value.producer() for value in node.inputs if value is not None)
+        return {producer: None for producer in producers if producer is not None and producer in self.chosen}
+
+
+def _leaving(values: Iterable[ir.Value], group: set[ir.Node]) -> list[ir.Value]:
+    """Return the values that something outside ``group`` reads."""
+    return [value for value in values if value.is_graph_output() or any(user not in group for user, _ in value.uses())]
 
 
 def find_after(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes, build: Builder) -> After:
     """Build into ``build`` the work that can leave at the end; ``before.stacks`` learns its results."""
     leaves = set(before.nodes)
     core = [node for node in loop.body if node not in leaves]
-    refused = {
-        node: NotApplicable(reason.code, reason.detail, silent=True) for node, reason in before.refused.items() if not reason.silent
-    }
+    refused = {node: replace(reason, silent=True) for node, reason in before.refused.items() if not reason.silent}
     stacks = before.stacks
     start = dict(stacks.known)
     stacks.build = build
@@ -68,90 +144,25 @@ def find_after(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes, b
         stacks.known = dict(start)
 
 
-def _not_crossing(
-    nodes: list[ir.Node], crossing: dict[ir.Value, ir.Value], sizes: StepSizes, alive: Liveness
-) -> dict[ir.Node, NotApplicable]:
-    """Return the nodes that want stacks which cannot be, or are too large; ``alive`` holds those of the others."""
-    found: dict[ir.Node, NotApplicable] = {}
-    held: set[ir.Value] = set()
-    for node in nodes:
-        entering = [value for value in node.inputs if value is not None and value in crossing]
-        new = {value: Operand(crossing[value], True, value) for value in entering if value not in held}
-        refusals = [*map(_without_rank, entering), *map(sizes.refusal, node.outputs), *map(sizes.not_a_stack, entering)]
-        refusals.append(alive.refusal(new))
-        refusal = next((refusal for refusal in refusals if refusal is not None), None)
-        if refusal is not None:
-            found[node] = refusal
-            continue
-        alive.hold(new)
-        held.update(new)
-    return found
-
-
-def _without_rank(value: ir.Value) -> NotApplicable | None:
-    """Return a reason where onnxruntime could not give ``value`` as a result of a Scan."""
-    if value.shape is not None:
-        return None
-    return NotApplicable("RANK-UNKNOWN", f"the rank of '{value.name}' is not known, which a result of the loop needs")
-
-
-def _stacked(nodes: list[ir.Node], stacks: Stacks, alive: Liveness) -> dict[ir.Node, NotApplicable]:
-    """Emit ``nodes`` for all steps; return those that cannot be, each with its reason."""
-    failed: dict[ir.Node, NotApplicable] = {}
-    for node in nodes:
-        missing = [value for value in node.inputs if value is not None and not stacks.has(value)]
-        refusal = None
-        if not missing:
-            built = len(stacks.build.nodes)
-            refusal = stacks.add(node)
-            made = {} if refusal is not None else {value: stacks.get(value) for value in node.outputs}
-            refusal = refusal or alive.refusal(made, stacks.build.nodes[built:])
-            if refusal is None:
-                alive.hold(made, stacks.build.nodes[built:])
-                alive.read(node)
-        elif not has_rule(node) and any(value.producer() in failed for value in missing):
-            refusal = NotApplicable("NO-BATCHING-RULE", f"{node.op_type} '{node.name}' has no batching rule")
-        if refusal is not None:
-            failed[node] = refusal
-    return failed
-
-
-def _candidates(loop: ScanView, core: list[ir.Node], before: Before, refused: dict[ir.Node, NotApplicable]) -> list[ir.Node]:
-    """Return the nodes of ``core`` that feed scan outputs and each other only, in order."""
-    needed = {state.next for state in loop.states if state not in before.states}
-    chosen: set[ir.Node] = set()
-    for node in reversed(core):
-        free = node not in refused and not node_graphs(node) and is_deterministic(node)
-        if free and not any(value in needed for value in node.outputs):
-            chosen.add(node)
-        else:
-            needed.update(value for value in node.inputs if value is not None)
-            needed.update(value for graph in node_graphs(node) for inner in all_nodes(graph) for value in inner.inputs if value)
-    return [node for node in core if node in chosen]
-
-
 def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Before) -> list[ir.Node]:
-    """Keep in the loop what, with all that it is made from, reads much more from the recurrence than it gives.
+    """Keep a group of nodes in the loop if it only copies, or if its stacks are larger than its results or cost more than it.
 
-    The stack of what it reads would be the larger one, unless the loop gives that stack anyway; or the stacks are so many and large
-    that they cost more than the work. A copy of a value that stays is no work either. Products by weights still move where a
-    step has few rows.
+    Stacks that the loop returns anyway are free. Products by weights still move if a step has few rows.
     """
     free = {through_identity(output.inner) for output in _reusable(loop, before)}
     groups = Groups(nodes, before, sizes, lambda value: 0 if value in free else sizes.step(value))
     for node in nodes:
-        made = groups.of(node)
-        if not made.crossing.members or made.few_rows:
+        group = groups.of(node)
+        if not group.crossing.members or group.few_rows:
             continue
-        read, given = made.crossing.size, groups.least_given(node)
-        if not made.copies and read <= 2 * given and to_carry(read, sizes) <= made.least_ns + to_carry(given, sizes):
+        read, written = group.crossing.size, groups.least_results(node)
+        if not group.copies and read <= 2 * written and to_carry(read, sizes) <= group.least_ns + to_carry(written, sizes):
             continue
-        group = groups.all_makers(node)
-        inside = {value for one in group for value in one.outputs}
-        leaving = [value for value in inside if value.is_graph_output() or any(user not in group for user, _ in value.uses())]
-        given = sum(map(sizes.step, leaving))
-        if made.copies or read > 2 * given or to_carry(read, sizes) > staying_ns(group, 0, sizes) + to_carry(given, sizes):
-            groups.keep(group)
+        members = groups.backward_slice(node)
+        inside = {value for member in members for value in member.outputs}
+        written = sum(map(sizes.step, _leaving(inside, members)))
+        if group.copies or read > 2 * written or to_carry(read, sizes) > staying_ns(members, 0, sizes) + to_carry(written, sizes):
+            groups.keep(members)
     return [node for node in nodes if node in groups.chosen]
 
 
@@ -160,18 +171,78 @@ def _reusable(loop: ScanView, before: Before) -> list[ScanOutput]:
     return [output for output in loop.scan_outputs if output.reverse == before.stacks.backwards and output.axis == 0]
 
 
+def _candidates(loop: ScanView, core: list[ir.Node], before: Before, refused: dict[ir.Node, NotApplicable]) -> list[ir.Node]:
+    """Return the nodes of ``core`` that only feed scan outputs and each other, in order."""
+    needed = {state.next for state in loop.states if state not in before.states}
+    chosen: set[ir.Node] = set()
+    for node in reversed(core):
+        free = node not in refused and not node_graphs(node) and is_deterministic(node)
+        if free and needed.isdisjoint(node.outputs):
+            chosen.add(node)
+        else:
+            needed.update(reads(node))
+    return [node for node in core if node in chosen]
+
+
 def _crossing(loop: ScanView, nodes: list[ir.Node], before: Before, ctx: Context) -> dict[ir.Value, ir.Value]:
-    made = {value for node in nodes for value in node.outputs}
-    existing = {through_identity(output.inner): output for output in _reusable(loop, before) if output.inner not in made}
+    results = {value for node in nodes for value in node.outputs}
+    existing = {through_identity(output.inner): output for output in _reusable(loop, before) if output.inner not in results}
     steps = dim_of(loop.scan_inputs[0].outer, 0)
     crossing: dict[ir.Value, ir.Value] = {}
-    for value in (value for node in nodes for value in node.inputs):
-        if value is None or value in made or value in crossing or before.stacks.has(value):
+    for value in (value for node in nodes for value in node.inputs if value is not None and value not in results):
+        if value in crossing or before.stacks.has(value):
             continue
-        output: ScanOutput | None = existing.get(value)
+        output = existing.get(value)
         if output is not None and output.outer is not None and not before.stacks.has(output.inner):
             crossing[value] = output.outer
             continue
         shape = with_axes(without_names(value.shape), 0, steps)
         crossing[value] = ir.Value(name=ctx.names.fresh(f"{value.name}_steps"), type=value.type, shape=shape)
     return crossing
+
+
+def _not_crossing(
+    nodes: list[ir.Node], crossing: dict[ir.Value, ir.Value], sizes: StepSizes, alive: Liveness
+) -> dict[ir.Node, NotApplicable]:
+    """Return the nodes whose stacks are impossible or too large, with reasons; ``alive`` holds the stacks of the others."""
+    refused: dict[ir.Node, NotApplicable] = {}
+    held: set[ir.Value] = set()
+    for node in nodes:
+        entering = [value for value in node.inputs if value is not None and value in crossing]
+        new = {value: Operand(crossing[value], True, value) for value in entering if value not in held}
+        refusals = [*map(_without_rank, entering), *map(sizes.refusal, node.outputs), *map(sizes.not_a_stack, entering)]
+        refusal = next(filter(None, [*refusals, alive.refusal(new)]), None)
+        if refusal is not None:
+            refused[node] = refusal
+            continue
+        alive.hold(new)
+        held.update(new)
+    return refused
+
+
+def _without_rank(value: ir.Value) -> NotApplicable | None:
+    """Return a reason if onnxruntime cannot return ``value`` from a Scan."""
+    if value.shape is not None:
+        return None
+    return NotApplicable("RANK-UNKNOWN", f"the rank of '{value.name}' is not known, which a result of the loop needs")
+
+
+def _stacked(nodes: list[ir.Node], stacks: Stacks, alive: Liveness) -> dict[ir.Node, NotApplicable]:
+    """Emit ``nodes`` for all steps; return the nodes that cannot be emitted, with reasons."""
+    failed: dict[ir.Node, NotApplicable] = {}
+    for node in nodes:
+        missing = [value for value in node.inputs if value is not None and not stacks.has(value)]
+        refusal = None
+        if not missing:
+            built = len(stacks.build.nodes)
+            refusal = stacks.add(node)
+            results = {} if refusal is not None else {value: stacks.get(value) for value in node.outputs}
+            refusal = refusal or alive.refusal(results, stacks.build.nodes[built:])
+            if refusal is None:
+                alive.hold(results, stacks.build.nodes[built:])
+                alive.read(node)
+        elif not has_rule(node) and any(value.producer() in failed for value in missing):
+            refusal = NotApplicable("NO-BATCHING-RULE", f"{node.op_type} '{node.name}' has no batching rule")
+        if refusal is not None:
+            failed[node] = refusal
+    return failed

@@ -1,12 +1,13 @@
-"""A loop without a recurrence whose temporaries are much larger than its results runs in blocks of steps.
+"""Runs a loop without a recurrence in blocks of steps if its temporaries are much larger than its results.
 
     ds = Scan(xs) body(x) => ReduceSum(Mul(Sub(Y, x), Sub(Y, x)))    # [T] results, but [T, N, D] temporaries at once
     ->    Scan over blocks of K steps, with the body for K steps at once inside
 
-The last block is filled up by repeating the last row, whose results are cut off again. Where the sizes that decide about K are not
-known, the model computes K from the sizes it meets.
+A stack [T, ...] is cut into blocks [count, K, ...]. The last row is repeated to fill the last block, and the results of these
+copies are cut off again. If the sizes that decide about K are not known, the model computes K.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -15,8 +16,8 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.fission.before import Before
-from rewrites.fission.block_rows import block_rows, fixed_rows, from_blocks, to_blocks
 from rewrites.fission.stacks import Stacks
+from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import with_axes
 from rewrites.graph.marks import BLOCKS
@@ -24,22 +25,22 @@ from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import rank_of, static_dims
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.ops.versions import shape_of
+from rewrites.ops.versions import concat, gather, shape_of, slice_axis, unsqueeze
 from rewrites.rule import Patch
 
 __all__ = ["Blocks", "choose_blocks", "in_blocks"]
 
-CACHE_BYTES = 1 << 20
+_CACHE_BYTES = 1 << 20
 _WHOLE_BYTES = 1 << 21
 _FEW_STEPS = 12
+_END = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """How many steps to do at once.
+    """The number of ``steps`` of a block; None if the model must compute it.
 
-    ``steps``: a number, or None where the model must find out: then one step takes ``unit`` bytes for each element of ``sources``
-    (values from outside, and scan inputs, of which one step counts).
+    Then one step takes ``unit`` bytes for each element of ``sources``: values from outside, or one step of a scan input.
     """
 
     steps: int | None
@@ -48,8 +49,22 @@ class Blocks:
     unit: int = 1
 
 
+@dataclass(frozen=True)
+class BlockRows:
+    """The ``size`` of a block in steps and the ``count`` of blocks, as int64 tensors of one element.
+
+    ``filling``: the numbers of the rows that fill the last block; None if that is full.
+    """
+
+    size: ir.Value
+    count: ir.Value
+    filling: ir.Value | None
+    known_size: int | None = None
+    known_steps: int | None = None
+
+
 def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
-    """Say how many steps to do at once: all (None), or so many that the temporaries stay in the processor's cache."""
+    """Return the size of blocks whose temporaries stay in the cache; None for all steps at once."""
     values = [value for node in before.nodes for value in node.outputs]
     largest = max([1, *map(sizes.step, values)])
     io = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
@@ -67,7 +82,7 @@ def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) 
     if known:
         if not over_budget and largest * sizes.steps <= _WHOLE_BYTES:
             return None
-        count = min(CACHE_BYTES // largest, budget // max(largest, -(-before.alive.most // sizes.steps)))
+        count = min(_CACHE_BYTES // largest, budget // max(largest, -(-before.alive.most // sizes.steps)))
         if count < 2:
             detail = f"one step makes temporaries of about {largest} bytes, so doing several at once gains nothing"
             return NotApplicable("COST-LARGE-STEPS", detail)
@@ -80,13 +95,18 @@ def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) 
     return Blocks(None, largest, tuple(sources), -(-largest // max(1, elements)))
 
 
+def _open_sources(loop: ScanView, before: Before, sizes: StepSizes) -> list[ir.Value]:
+    """Return the outer values and scan inputs of unknown size that decide about the temporaries."""
+    operands = {value: None for node in before.nodes for value in node.inputs if value is not None}
+    inner = {value for node in before.nodes for value in node.outputs}
+    return [value for value in operands if value not in inner and static_dims(value) is None and not sizes.hinted(value)]
+
+
 def _is_over_blocks(loop: ScanView) -> bool:
-    """Whether all that is scanned is cut into blocks right before the loop, and all that it gives joined right behind it."""
-    makers = [scan.outer.producer() for scan in loop.scan_inputs]
-    readers = [user for output in loop.scan_outputs if output.outer is not None for user, _ in output.outer.uses()]
-    return all(_changes_rank(node, 1) for node in makers) and all(
-        _changes_rank(node, -1) for node in readers if node.op_type != "Shape"
-    )
+    """Return True if Reshapes cut all scan inputs into blocks and join all scan outputs."""
+    users = [user for output in loop.scan_outputs if output.outer is not None for user, _ in output.outer.uses()]
+    cut = all(_changes_rank(scan.outer.producer(), 1) for scan in loop.scan_inputs)
+    return cut and all(_changes_rank(user, -1) for user in users if user.op_type != "Shape")
 
 
 def _changes_rank(node: ir.Node | None, by: int) -> bool:
@@ -96,26 +116,18 @@ def _changes_rank(node: ir.Node | None, by: int) -> bool:
     return before is not None and after == before + by
 
 
-def _open_sources(loop: ScanView, before: Before, sizes: StepSizes) -> list[ir.Value]:
-    """Return the values from outside, and the scan inputs, whose sizes decide about the temporaries and are not known."""
-    outside = {value: None for node in before.nodes for value in node.inputs if value is not None}
-    inner = {value for node in before.nodes for value in node.outputs}
-    found = [value for value in outside if value not in inner and static_dims(value) is None]
-    return [value for value in found if not sizes.hinted(value)]
-
-
 def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplicable:
-    """Make the patch that runs ``loop`` in blocks."""
+    """Return the patch that runs ``loop`` in blocks, or the reason of an operator that does not run for several steps at once."""
     build, inside = ctx.builder(), ctx.builder()
     outside = Stacks(loop, build)
     steps = shape_of(build, loop.scan_inputs[0].outer, 0)
     if blocks.steps is not None and isinstance(loop.steps, int):
-        rows = fixed_rows(build, loop.steps, blocks.steps)
+        rows = _fixed_rows(build, loop.steps, blocks.steps)
     else:
-        rows = block_rows(build, loop, steps, blocks.steps, blocks.sources, blocks.unit, CACHE_BYTES)
+        rows = _computed_rows(build, loop, steps, blocks)
     scans, body_scans = [], []
     for scan in loop.scan_inputs:
-        blocked = to_blocks(build, outside.ordered(scan.outer, scan.reverse), rows)
+        blocked = _to_blocks(build, outside.ordered(scan.outer, scan.reverse), rows)
         shape = with_axes(scan.inner.shape, 0, rows.known_size)
         value = ir.Value(name=ctx.names.fresh(f"{scan.inner.name}_block"), type=scan.inner.type, shape=shape)
         scans.append(ScanInput(blocked, value))
@@ -131,7 +143,7 @@ def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplic
     stand_ins = [_stand_in(output, ctx) for output in loop.scan_outputs]
     outside.build = tail = ctx.builder()
     joined = [
-        outside.ordered(from_blocks(tail, stand_in, rows, steps), output.reverse)
+        outside.ordered(_from_blocks(tail, stand_in, rows, steps), output.reverse)
         for output, stand_in in zip(loop.scan_outputs, stand_ins, strict=True)
     ]
 
@@ -162,3 +174,76 @@ def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplic
 def _stand_in(output: ScanOutput, ctx: Context) -> ir.Value:
     shape = with_axes(output.inner.shape, 0, None, None)
     return ir.Value(name=ctx.names.fresh(f"{output.inner.name}_blocks"), type=output.inner.type, shape=shape)
+
+
+def _fixed_rows(build: Builder, steps: int, most: int) -> BlockRows:
+    """Cut ``steps`` rows into blocks of at most ``most``, of sizes as even as possible."""
+    count = -(-steps // most)
+    size = -(-steps // count)
+    missing = count * size - steps
+    filling = build.const([steps - 1] * missing) if missing else None
+    return BlockRows(build.const([size]), build.const([count]), filling, size, steps)
+
+
+def _computed_rows(build: Builder, loop: ScanView, steps: ir.Value, blocks: Blocks) -> BlockRows:
+    """Let the model compute the block size, from 1 to all ``steps``: the known size, or the steps that fit in the cache."""
+    unit = build.const([1])
+    if blocks.steps is not None:
+        wanted = build.const([blocks.steps])
+    else:
+        divisor = _larger(build, steps, unit)
+        total, *rest = [_elements(build, value, loop, divisor) for value in blocks.sources] or [unit]
+        for elements in rest:
+            total = build.op("Add", total, elements)
+        step_bytes = _larger(build, build.op("Mul", total, build.const([blocks.unit])), unit)
+        wanted = _larger(build, build.op("Div", build.const([_CACHE_BYTES]), step_bytes), unit)
+    fitting = build.op("Where", build.op("Less", wanted, steps), wanted, steps)  # Min takes integers only from opset 12 on
+    wanted = _larger(build, fitting, unit)
+    count = _larger(build, _divide_up(build, steps, wanted, unit), unit)
+    size = _divide_up(build, steps, count, unit)
+    missing = build.op("Sub", build.op("Mul", count, size), steps)
+    return BlockRows(size, count, build.op("Expand", build.op("Sub", steps, unit), missing))
+
+
+def _larger(build: Builder, left: ir.Value, right: ir.Value) -> ir.Value:
+    return build.op("Where", build.op("Less", left, right), right, left)
+
+
+def _elements(build: Builder, value: ir.Value, loop: ScanView, steps: ir.Value) -> ir.Value:
+    scan = next((scan for scan in loop.scan_inputs if scan.inner is value), None)
+    count = unsqueeze(build, build.op("Size", value if scan is None else scan.outer), [0])
+    return count if scan is None else build.op("Div", count, steps)
+
+
+def _divide_up(build: Builder, number: ir.Value, by: ir.Value, unit: ir.Value) -> ir.Value:
+    return build.op("Div", build.op("Sub", build.op("Add", number, by), unit), by)
+
+
+def _to_blocks(build: Builder, value: ir.Value, rows: BlockRows) -> ir.Value:
+    """Reshape [T, ...] to [count, size, ...]."""
+    rest = _sizes_from(build, value, 1)
+    if rows.filling is not None:
+        value = concat(build, [value, gather(build, value, rows.filling, 0)], 0)
+    return _reshape(build, value, [rows.count, rows.size, *rest])
+
+
+def _sizes_from(build: Builder, value: ir.Value, axis: int) -> list[ir.Value]:
+    """Return the sizes of ``value`` from ``axis`` on."""
+    rank = rank_of(value)
+    if rank is None:
+        return [slice_axis(build, build.op("Shape", value), 0, axis, _END)]
+    return [shape_of(build, value, position) for position in range(axis, rank)]
+
+
+def _reshape(build: Builder, value: ir.Value, dims: Sequence[ir.Value]) -> ir.Value:
+    """Reshape to ``dims``; any of them may be 0, so -1 would be ambiguous, and 0 must not mean "as before"."""
+    return build.op("Reshape", value, concat(build, list(dims), 0), allowzero=1 if build.opset >= since.ALLOWZERO else None)
+
+
+def _from_blocks(build: Builder, value: ir.Value, rows: BlockRows, steps: ir.Value) -> ir.Value:
+    """Reshape [count, size, ...] back to [T, ...]."""
+    rest = _sizes_from(build, value, 2)
+    flat = _reshape(build, value, [build.op("Mul", rows.count, rows.size), *rest])
+    if rows.known_steps is not None:
+        return flat if rows.filling is None else slice_axis(build, flat, 0, 0, rows.known_steps)
+    return build.op("Slice", flat, build.const([0]), steps, build.const([0]))

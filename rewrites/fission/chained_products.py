@@ -1,14 +1,14 @@
-"""Two products by constant matrices, one after the other, are one product by the product of both.
+"""Two successive products by constant matrices become one product by the product of the matrices.
 
     a = MatMul(h, A); b = Add(a, c); y = MatMul(b, B)    ->    p = MatMul(h, A B); y = Add(p, c B)
 
-Likewise MatMul(B, MatMul(A, h)), and Gemm with all that it has. Numbers are those of sums in another order: the new constants are
-computed in double and rounded once; those of integers are the same, wrapped or not.
+The same holds for MatMul(B, MatMul(A, h)) and for Gemm. Sums of floats come in another order: the new constants are computed in
+double and rounded once. Integers stay the same, also if they wrap.
 
-Conditions: nothing else reads what is in between; no more multiplications than before. For floats: the matrices are finite; their
-product, and that of what is added, does not cancel far below what is summed; and what is infinite comes to the same: h is bounded
-(``analysis.magnitudes``), or the result is normalised by Softmax or LayerNormalization, which makes NaN of it either way. Halves
-round what is in between, and stay, as do matrices of many megabytes. ``fast_math`` asks nothing of infinities, nor of what cancels.
+Conditions: nothing else reads the value in between, and there are no more multiplications than before. For floats: the matrices
+are finite; their product, and that of the added constant, does not cancel far below its terms; and infinities stay the same: h is
+bounded, or Softmax or LayerNormalization turns such a row into NaN anyway. Halves stay because they round the value in between, and
+so do matrices of many megabytes. ``fast_math`` drops the conditions on infinities and cancelling.
 """
 
 import math
@@ -17,9 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.fission.constant_products import constant_product
-from rewrites.fission.product_chains import Chain, Joined, joined
-from rewrites.fission.product_corners import infinite_unlike
+from rewrites.fission.product_chains import Chain, Joined, constant_product, infinite_unlike, joined
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, take_over
@@ -50,47 +48,47 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 def _chain(node: ir.Node, ctx: Context) -> Chain | None:
     second = constant_product(node)
-    if second is None or second.given_flipped or second.result.dtype not in _FLOATS | _INTEGERS:
+    if second is None or second.operand_flipped or second.result.dtype not in _FLOATS | _INTEGERS:
         return None
-    add, between, made = None, None, second.given
-    maker = made.producer()
-    if maker is not None and maker.op_type == "Add" and maker.domain == "" and _is_read_once(made, node):
-        sources = [value for value in maker.inputs if value is not None]
-        constants = [value for value in sources if is_constant(value)]
-        if len(constants) != 1 or len(sources) != 2:
+    add, between, product = None, None, second.operand
+    producer = product.producer()
+    if producer is not None and producer.op_type == "Add" and producer.domain == "" and _is_read_once(product, node):
+        terms = [value for value in producer.inputs if value is not None]
+        constants = [value for value in terms if is_constant(value)]
+        if len(constants) != 1 or len(terms) != 2:
             return None
-        add, between = maker, constants[0]
+        add, between = producer, constants[0]
         if node.op_type == "Gemm" and math.prod((static_dims(between) or ())[:-1]) != 1:  # it might have more rows than the product
             return None
-        made = sources[1 - sources.index(between)]
-    first = constant_product(made.producer())
-    if first is None or not _is_read_once(made, add or node) or first.on_left != second.on_left or first.wide != second.summed:
+        product = terms[1 - terms.index(between)]
+    first = constant_product(product.producer())
+    if first is None or not _is_read_once(product, add or node) or first.on_left != second.on_left or first.wide != second.summed:
         return None
-    if rank_of(made) != rank_of(second.given) or (first.given_flipped and _gemm_lacks_c(ctx)):
+    if rank_of(product) != rank_of(second.operand) or (first.operand_flipped and _gemm_lacks_c(ctx)):
         return None
     if first.added is not None and (between is not None or not is_constant(first.added)):
         return None
     whole = {first.scale, first.scale_added, second.scale, second.scale_added} == {1.0}
     costs_more = first.summed * second.wide > first.summed * first.wide + second.summed * second.wide
     work = first.summed * first.wide * second.wide
-    if costs_more or work > _MOST_WORK or not (whole or made.dtype in _FLOATS):
+    if costs_more or work > _MOST_WORK or not (whole or product.dtype in _FLOATS):
         return None
     return Chain(first, second, add, between)
-
-
-def _gemm_lacks_c(ctx: Context) -> bool:
-    return ctx.opset < since.GEMM_WITHOUT_C
 
 
 def _is_read_once(value: ir.Value, reader: ir.Node) -> bool:
     return value.graph is reader.graph and len(value.uses()) == 1 and not value.is_graph_output()
 
 
-def _patch(chain: Chain, found: Joined, loop: Loop, ctx: Context) -> Patch:
+def _gemm_lacks_c(ctx: Context) -> bool:
+    return ctx.opset < since.GEMM_WITHOUT_C
+
+
+def _patch(chain: Chain, constants: Joined, loop: Loop, ctx: Context) -> Patch:
     first, second = chain.first, chain.second
     b = ctx.builder()
-    array = found.weights.T if first.on_left else found.weights
-    extra = None if found.added is None else b.const(np.ascontiguousarray(found.added))
+    array = constants.weights.T if first.on_left else constants.weights
+    extra = None if constants.added is None else b.const(np.ascontiguousarray(constants.added))
     result = _product(chain, b.const(np.ascontiguousarray(array)), extra, ctx, b)
 
     def edit() -> list[ir.Node]:
@@ -100,7 +98,7 @@ def _patch(chain: Chain, found: Joined, loop: Loop, ctx: Context) -> Patch:
         return [loop.node]
 
     what = f"{first.summed} x {first.wide} and {second.summed} x {second.wide}"
-    return Patch(f"multiplied '{first.given.name}' by the product of two constant matrices, {what}", edit)
+    return Patch(f"multiplied '{first.operand.name}' by the product of two constant matrices, {what}", edit)
 
 
 def _product(chain: Chain, matrix: ir.Value, extra: ir.Value | None, ctx: Context, b: Builder) -> ir.Value:
@@ -111,10 +109,10 @@ def _product(chain: Chain, matrix: ir.Value, extra: ir.Value | None, ctx: Contex
     if is_gemm and added is None and extra is not None and math.prod((static_dims(extra) or ())[:-1]) == 1:
         added, beta, extra = extra, 1.0, None
     if is_gemm and (added is not None or not _gemm_lacks_c(ctx)):
-        flag = int(first.given_flipped) or None
-        result = b.op("Gemm", first.given, matrix, added, transA=flag, beta=None if beta == 1.0 else beta)
+        flag = int(first.operand_flipped) or None
+        result = b.op("Gemm", first.operand, matrix, added, transA=flag, beta=None if beta == 1.0 else beta)
     else:
-        result = b.op("MatMul", *((matrix, first.given) if first.on_left else (first.given, matrix)))
+        result = b.op("MatMul", *((matrix, first.operand) if first.on_left else (first.operand, matrix)))
     return result if extra is None else b.op("Add", result, extra)
 
 

@@ -1,7 +1,7 @@
-"""Which stacks exist at the same time, and how many bytes they take: an upper bound, from the order in which they are made.
+"""Which stacks exist at the same time, and how many bytes they take: an upper bound, from the order in which they are computed.
 
-A stack is there from the node that makes it up to the last body node that reads it; while a node works, what it makes on the way is
-there too, and what the body of a nested loop makes for all outer steps at once. A view takes nothing, and keeps what it shows.
+A stack lives from its node to the last body node that reads it. While a node runs, its intermediate results live too, with those of
+the body of a nested loop for all outer steps at once. A view takes no memory, and keeps its source alive.
 """
 
 from collections import Counter
@@ -24,9 +24,9 @@ _VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 class Liveness:
-    """The bytes of stacks held ``now``, and the most held so far; what the loop stacks itself is nothing new and takes none.
+    """The bytes of the stacks held ``now``, and the ``most`` held so far; the loop's own scan outputs count as nothing.
 
-    What earlier splits of the same loop have made counts as held.
+    The stacks of earlier splits of the same loop count as held.
     """
 
     def __init__(self, loop: ScanView, sizes: StepSizes) -> None:
@@ -37,13 +37,13 @@ class Liveness:
         self._readers.update(state.next for state in loop.states)
 
     def copy(self) -> "Liveness":
-        """Return one that goes on from here on its own."""
+        """Return an independent copy."""
         other = copy(self)
         other._costs, other._readers = dict(self._costs), Counter(self._readers)
         return other
 
     def refusal(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> NotApplicable | None:
-        """Return a reason where ``stacks`` of body values, made by ``built``, break the memory budget with what is held now."""
+        """Return a reason if ``stacks`` of body values, computed by ``built``, exceed the memory budget with the held stacks."""
         needed, limit = self._needed(stacks, built), self.sizes.options.memory_budget
         if not needed or self.now + needed <= limit:
             return None
@@ -52,7 +52,7 @@ class Liveness:
         return NotApplicable("MEMORY-BUDGET", f"'{name}' takes about {needed} bytes for all steps{held} (limit {limit})")
 
     def hold(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> None:
-        """Count ``stacks`` from now on, and once what ``built`` makes beside them."""
+        """Count ``stacks`` from now on, and the intermediate results of ``built`` once."""
         self.most = max(self.most, self.now + self._needed(stacks, built))
         for value, operand in stacks.items():
             if self._readers[value]:
@@ -60,18 +60,18 @@ class Liveness:
                 self.now += self._costs[value]
 
     def read(self, node: ir.Node) -> None:
-        """Say that ``node`` of the body is done with its inputs."""
+        """Note that ``node`` of the body has read its inputs."""
         for value in set(reads(node)):
             self._readers[value] -= 1
             if not self._readers[value]:
                 self.now -= self._costs.pop(value, 0)
 
     def forget(self, states: Iterable[State]) -> None:
-        """Say that the loop keeps ``states``, so that no stack is held for their final values."""
+        """Note that the loop keeps ``states``, so that no stack is held for their final values."""
         self._readers.subtract(state.next for state in states)
 
     def note_on(self, node: ir.Node) -> None:
-        """Let later splits of ``node``, what is left of the loop, know what is held."""
+        """Note the held bytes on ``node``, the remaining loop, for later splits."""
         STACK_BYTES.put(node, self.most)
 
     def _needed(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node]) -> int:
@@ -84,7 +84,7 @@ class Liveness:
         return self.sizes.step(value) * (self.sizes.steps if operand.batched else 1)
 
     def _working(self, nodes: Sequence[ir.Node], apart: Iterable[ir.Value] = ()) -> int:
-        """Return the most bytes that results of ``nodes``, some ``apart``, and of the graphs nested in them take at a time."""
+        """Return the most bytes that results of ``nodes`` and of nested graphs take at a time, without those ``apart``."""
         viewed: dict[ir.Value, ir.Value] = {}
         for node in nodes:
             if node.op_type in _VIEWS and node.inputs[0] is not None:

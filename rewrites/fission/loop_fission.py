@@ -1,28 +1,27 @@
-"""A Scan keeps only its recurrence; the work before and after it leaves and is done for all steps at once.
+"""A Scan keeps only its recurrence; the work before and after it leaves the loop and runs for all steps at once.
 
     Scan(h0, xs) body(h, x) => (h2 = Tanh(Add(MatMul(x, W), MatMul(h, R))), y = MatMul(h2, V))
     ->    xw = MatMul(xs, W);  hs = Scan(h0, xw) body(h, a) => (h2 = Tanh(Add(a, MatMul(h, R))), Identity(h2));  y = MatMul(hs, V)
 
-Without a recurrence nothing is left of the loop. Conditions: every operator that leaves has a batching rule that promises the same
-numbers up to the order of sums; stacks stay within the memory budget; at least as much work leaves as new tensors cross; states
-that leave begin with the size they go on with. What would blow what crosses up to more than twice its size stays inside.
-Never touches an opset-8 Scan or a scanned axis other than 0.
+Without a recurrence, the whole loop goes. Conditions: every operator that leaves has a batching rule that promises the same numbers
+up to the order of sums; the stacks stay within the memory budget; at least as much work leaves as new tensors cross; states that
+leave keep their initial size. Work that would make the crossing values more than twice as large stays inside. An opset-8 Scan and
+scanned axes other than 0 stay as they are.
 """
 
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.dependence import unread_nodes
+from rewrites.analysis.dependence import reads, unread_nodes
 from rewrites.base.plain_text import counted, listed
 from rewrites.fission.after import After, find_after
 from rewrites.fission.before import Before, find_before
 from rewrites.fission.blocks import Blocks, choose_blocks, in_blocks
-from rewrites.fission.stackable import not_plain
+from rewrites.fission.stacks import not_plain
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import shape_dims
-from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule, learning
@@ -31,7 +30,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See what can leave the loop."""
+    """Find the work that can leave the loop."""
     if isinstance(loop, LoopView):
         return NOTHING_HERE
     refusal = not_plain(loop, ctx)
@@ -60,7 +59,7 @@ def _leaving(loop: ScanView, ctx: Context) -> Patch | NotApplicable:
 
 
 def _is_resized(state: State) -> bool:
-    """Whether the first value of a state has a number for a size where later ones have none, or another: one step may be all."""
+    """Return True if the sizes of a state may change after the first step, which may be the only one."""
     first, then = state.initial.shape, state.next.shape
     if first is None or then is None:
         return False
@@ -128,7 +127,7 @@ def _split(loop: ScanView, before: Before, after: After, head: Builder, tail: Bu
         remove_nodes(unread_nodes(loop.body))
         node = rebuild(loop, ctx.names, states=kept_states, scan_inputs=scans, scan_outputs=outputs)
         give_own_nodes(loop.body, ctx.names)
-        (after.alive or before.alive).note_on(node)
+        after.alive.note_on(node)
         return [node]
 
     what = " and ".join(
@@ -140,23 +139,18 @@ def _split(loop: ScanView, before: Before, after: After, head: Builder, tail: Bu
 
 
 def _notes(before: Before, after: After | None = None) -> tuple[str, ...]:
-    """Say what memory the stacks take."""
-    alive = before.alive if after is None else after.alive or before.alive
+    """Return notes on the memory of the stacks."""
+    alive = before.alive if after is None else after.alive
     nodes = [*before.nodes, *(after.nodes if after is not None else ())]
     return alive.sizes.note(alive.most, (value for node in nodes for value in node.outputs))
 
 
 def _entering(loop: ScanView, before: Before, gone: set[ir.Node]) -> list[ir.Value]:
     """Return the values computed before the loop that the recurrence still reads."""
-    made = {value for node in before.nodes for value in node.outputs} | {state.inner for state in before.states}
+    left = {value for node in before.nodes for value in node.outputs} | {state.inner for state in before.states}
     stay = [node for node in loop.body if node not in gone]
-    read = {value: None for node in stay for value in _all_inputs(node) if value in made}
+    read = {value: None for node in stay for value in reads(node) if value in left}
     return [value for value in read if value in before.stacks.known]
-
-
-def _all_inputs(node: ir.Node) -> list[ir.Value]:
-    nested = [inner for graph in node_graphs(node) for inner in all_nodes(graph)]
-    return [value for one in (node, *nested) for value in one.inputs if value is not None]
 
 
 def _worth_it(loop: ScanView, before: Before, after: After) -> bool:
@@ -164,10 +158,10 @@ def _worth_it(loop: ScanView, before: Before, after: After) -> bool:
     work = sum(node.op_type not in ("Identity", "Constant") for node in gone)
     entering = _entering(loop, before, gone)
     stay = [node for node in loop.body if node not in gone]
-    still_read = {value for node in stay for value in _all_inputs(node)}
+    still_read = {value for node in stay for value in reads(node)}
     freed = sum(scan.inner not in still_read for scan in loop.scan_inputs)
-    made = {value for node in gone for value in node.outputs}
-    dropped = sum(output.inner in made for output in loop.scan_outputs)
+    leaving = {value for node in gone for value in node.outputs}
+    dropped = sum(output.inner in leaving for output in loop.scan_outputs)
     crossing = max(0, len(entering) - freed) + max(0, len(after.crossing) - dropped)
     return bool(before.states) or (work > 0 and work >= crossing)
 

@@ -1,24 +1,69 @@
-"""Two products by constant matrices, one after the other, and the constants of the one product that they are together."""
+"""Two successive products by constant matrices: their parts, the constants of the one product, and what infinities become."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.fission.constant_products import ConstantProduct
+from rewrites.base import since
+from rewrites.base.postorder import postorder
 from rewrites.graph.context import Context
-from rewrites.graph.values import const_array
+from rewrites.graph.values import const_array, dim_of, is_constant, rank_of, static_dims
+from rewrites.loops import Loop, LoopView
+from rewrites.ops.versions import axis_of
 from rewrites.rule import NotApplicable
 
-__all__ = ["MOST_BYTES", "Chain", "Joined", "joined"]
+__all__ = ["Chain", "Joined", "constant_product", "infinite_unlike", "joined"]
 
-MOST_BYTES = 1 << 26
-_MOST_CANCELLED = 256
+_MOST_BYTES = 1 << 26
+_MOST_BOUNDS, _MOST_CANCELLED = 200, 256
+_KEEP_INFINITE = frozenset({"Add", "Sub", "Mul", "Identity"})
+_UP_TO_ONE = frozenset({"Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh"})
+_MATRIX = 2
+_OF_THE_FIRST = frozenset({"Abs", "Expand", "Gather", "Identity", "Neg", "Relu", "Reshape", "Slice", "Split", "Squeeze"})
+_OF_THE_FIRST |= {"Transpose", "Unsqueeze"}
+_OF_THE_LARGEST = frozenset({"Concat", "Max", "Min"})
+_FAR_FROM_OVERFLOW = 1e30
+
+
+@dataclass(frozen=True)
+class ConstantProduct:
+    """``scale`` times the product of ``operand`` and ``matrix``, plus ``scale_added`` times ``added``, which may be None.
+
+    ``on_left``: the matrix is the left operand. ``flipped`` and ``operand_flipped``: the matrix or the operand is transposed first.
+    ``summed`` and ``wide``: the number of terms of each result, and the length of a row (or column) of results.
+    """
+
+    node: ir.Node
+    operand: ir.Value
+    matrix: ir.Value
+    on_left: bool
+    summed: int
+    wide: int
+    flipped: bool = False
+    operand_flipped: bool = False
+    scale: float = 1.0
+    added: ir.Value | None = None
+    scale_added: float = 1.0
+
+    @property
+    def result(self) -> ir.Value:
+        """The result of the product."""
+        return self.node.outputs[0]
+
+    def weights(self) -> np.ndarray | None:
+        """Return ``scale`` times the matrix as [summed, wide], floats as double; None if the matrix is too large."""
+        array = const_array(self.matrix, limit=_MOST_BYTES)
+        if array is None:
+            return None
+        array = array.T if self.flipped != self.on_left else array
+        return array.astype(np.float64) * self.scale if array.dtype.kind == "f" else array
 
 
 @dataclass(frozen=True)
 class Chain:
-    """``second`` multiplies what ``first`` gives, with ``between`` added to it by the node ``add``; both may be None."""
+    """``second`` multiplies the result of ``first``, plus ``between`` if the node ``add`` adds that; both may be None."""
 
     first: ConstantProduct
     second: ConstantProduct
@@ -28,16 +73,16 @@ class Chain:
 
 @dataclass(frozen=True)
 class Joined:
-    """``weights``: [summed, wide]; ``added``: what is in between, multiplied, in the shape in which it is added."""
+    """``weights``: [summed, wide]; ``added``: the constant in between times the second matrix, as it is added."""
 
     weights: np.ndarray
     added: np.ndarray | None
 
 
 def joined(chain: Chain, ctx: Context) -> Joined | NotApplicable | None:
-    """Return the constants that are computed; None where they are too large, or of unlike shapes."""
+    """Return the constants of the one product; None if they are too large or their shapes differ."""
     first, second, dtype = chain.first, chain.second, chain.second.result.dtype
-    a, b, c = first.weights(MOST_BYTES), second.weights(MOST_BYTES), _between(chain)
+    a, b, c = first.weights(), second.weights(), _between(chain)
     if a is None or b is None or dtype is None or (c is None and _value_between(chain) is not None):
         return None
     names = f"'{first.matrix.name}' and '{second.matrix.name}'"
@@ -56,18 +101,148 @@ def joined(chain: Chain, ctx: Context) -> Joined | NotApplicable | None:
     return Joined(weights, added if added is None or not first.on_left else np.swapaxes(added, -1, -2))
 
 
-def _value_between(chain: Chain) -> ir.Value | None:
-    return chain.first.added if chain.between is None else chain.between
-
-
 def _between(chain: Chain) -> np.ndarray | None:
-    """Return what is added in between as [..., wide]: turned where the matrices are on the left, spread where it is one for all."""
-    first, between = chain.first, _value_between(chain)
-    c = None if between is None else const_array(between, limit=MOST_BYTES)
+    """Return the constant added in between as [..., wide]: transposed if the matrices are on the left, and broadcast."""
+    first = chain.first
+    c = const_array(_value_between(chain), limit=_MOST_BYTES)
     if c is None:
         return None
     if chain.between is None and first.scale_added != 1.0:
         c = c.astype(np.float64) * first.scale_added
-    c = c if c.ndim > first.on_left else c.reshape((1,) * (1 + first.on_left - c.ndim) + c.shape)
+    c = c.reshape((1,) * (1 + first.on_left - c.ndim) + c.shape)
     c = np.swapaxes(c, -1, -2) if first.on_left else c
     return np.broadcast_to(c, (*c.shape[:-1], first.wide)) if c.shape[-1] in (1, first.wide) else None
+
+
+def _value_between(chain: Chain) -> ir.Value | None:
+    return chain.first.added if chain.between is None else chain.between
+
+
+def infinite_unlike(chain: Chain, loop: Loop, ctx: Context) -> NotApplicable | None:
+    """Return a reason if an infinite operand could give other results; None if not.
+
+    A row with an infinite number has no finite number in its product, nor in the product of that. But with matrices of unlike
+    signs the second product has NaN where the product of both has infinities.
+    """
+    first, second = chain.first, chain.second
+    if second.result.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE) or ctx.options.fast_math:
+        return None
+    if not first.on_left and _is_normalised(second.result, ctx):
+        return None
+    growth = 1.0
+    for product in (first, second):
+        array = product.weights()
+        growth *= 1.0 if array is None else max(1.0, float(np.abs(array).sum(0).max()))
+    if _largest(first.operand, loop) * growth <= _FAR_FROM_OVERFLOW:
+        return None
+    names = f"'{first.matrix.name}' and '{second.matrix.name}' make NaN, and their product might not"
+    return NotApplicable("PRODUCTS-CORNERS", f"'{first.operand.name}' may be infinite, of which {names}")
+
+
+def _is_normalised(value: ir.Value, ctx: Context) -> bool:
+    """Return True if all users turn a row without finite numbers into NaN."""
+
+    def results(reached: ir.Value) -> list[ir.Value]:
+        return [node.outputs[0] for node, _ in reached.uses() if _keeps_infinite(node)]
+
+    return all(
+        bool(reached.uses())
+        and not reached.is_graph_output()
+        and all(_keeps_infinite(node) or _normalises(node, ctx) for node, _ in reached.uses())
+        for reached in postorder([value], results)
+    )
+
+
+def _keeps_infinite(node: ir.Node) -> bool:
+    return node.domain == "" and node.op_type in _KEEP_INFINITE
+
+
+def _normalises(node: ir.Node, ctx: Context) -> bool:
+    if node.domain != "" or len(node.outputs) != 1:
+        return False
+    rank, default = rank_of(node.outputs[0]), -1 if ctx.opset >= since.SOFTMAX_OF_ONE_AXIS else 1
+    return node.op_type in ("Softmax", "LayerNormalization") and rank is not None and axis_of(node, default, rank) == rank - 1
+
+
+def _largest(value: ir.Value, loop: Loop) -> float:
+    """Return a bound of the magnitude of ``value``, of the loop's body, in any step, NaN aside; infinity if none is known.
+
+    A state is bounded if its initial value is, and its next value whatever the states are.
+    """
+    known = {} if isinstance(loop, LoopView) else {scan.inner: _bound(scan.outer, {}) for scan in loop.scan_inputs}
+    free = known | {state.inner: math.inf for state in loop.states}
+    states = {state.inner: max(_bound(state.initial, {}), _bound(state.next, dict(free))) for state in loop.states}
+    return _bound(value, known | states)
+
+
+def _bound(value: ir.Value | None, known: dict[ir.Value, float]) -> float:
+    """Return the bound of ``value``; add the bounds of its operands to the ``known`` ones."""
+    if value is None or len(known) > _MOST_BOUNDS:
+        return math.inf
+    if value not in known:
+        known[value] = math.inf  # in a circle
+        bound = 1.0 if value.dtype == ir.DataType.BOOL else _of_constant(value) or _of_result(value, known)
+        known[value] = bound if bound <= _FAR_FROM_OVERFLOW else math.inf  # beyond, an intermediate result may overflow
+    return known[value]
+
+
+def _of_constant(value: ir.Value) -> float | None:
+    array = const_array(value)
+    if array is None or array.dtype.kind not in "biuf":
+        return None
+    bound = float(np.abs(array, dtype=np.float64).max(initial=np.finfo(np.float64).tiny))
+    return math.inf if math.isnan(bound) else bound
+
+
+def _of_result(value: ir.Value, known: dict[ir.Value, float]) -> float:
+    node = value.producer()
+    if node is None or node.domain != "":
+        return math.inf
+    if node.op_type in _UP_TO_ONE:
+        return 1.0
+    operands = [operand for operand in node.inputs if operand is not None]
+    if node.op_type in _OF_THE_FIRST or (node.op_type == "Cast" and operands[0].dtype == ir.DataType.BOOL):
+        return _bound(operands[0], known)
+    if node.op_type in _OF_THE_LARGEST:
+        return max(_bound(operand, known) for operand in operands)
+    if node.op_type == "Where":
+        return max(_bound(operand, known) for operand in operands[1:])
+    if node.op_type in ("Add", "Sub", "Sum"):
+        return sum(_bound(operand, known) for operand in operands)
+    if node.op_type in ("Mul", "MatMul"):
+        terms = 1 if node.op_type == "Mul" else dim_of(operands[0], -1)
+        bounds = [_bound(operand, known) for operand in operands]
+        return math.prod(bounds) * terms if isinstance(terms, int) else math.inf
+    return math.inf
+
+
+def constant_product(node: ir.Node | None) -> ConstantProduct | None:
+    """Return the parts of a product of something and a constant matrix, or None."""
+    if node is None or node.domain != "" or node.op_type not in ("MatMul", "Gemm"):
+        return None
+    left, right = node.inputs[:2]
+    if left is None or right is None or rank_of(node.outputs[0]) is None:
+        return None
+    if _is_matrix(right) and not is_constant(left):
+        return _by_right(node, left, right)
+    if _is_matrix(left) and not is_constant(right) and node.op_type == "MatMul" and (rank_of(right) or 0) >= _MATRIX:
+        wide, summed = static_dims(left) or (0, 0)
+        return ConstantProduct(node, right, left, True, summed, wide)
+    return None
+
+
+def _is_matrix(value: ir.Value) -> bool:
+    dims = static_dims(value)
+    return is_constant(value) and dims is not None and len(dims) == _MATRIX and 0 not in dims
+
+
+def _by_right(node: ir.Node, operand: ir.Value, matrix: ir.Value) -> ConstantProduct:
+    summed, wide = static_dims(matrix) or (0, 0)
+    if node.op_type == "MatMul":
+        return ConstantProduct(node, operand, matrix, False, summed, wide)
+    number = node.attributes
+    flipped, operand_flipped = bool(number.get_int("transB", 0)), bool(number.get_int("transA", 0))
+    scale, scale_added = number.get_float("alpha", 1.0), number.get_float("beta", 1.0)
+    added = node.inputs[2] if len(node.inputs) > 2 and scale_added != 0.0 else None
+    sizes = (wide, summed) if flipped else (summed, wide)
+    return ConstantProduct(node, operand, matrix, False, *sizes, flipped, operand_flipped, scale, added, scale_added)

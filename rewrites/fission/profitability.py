@@ -1,7 +1,8 @@
-"""Which work is better left in the loop, since it would hand the recurrence much more than it reads."""
+"""Finds work that is better left in the loop, because it would hand the recurrence much more than it reads."""
 
 import heapq
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -9,24 +10,66 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import carrying_ns, few_rows, reading_ns, staying_ns, weight_bytes
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.plain_text import counted
-from rewrites.fission.measured_sets import MeasuredSet, MeasuredSets
 from rewrites.fission.stacks import Stacks
 
-__all__ = ["not_worth_moving"]
+__all__ = ["EMPTY", "MeasuredSet", "MeasuredSets", "not_worth_moving"]
 
 _MOST_SOURCES = 32
+
+
+@dataclass(frozen=True)
+class MeasuredSet:
+    """A set of values: ``members`` has a bit for each value; ``size`` is the sum of their sizes."""
+
+    members: int
+    size: int
+
+
+EMPTY = MeasuredSet(0, 0)
+
+
+class MeasuredSets:
+    """Builds sets of values with their sizes, from ``measure``. Unions are cheap: thousands of sets grow along a body."""
+
+    def __init__(self, measure: Callable[[ir.Value], int]) -> None:
+        self._measure = measure
+        self._numbers: dict[ir.Value, int] = {}
+        self._sizes: list[int] = []
+
+    def of(self, values: Iterable[ir.Value]) -> MeasuredSet:
+        """Return the set of ``values``."""
+        return self.union(MeasuredSet(1 << number, self._sizes[number]) for number in map(self._number, values))
+
+    def union(self, sets: Iterable[MeasuredSet]) -> MeasuredSet:
+        """Return the union of ``sets``; only members that are not shared cost time."""
+        first, *rest = sorted(sets, key=lambda measured: measured.size, reverse=True) or [EMPTY]
+        members, size = first.members, first.size
+        for measured in rest:
+            new = measured.members & ~members
+            members |= new
+            while new:
+                lowest = new & -new
+                size += self._sizes[lowest.bit_length() - 1]
+                new ^= lowest
+        return MeasuredSet(members, size)
+
+    def _number(self, value: ir.Value) -> int:
+        number = self._numbers.setdefault(value, len(self._sizes))
+        if number == len(self._sizes):
+            self._sizes.append(self._measure(value))
+        return number
 
 
 def not_worth_moving(
     nodes: Sequence[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
 ) -> dict[ir.Node, NotApplicable]:
-    """Return those of ``nodes`` that, with all of them made from it, hand the recurrence much more than they read; and those.
+    """Return the ``nodes`` whose outputs into the recurrence are much larger than their inputs, with their forward slices.
 
-    Such a value (an outer product, an Expand) is cheaper made in each step than written for all steps and read back. Products by
-    weights still move where a step has few rows: all steps at once read the weights once. The last such node goes first, and then
-    what is left is looked at again. What ``bound`` values are made from leaves anyway.
+    Such a value (an outer product, an Expand) is cheaper to compute in each step than to write for all steps and read back.
+    Products by weights still move if a step has few rows, because all steps at once read the weights once. The search goes from
+    the last node to the first, and again over the nodes before a group that stays. The producers of ``bound`` values leave anyway.
     """
-    place = {node: i for i, node in enumerate(nodes)}
+    position = {node: i for i, node in enumerate(nodes)}
     moved = set(nodes)
     sets = MeasuredSets(sizes.step)
     leaving: dict[ir.Node, MeasuredSet | None] = {}  # None: stays moved, whatever it hands over
@@ -44,48 +87,23 @@ def not_worth_moving(
             leaving[node] = None
             continue
         own = sets.of(value for value in node.outputs if any(user not in moved for user, _ in value.uses()))
-        given = leaving[node] = sets.union([own, *(one for one in below if one is not None)])
-        if given.size <= 2 * _reads({node: None}, stacks, sizes):
+        results = leaving[node] = sets.union([own, *(measured for measured in below if measured is not None)])
+        if results.size <= 2 * _reads({node: None}, stacks, sizes):
             continue
-        group = _made_from(node, moved)
+        group = _forward_slice(node, moved)
         read = _reads(group, stacks, sizes)
-        if not read or given.size <= 2 * read:
+        if not read or results.size <= 2 * read:
             continue
-        values = [value for one in group for value in one.outputs]
+        values = [value for member in group for value in member.outputs]
         name = next(value.name for value in values if any(user not in moved for user, _ in value.uses()))
-        detail = f"'{name}' and its like take {given.size} bytes a step, and are made from {read}"
+        detail = f"'{name}' and its like take {results.size} bytes a step, and are made from {read}"
         blocked |= dict.fromkeys(group, NotApplicable("COST-WIDER", detail, silent=True))
         moved -= group.keys()
-        for maker in _made_of(group, place, place[node]):
-            if maker in moved and maker not in queued:
-                queued.add(maker)
-                heapq.heappush(waiting, -place[maker])
+        for producer in _backward_slice(group, position, position[node]):
+            if producer in moved and producer not in queued:
+                queued.add(producer)
+                heapq.heappush(waiting, -position[producer])
     return blocked | _dearer_than_their_source(moved, bound, stacks, sizes)
-
-
-def _dearer_than_their_source(
-    moved: set[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
-) -> dict[ir.Node, NotApplicable]:
-    """Return what is made of one value alone, where it is cheaper to hand the recurrence that value than all that is made of it."""
-    blocked: dict[ir.Node, NotApplicable] = {}
-    for source in stacks.sources()[:_MOST_SOURCES]:
-        readers = [node for node, _ in source.uses()]
-        if not readers or any(node not in moved or node in blocked for node in readers):
-            continue
-        group: dict[ir.Node, None] = {}
-        for reader in readers:
-            group |= _made_from(reader, moved)
-        values = [value for node in group for value in node.outputs]
-        given = [value for value in values if any(user not in moved for user, _ in value.uses())]
-        if len(given) < 2 or any(value in bound for value in values):
-            continue
-        carried = sum(carrying_ns(value, sizes) for value in given)
-        entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}
-        read = sum(reading_ns(value, sizes) for value in entering if stacks.get(value).batched)
-        if carried > read + staying_ns(group, weight_bytes(group, sizes), sizes):
-            detail = f"{counted(len(given), 'value')} made of '{source.name}' would be handed over instead of it"
-            blocked |= dict.fromkeys(group, NotApplicable("COST-WIDER", detail, silent=True))
-    return blocked
 
 
 def _reads(group: dict[ir.Node, None], stacks: Stacks, sizes: StepSizes) -> int:
@@ -94,7 +112,7 @@ def _reads(group: dict[ir.Node, None], stacks: Stacks, sizes: StepSizes) -> int:
     return sum(sizes.step(value) for value in entering if stacks.get(value).batched)
 
 
-def _made_from(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
+def _forward_slice(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
     """Return ``node`` and the nodes of ``moved`` that depend on it."""
     group = {node: None}
     waiting = [node]
@@ -105,13 +123,38 @@ def _made_from(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
     return group
 
 
-def _made_of(group: Iterable[ir.Node], place: dict[ir.Node, int], after: int) -> set[ir.Node]:
-    """Return the nodes placed behind ``after`` that ``group`` is made from."""
-    found: set[ir.Node] = set()
+def _backward_slice(group: Iterable[ir.Node], position: dict[ir.Node, int], after: int) -> set[ir.Node]:
+    """Return the nodes behind position ``after`` that ``group`` depends on."""
+    nodes: set[ir.Node] = set()
     waiting = list(group)
     while waiting:
-        makers = {value.producer() for value in waiting.pop().inputs if value is not None}
-        new = {maker for maker in makers if maker is not None and place.get(maker, -1) > after and maker not in found}
-        found |= new
+        producers = {value.producer() for value in waiting.pop().inputs if value is not None}
+        new = {node for node in producers if node is not None and position.get(node, -1) > after and node not in nodes}
+        nodes |= new
         waiting.extend(new)
-    return found
+    return nodes
+
+
+def _dearer_than_their_source(
+    moved: set[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
+) -> dict[ir.Node, NotApplicable]:
+    """Return the nodes that depend on one scan input alone if it is cheaper to hand over than their results."""
+    blocked: dict[ir.Node, NotApplicable] = {}
+    for source in stacks.sources()[:_MOST_SOURCES]:
+        readers = [node for node, _ in source.uses()]
+        if not readers or any(node not in moved or node in blocked for node in readers):
+            continue
+        group: dict[ir.Node, None] = {}
+        for reader in readers:
+            group |= _forward_slice(reader, moved)
+        values = [value for node in group for value in node.outputs]
+        results = [value for value in values if any(user not in moved for user, _ in value.uses())]
+        if len(results) < 2 or any(value in bound for value in values):
+            continue
+        carried = sum(carrying_ns(value, sizes) for value in results)
+        entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}
+        read = sum(reading_ns(value, sizes) for value in entering if stacks.get(value).batched)
+        if carried > read + staying_ns(group, weight_bytes(group, sizes), sizes):
+            detail = f"{counted(len(results), 'value')} made of '{source.name}' would be handed over instead of it"
+            blocked |= dict.fromkeys(group, NotApplicable("COST-WIDER", detail, silent=True))
+    return blocked

@@ -1,27 +1,47 @@
-"""Makes a loop of its own of part of a body, from copies of the nodes."""
+"""Copies part of a loop's body into a loop of its own, also to try rules on it.
 
-from collections.abc import Callable, Mapping, Sequence
+Rules only look, and the nodes that they build are detached. A trial discards these nodes and the copy again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
+from rewrites.fission.state_cut import StateCut, stack_of
+from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.dims import with_axes, without_names
 from rewrites.graph.marks import carry
-from rewrites.graph.walk import all_nodes
+from rewrites.graph.replace import remove_nodes
+from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
 
-__all__ = ["needed_for", "separate"]
+__all__ = ["copied", "discarding", "needed_for", "separate", "trial", "tried"]
+
+
+@dataclass
+class _Recorded(Context):
+    """A context that records its builders."""
+
+    builders: list[Builder] = field(default_factory=list)
+
+    def builder(self) -> Builder:
+        self.builders.append(super().builder())
+        return self.builders[-1]
 
 
 def needed_for(values: Sequence[ir.Value], nodes: Sequence[ir.Node]) -> list[ir.Node]:
-    """Return those of ``nodes``, producers before users, that ``values`` are made by."""
-    wanted, found = set(values), []
+    """Return the backward slice of ``values`` among ``nodes``, in their order (producers before users)."""
+    wanted, needed = set(values), []
     for node in reversed(nodes):
         if any(value in wanted for value in node.outputs):
-            found.append(node)
+            needed.append(node)
             wanted.update(reads(node))
-    return found[::-1]
+    return needed[::-1]
 
 
 def separate(
@@ -34,10 +54,17 @@ def separate(
     *,
     name: Callable[[ir.Value], str],
 ) -> ir.Node:
-    """Return a detached Scan of copies of ``nodes`` for ``states`` and ``outputs`` of ``loop``, which stays as it is.
+    """Return a detached Scan of copies of ``nodes``; ``loop`` stays as it is.
 
-    ``carried``: what the nodes read of the rest of the body, each with the scan input that it becomes; the loop's own scan inputs
-    are read where they are needed, and one at least. ``name``: gives the copy of a value its name.
+    Args:
+        loop: The loop whose body holds the nodes.
+        nodes: The nodes to copy.
+        states: The states of the new loop.
+        carried: Values of the rest of the body that the nodes read, with the scan inputs that replace them. The loop's own scan
+            inputs are added if they are needed, and at least one if there are no others.
+        outputs: The scan outputs of the new loop.
+        ctx: The context of the rule.
+        name: Returns the name of a value's copy.
     """
     copies: dict[ir.Value, ir.Value] = {}
 
@@ -54,21 +81,14 @@ def separate(
     entering = [ScanInput(scan.outer, copy(scan.inner), scan.axis, scan.reverse) for scan in scans]
     entering += [ScanInput(scan.outer, copy(value), scan.axis, scan.reverse) for value, scan in carried.items()]
     body = ir.Graph([], [], nodes=[_copied(node, copies, copy) for node in nodes], name=ctx.names.fresh("states"))
-    made = make_scan(
-        ctx.names,
-        body,
-        [
-            State(state.initial, inner, copies.get(state.next, state.next), None)
-            for state, inner in zip(states, inners, strict=True)
-        ],
-        entering,
-        [ScanOutput(copies.get(output.inner, output.inner), None, output.axis, output.reverse) for output in outputs],
-        loop.node.name or "scan",
-    )
+    pairs = zip(states, inners, strict=True)
+    new_states = [State(state.initial, inner, copies.get(state.next, state.next), None) for state, inner in pairs]
+    new_outputs = [ScanOutput(copies.get(output.inner, output.inner), None, output.axis, output.reverse) for output in outputs]
+    scan = make_scan(ctx.names, body, new_states, entering, new_outputs, loop.node.name or "scan")
     give_own_nodes(body, ctx.names)
     for result, value in zip(results, body.outputs, strict=True):
         value.type, value.shape = result.type, result.shape
-    return made
+    return scan
 
 
 def _copied(node: ir.Node, copies: Mapping[ir.Value, ir.Value], copy: Callable[[ir.Value], ir.Value]) -> ir.Node:
@@ -85,21 +105,20 @@ def _copied(node: ir.Node, copies: Mapping[ir.Value, ir.Value], copy: Callable[[
         else:
             attributes.append(ir.AttrGraphs(attribute.name, graphs) if graphs else attribute)
     operands = [None if value is None else copies.get(value, value) for value in node.inputs]
-    outputs = [copy(value) for value in node.outputs]
-    made = ir.Node(
+    new = ir.Node(
         node.domain,
         node.op_type,
         operands,
         attributes,
         overload=node.overload,
-        outputs=outputs,
+        outputs=[copy(value) for value in node.outputs],
         name=node.name,
         version=node.version,
         doc_string=node.doc_string,
         metadata_props=dict(node.metadata_props),
     )
-    carry(node, made)
-    return made
+    carry(node, new)
+    return new
 
 
 def _graphs(attribute: ir.Attr) -> list[ir.Graph]:
@@ -108,3 +127,59 @@ def _graphs(attribute: ir.Attr) -> list[ir.Graph]:
     if attribute.type == ir.AttributeType.GRAPHS:
         return [graph.clone(allow_outer_scope_values=True) for graph in attribute.as_graphs()]
     return []
+
+
+def copied(loop: ScanView, states: Sequence[State], ctx: Context) -> ir.Node:
+    """Return a detached copy of ``loop`` with other ``states`` around its body."""
+
+    def name(value: ir.Value) -> str:
+        return ctx.names.fresh(value.name or "value")
+
+    node = separate(loop, list(loop.body), states, {}, loop.scan_outputs, ctx, name=name)
+    for output, stack in zip(loop.scan_outputs, node.outputs[len(states) :], strict=True):
+        stack.shape = with_axes(without_names(output.inner.shape), 0, ScanView.of(node, ctx.opset).steps)
+    return node
+
+
+@contextmanager
+def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+    """Yield a loop of ``states`` alone, from the second part of ``cut``, and a context for trying rules on it.
+
+    Its scan outputs are the values that the rest of the body reads.
+    """
+    nodes = needed_for([state.next for state in states], cut.nodes)
+    inside = {*nodes, *(inner for node in nodes for graph in node_graphs(node) for inner in all_nodes(graph))}
+    returned = {output.inner for output in loop.scan_outputs}
+    after = {state.inner: state.next for state in states}
+    outputs = [
+        ScanOutput(after.get(value, value), None)
+        for value in [*after, *(value for node in nodes for value in node.outputs)]
+        if value in returned or any(user not in inside for user, _ in value.uses())
+    ]
+    read = {value for node in nodes for value in reads(node)} | {state.next for state in states}
+    carried = {value: ScanInput(stack_of(value, loop, f"{value.name}_stack"), value) for value in cut.carried if value in read}
+    with tried(separate(loop, nodes, states, carried, outputs, ctx, name=lambda value: value.name or ""), ctx) as alone:
+        yield alone
+
+
+@contextmanager
+def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+    """Yield ``node``, a new Scan, as a loop in a graph of its own, and a context for trying rules on it; drop both afterwards."""
+    graph = ir.Graph([], [], nodes=[node], name="trial")
+    try:
+        with discarding(ctx) as recorded:
+            yield ScanView.of(node, ctx.opset), recorded
+    finally:
+        del graph.outputs[:]
+        remove_nodes(graph)
+
+
+@contextmanager
+def discarding(ctx: Context) -> Iterator[Context]:
+    """Yield a copy of ``ctx``; discard afterwards the nodes built with it."""
+    recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
+    try:
+        yield recorded
+    finally:
+        for builder in recorded.builders:
+            builder.discard()

@@ -1,11 +1,11 @@
-"""A product of joined parts, some of which no state is behind, is a sum of products, so that theirs leaves for all steps at once.
+"""A product of joined parts becomes a sum of products, so that the products of parts without states leave for all steps at once.
 
     body(h, x) => h2 = f(MatMul(Concat(g(h), x), W))    ->    body(h, x) => h2 = f(MatMul(g(h), W[:n]) + MatMul(x, W[n:]))
 
-Conditions: MatMul or Gemm of floats by a matrix from outside the loop; the parts are joined along the axis that is summed over and
-have known sizes; ``_FEW`` elements of them at least are free of the states, and batching rules take these out of the loop; what
-leaves stays within the memory budget. Where a Concat of several parts is left, which makes it one operator more in each step,
-``_MUCH`` of the matrix has to go. Sums come in another order. Never touches an opset-8 Scan.
+Conditions: MatMul or Gemm of floats by a matrix from outside the loop; the parts are joined along the summed axis and have known
+sizes; at least ``_FEW`` elements do not depend on states, and batching rules take their products out of the loop; the stacks stay
+within the memory budget. If a Concat of several parts is left, which adds an operator to each step, at least ``_MUCH`` of the
+matrix has to leave. Sums come in another order. An opset-8 Scan stays as it is.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import nodes_behind, not_repeatable, varying_values
 from rewrites.base import since
 from rewrites.batching import has_rule
-from rewrites.fission.stackable import not_plain
+from rewrites.fission.stacks import not_plain
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
@@ -36,7 +36,7 @@ _FEW, _MUCH = 8, 4096
 
 @dataclass(frozen=True)
 class _Run:
-    """Neighbours among the parts, from ``start`` to ``stop`` along the axis, that states are behind (``held``) or none."""
+    """Neighbouring parts, from ``start`` to ``stop`` along the axis, that all depend on states (``held``), or all do not."""
 
     parts: tuple[ir.Value, ...]
     start: int
@@ -46,7 +46,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Product:
-    """``axis``: the one of the matrix that is summed over."""
+    """A product of joined parts by a matrix; ``axis`` is the summed axis of the matrix."""
 
     node: ir.Node
     joined: ir.Node
@@ -56,22 +56,20 @@ class _Product:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find a product of parts with and without states behind them."""
+    """Find a product of parts of which some depend on states and some do not."""
     if isinstance(loop, LoopView) or not loop.states or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
     held = varying_values(loop.body, [state.inner for state in loop.states])
-    found = next((one for node in loop.body if (one := _product(node, loop, held, ctx)) is not None), None)
-    if found is None:
+    product = next(filter(None, (_product(node, loop, held, ctx) for node in loop.body)), None)
+    if product is None:
         return NOTHING_HERE
-    product = found
 
     def edit() -> list[ir.Node]:
         outside, inside = ctx.builder(), ctx.builder()
-        total: ir.Value | None = None
-        for run in sorted(product.runs, key=lambda run: not run.held):
-            value = _times(product, run, total is None, outside, inside)
-            total = value if total is None else inside.op("Add", total, value)
-        assert total is not None
+        first, *rest = sorted(product.runs, key=lambda run: not run.held)
+        total = _times(product, first, product.node.inputs[2:], outside, inside)
+        for run in rest:
+            total = inside.op("Add", total, _times(product, run, (), outside, inside))
         outside.insert_before(loop.node)
         inside.insert_before(product.node)
         replace_value(product.node.outputs[0], total, ctx.names)
@@ -84,8 +82,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _product(node: ir.Node, loop: ScanView, held: set[ir.Value], ctx: Context) -> _Product | None:
     if node.op_type not in ("MatMul", "Gemm") or node.domain != "" or node.outputs[0].dtype not in _FLOATS:
         return None
-    given, matrix = node.inputs[:2]
-    joined = None if given is None else given.producer()
+    operand, matrix = node.inputs[:2]
+    joined = None if operand is None else operand.producer()
     if joined is None or joined.op_type != "Concat" or joined.domain != "" or joined.graph is not loop.body or matrix is None:
         return None
     rank, depth = rank_of(joined.outputs[0]), rank_of(matrix)
@@ -121,30 +119,26 @@ def _runs(joined: ir.Node, held: set[ir.Value]) -> Iterator[_Run]:
 
 
 def _leaves(node: ir.Node, free: Sequence[_Run], loop: ScanView, ctx: Context) -> bool:
-    """Whether the products of what is free of the states can be had for all steps at once."""
+    """Return True if the products of the parts ``free`` of states can leave for all steps at once."""
     sizes = StepSizes.of(loop, ctx)
     behind = nodes_behind(loop.body, [part for run in free for part in run.parts])
-    made = [value for each in behind for value in each.outputs]
+    results = [value for before in behind for value in before.outputs]
     return (
-        all(has_rule(each) and not_repeatable(each) is None for each in behind)
-        and all(sizes.not_a_stack(value) is None for value in [*made, node.outputs[0]])
+        all(has_rule(before) and not_repeatable(before) is None for before in behind)
+        and all(sizes.not_a_stack(value) is None for value in [*results, node.outputs[0]])
         and sizes.step(node.outputs[0]) * sizes.steps <= sizes.options.memory_budget
     )
 
 
-def _times(product: _Product, run: _Run, first: bool, outside: Builder, inside: Builder) -> ir.Value:
-    """Return the product of one run; what a Gemm adds comes with the first."""
-    rows = _rows(product, run, outside)
-    given = concat(inside, run.parts, (rank_of(product.joined.outputs[0]) or 1) - 1)
-    rest = product.node.inputs[2:] if first else ()
-    return inside.like(product.node, [given, rows, *rest])[0]
-
-
-def _rows(product: _Product, run: _Run, outside: Builder) -> ir.Value:
+def _times(product: _Product, run: _Run, added: Sequence[ir.Value | None], outside: Builder, inside: Builder) -> ir.Value:
+    """Return the product of ``run``, plus the operand that a Gemm adds."""
     array = const_array(product.matrix)
     if array is None:
-        return slice_axis(outside, product.matrix, product.axis, run.start, run.stop)
-    return outside.const(np.take(array, range(run.start, run.stop), product.axis))
+        rows = slice_axis(outside, product.matrix, product.axis, run.start, run.stop)
+    else:
+        rows = outside.const(np.take(array, range(run.start, run.stop), product.axis))
+    joined = concat(inside, run.parts, (rank_of(product.joined.outputs[0]) or 1) - 1)
+    return inside.like(product.node, [joined, rows, *added])[0]
 
 
 RULE = Rule("split-products", "fission", "loop", check)

@@ -1,25 +1,31 @@
 """Body values for all steps at once.
 
-A stack holds a body value of every step along axis 0, in one order for the whole loop: the order of the steps, or the opposite
-order where every scan input runs backwards (then nothing has to be reversed).
+A stack holds a body value of every step along axis 0, in one order for the whole loop: the order of the steps, or the opposite if
+every scan input runs backwards (then nothing has to be reversed).
+
+Works round ORT-PRODUCT-OF-NOTHING.
 """
 
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.batching import Emission, Operand
 from rewrites.graph.builder import Builder
-from rewrites.loops import ScanView, State
+from rewrites.graph.context import Context
+from rewrites.graph.marks import BLOCKS, OVER_BLOCKS
+from rewrites.loops import ScanInput, ScanOutput, ScanView, State
 from rewrites.ops.versions import concat, shape_of, slice_axis, squeeze, unsqueeze
+from rewrites.rule import NOTHING_HERE, NotApplicable
 
-__all__ = ["Stacks"]
+__all__ = ["Stacks", "not_plain"]
 
 _END = 2**63 - 1
 
 
 class Stacks(Emission):
-    """The stacks of one loop's body values, filled node by node; new nodes go to ``build``.
+    """The stacks of the body values of ``loop``, filled node by node with nodes of ``build``.
 
-    ``loop``: the loop. ``backwards``: index 0 holds the last step.
+    ``backwards``: index 0 holds the last step.
     """
 
     def __init__(self, loop: ScanView, build: Builder) -> None:
@@ -29,7 +35,7 @@ class Stacks(Emission):
         self._scans = {scan.inner: scan for scan in loop.scan_inputs}
 
     def has(self, value: ir.Value) -> bool:
-        """Whether ``value`` can be read for all steps: a stack, a scan input, or loop-invariant."""
+        """Return True if ``value`` can be read for all steps: a stack, a scan input, or loop-invariant."""
         return value in self._scans or super().has(value)
 
     def get(self, value: ir.Value) -> Operand:
@@ -44,11 +50,11 @@ class Stacks(Emission):
         return list(self._scans)
 
     def ordered(self, value: ir.Value, backwards: bool) -> ir.Value:
-        """Return a tensor with rows in ``backwards`` or forward order in the order of these stacks (and the other way round)."""
+        """Return ``value``, whose rows run ``backwards`` or forwards, in the order of these stacks; likewise back again."""
         return value if backwards == self.backwards else slice_axis(self.build, value, 0, -1, -_END, -1)
 
     def last(self, value: ir.Value) -> ir.Value:
-        """Return ``value`` of the last step."""
+        """Return ``value`` in the last step."""
         operand = self.get(value)
         if not operand.batched:
             return operand.value
@@ -61,3 +67,19 @@ class Stacks(Emission):
         if self.backwards:
             return concat(self.build, [slice_axis(self.build, stack, 0, 1, _END), first], 0)
         return concat(self.build, [first, slice_axis(self.build, stack, 0, 0, -1)], 0)
+
+
+def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
+    """Return a reason if stacks cannot replace the body values of ``loop``, or None."""
+    if loop.batched:
+        return NotApplicable("SCAN-8", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
+    parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]
+    if any(part.axis != 0 for part in parts):
+        return NotApplicable("SCAN-AXES", "a scanned axis is not 0", silent=True)
+    if ctx.opset < since.SLICE_INPUTS and len({part.reverse for part in parts}) > 1:
+        return NotApplicable("SCAN-DIRECTIONS", f"directions differ, and opset {ctx.opset} has no way to turn a tensor round")
+    if BLOCKS.on(loop.node) or (loop.body.name or "").startswith(OVER_BLOCKS):
+        return NotApplicable("SCAN-BLOCKS", "each step already works on a block of the original steps")
+    if any(state.inner.shape is not None and 0 in state.inner.shape.dims for state in loop.states):
+        return NOTHING_HERE  # onnxruntime's own fusion of MatMul and Add fails on empty stacks
+    return None

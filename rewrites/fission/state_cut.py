@@ -1,9 +1,10 @@
-"""Where to cut a loop in two, so that some of its states are computed in a second loop that reads what the first one gives.
+"""Finds the best cut of a loop in two, so that a second loop computes some states from stacks of the first.
 
-The second part holds everything that is computed from its states. What is computed from the states of the first part alone, or from
-no state, may be done in either part, or in both; the cut is the one that carries the least data between the two.
+The second part holds all work that depends on its states. Other work may be done in either part, or in both. The cut carries the
+least data from the first part to the second: it is a minimum cut through the graph of that work (Edmonds and Karp).
 """
 
+from collections import deque
 from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass
 
@@ -12,29 +13,29 @@ import onnx_ir as ir
 from rewrites.analysis.cut.components import Components
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import carrying_ns, staying_ns, weight_bytes
-from rewrites.analysis.dependence import is_deterministic, reads
+from rewrites.analysis.dependence import is_deterministic, nodes_behind, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand
 from rewrites.fission.liveness import Liveness
-from rewrites.fission.min_cut import FOREVER, CutGraph
 from rewrites.graph.dims import with_axes, without_names
 from rewrites.graph.values import dim_of, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanOutput, ScanView, State
 
-__all__ = ["StateCut", "find_cut", "stack_of"]
+__all__ = ["CutGraph", "FOREVER", "StateCut", "find_cut", "stack_of"]
 
 _MOST_PATHS = 64
 _PER_NS = 1 << 10
+FOREVER = 1 << 60
 
 
 @dataclass(frozen=True)
 class StateCut:
-    """``states`` and ``outputs`` of the second part, and the ``nodes`` of the body that it needs, in order.
+    """The ``states``, the ``outputs`` and the body's ``nodes`` of the second part, in order.
 
-    ``carried``: what the first part computes and the second reads. ``shared``: those of ``nodes`` that the first part needs too.
-    ``between``: nodes that read the states of the first part and that only the states of the second part need.
-    ``alive``: the memory that the stacks of what is carried take.
+    ``carried``: the values that the first part computes and the second reads. ``shared``: the ``nodes`` that the first part needs
+    too. ``between``: the nodes that read states of the first part and that only states of the second part need. ``alive``: the
+    memory of the stacks of the carried values.
     """
 
     states: tuple[State, ...]
@@ -46,21 +47,72 @@ class StateCut:
     alive: Liveness
 
     def cost(self, sizes: StepSizes) -> int:
-        """Return what carrying the data costs in each step, in ns."""
+        """Return the time for carrying the values in each step, in ns."""
         return sum(carrying_ns(value, sizes) for value in self.carried)
+
+
+class CutGraph:
+    """A directed graph of ``SOURCE``, ``SINK`` and the vertices of its edges; an edge of cost ``FOREVER`` is never cut.
+
+    The minimum cut is found by filling shortest augmenting paths until none is left. The vertices that residual edges then reach
+    from the source are the smallest of all minimum cuts. Few values cross between the parts of a loop, so there are few paths.
+    """
+
+    SOURCE, SINK = "source", "sink"
+
+    def __init__(self) -> None:
+        self._left: dict[Hashable, dict[Hashable, int]] = {self.SOURCE: {}, self.SINK: {}}
+
+    def edge(self, start: Hashable, end: Hashable, cost: int) -> None:
+        """Add an edge that costs ``cost`` if ``start`` is on the source's side and ``end`` on the sink's."""
+        self._left.setdefault(end, {}).setdefault(start, 0)
+        edges = self._left.setdefault(start, {})
+        edges[end] = min(FOREVER, edges.get(end, 0) + cost)
+
+    def with_source(self, most_paths: int) -> set[Hashable] | None:
+        """Return the fewest vertices on the source's side; None without a finite cut, or after ``most_paths`` paths."""
+        for _ in range(most_paths):
+            before = self._search()
+            if self.SINK not in before:
+                return set(before)
+            path: list[tuple[Hashable, Hashable]] = []
+            end: Hashable = self.SINK
+            while end != self.SOURCE:
+                path.append((before[end], end))
+                end = before[end]
+            amount = min(self._left[start][end] for start, end in path)
+            if amount >= FOREVER:
+                return None
+            for start, end in path:
+                if self._left[start][end] < FOREVER:
+                    self._left[start][end] -= amount
+                self._left[end][start] = min(FOREVER, self._left[end][start] + amount)
+        return None
+
+    def _search(self) -> dict[Hashable, Hashable]:
+        """Return the vertices that the source reaches, each with its predecessor, by breadth-first search up to the sink."""
+        before: dict[Hashable, Hashable] = {self.SOURCE: self.SOURCE}
+        waiting: deque[Hashable] = deque([self.SOURCE])
+        while waiting and self.SINK not in before:
+            start = waiting.popleft()
+            for end, left in self._left[start].items():
+                if left and end not in before:
+                    before[end] = start
+                    waiting.append(end)
+        return before
 
 
 def find_cut(
     loop: ScanView, components: Components, second: int, sizes: StepSizes, *, bare: bool = False
 ) -> StateCut | NotApplicable:
-    """Cut ``loop`` so that the components with a bit in ``second``, and what is computed from them, come after the others.
+    """Cut ``loop`` so that some components, and the values computed from them, come after the others.
 
     Args:
         loop: The loop to cut.
         components: Its states in groups that need each other.
         second: A bit for each component of the second part.
         sizes: The sizes of the values of a step.
-        bare: Leave to the first part only what its own states and outputs need, whatever that carries.
+        bare: Leave to the first part only the work for its own states and outputs, whatever that carries.
     """
     states = [state for number, group in enumerate(components.members) if second >> number & 1 for state in group]
     chosen = set(states)
@@ -68,7 +120,7 @@ def find_cut(
     outputs = [output for output in loop.scan_outputs if components.behind.get(output.inner, 0) & second]
     first_outputs = [output for output in loop.scan_outputs if output not in outputs]
     wanted_first = [*(state.next for state in loop.states if state not in chosen), *(output.inner for output in first_outputs)]
-    early = _made_for(wanted_first, loop, set())
+    early = set(nodes_behind(loop.body, wanted_first))
     wanted = [*(state.next for state in states), *(output.inner for output in outputs)]
     read = [value for node in loop.body if node in late for value in reads(node)] + wanted
     free = {scan.inner for scan in loop.scan_inputs}
@@ -83,8 +135,8 @@ def find_cut(
     refusal, alive = _memory(carried, loop, sizes)
     if refusal is not None:
         return refusal
-    feeding = _made_for([state.next for state in states], loop, early)
-    between = tuple(node for node in loop.body if node in feeding and node not in late and components.of[node])
+    feeding = nodes_behind(loop.body, [state.next for state in states], {value for node in early for value in node.outputs})
+    between = tuple(node for node in feeding if node not in late and components.of[node])
     return StateCut(
         tuple(state for state in loop.states if state in chosen),
         tuple(outputs),
@@ -96,45 +148,20 @@ def find_cut(
     )
 
 
-def stack_of(value: ir.Value, loop: ScanView, name: str) -> ir.Value:
-    """Return a value called ``name`` that can hold ``value`` for all steps.
-
-    Names of sizes in a body mean nothing outside, but a state has the shape of its initial value in every step.
-    """
-    source = through_identity(value)
-    holders = [state.initial for state in loop.states if source in (state.inner, through_identity(state.next))]
-    shape = next((initial.shape for initial in holders if initial.shape is not None), without_names(value.shape))
-    shape = with_axes(shape, 0, dim_of(loop.scan_inputs[0].outer, 0))
-    return ir.Value(name=name, type=value.type, shape=shape)
-
-
-def _made_for(values: Sequence[ir.Value], loop: ScanView, stop: set[ir.Node]) -> set[ir.Node]:
-    """Return the backward slice of ``values`` in the body, up to the nodes of ``stop``."""
-    found: set[ir.Node] = set()
-    waiting = list(values)
-    while waiting:
-        node = waiting.pop().producer()
-        if node is not None and node.graph is loop.body and node not in found and node not in stop:
-            found.add(node)
-            waiting.extend(reads(node))
-    return found
-
-
 def _graph(
     loop: ScanView, needed: Sequence[ir.Value], early: set[ir.Node], late: set[ir.Node], ours: set[ir.Value], sizes: StepSizes
 ) -> CutGraph:
-    """Return the graph of nodes and values that both parts may compute; a value's side says whether it is carried or computed."""
+    """Return the graph of the nodes and values that both parts may compute; a value on the source's side is carried."""
     graph = CutGraph()
     started = {state.inner for state in loop.states} - ours
-    seen: set[ir.Node] = set()
-    met: set[ir.Value] = set()
+    seen: set[ir.Node | ir.Value] = set()
     in_loop = weight_bytes(loop.body, sizes)
 
     def value_edges(value: ir.Value) -> None:
         node = value.producer()
-        if value in met:
+        if value in seen:
             return
-        met.add(value)
+        seen.add(value)
         if value in started:
             graph.edge(CutGraph.SOURCE, value, _carrying(value, sizes))
         elif node is not None and node.graph is loop.body:
@@ -158,16 +185,23 @@ def _graph(
             if value not in ours:
                 graph.edge(value, node, FOREVER)
                 value_edges(value)
-                maker = value.producer()
-                if node not in early and maker is not None and maker.graph is loop.body and maker not in early:
-                    graph.edge(node, maker, FOREVER)
+                producer = value.producer()
+                if node not in early and producer is not None and producer.graph is loop.body and producer not in early:
+                    graph.edge(node, producer, FOREVER)
     return graph
+
+
+def _carrying(value: ir.Value, sizes: StepSizes) -> int:
+    """Return the cost of carrying ``value``, a little less for a smaller value; ``FOREVER`` if no stack can hold it."""
+    if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.not_a_stack(value) is not None:
+        return FOREVER
+    return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))
 
 
 def _carried(
     loop: ScanView, needed: Sequence[ir.Value], with_first: Set[Hashable], early: set[ir.Node]
 ) -> tuple[list[ir.Value], set[ir.Node]]:
-    """Return what is carried, and the nodes that the second part computes itself to have ``needed``."""
+    """Return the carried values, and the nodes that the second part repeats to have the ``needed`` values."""
     carried: dict[ir.Value, None] = {}
     again: set[ir.Node] = set()
     states = {state.inner for state in loop.states}
@@ -184,15 +218,8 @@ def _carried(
     return list(carried), again
 
 
-def _carrying(value: ir.Value, sizes: StepSizes) -> int:
-    """Return what it costs to carry ``value``, and of two that cost the same the smaller less; what no stack can hold never is."""
-    if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.not_a_stack(value) is not None:
-        return FOREVER
-    return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))
-
-
 def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tuple[NotApplicable | None, Liveness]:
-    """Say whether stacks of ``carried`` fit in the memory budget together."""
+    """Return the memory of the stacks of ``carried``, with a reason if it exceeds the budget."""
     alive = Liveness(loop, sizes)
     for value in carried:
         if value.shape is None or not isinstance(value.type, ir.TensorType):
@@ -204,3 +231,15 @@ def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tu
             return refusal, alive
         alive.hold(stack)
     return None, alive
+
+
+def stack_of(value: ir.Value, loop: ScanView, name: str) -> ir.Value:
+    """Return a value called ``name`` that can hold ``value`` for all steps.
+
+    Names of sizes in a body mean nothing outside, but a state has the shape of its initial value in every step.
+    """
+    source = through_identity(value)
+    holders = [state.initial for state in loop.states if source in (state.inner, through_identity(state.next))]
+    shape = next((initial.shape for initial in holders if initial.shape is not None), without_names(value.shape))
+    shape = with_axes(shape, 0, dim_of(loop.scan_inputs[0].outer, 0))
+    return ir.Value(name=name, type=value.type, shape=shape)

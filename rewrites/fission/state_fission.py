@@ -1,21 +1,21 @@
-"""States of one loop that do not need each other get loops of their own, where that lets something leave.
+"""States of one loop that do not need each other get loops of their own if something can leave then.
 
     Scan(h0, k0, xs) body(h, k, x) => (h2 = Sin(x + h @ R), k2 = Sin(h2 @ W + k @ S))
     ->    hs = Scan(h0, xs) body(h, x) => (h2, h2);  Scan(k0, hs) body(k, g) => (k2 = Sin(g @ W + k @ S))    and then hs @ W leaves
 
-What reads the other states as they were before the step reads a stack that starts with their initial values. The loop is cut in
-two, again and again, in either of three cases:
+If the second loop reads other states as they were before the step, it reads a stack that starts with their initial values. The
+loop is cut in two, again and again, in three cases:
 
-* some states, alone in a loop, are a recurrence that another rule takes out as a whole (a rule that says it ``recognises`` them and
-  accepts a loop of these states alone), or what is to be compiled while the loop as it is has no plan;
-* none of the states needs its own value of the step before, so that a loop of them alone is none, and more than copies leaves
-  with it (only outputs, and states like it, are computed from such a state);
-* the work between the two, which reads states of the first loop and feeds the second, leaves for all steps at once, and saves more
-  in each step than the second loop and the data it is handed cost: 250 ns for each operator and the reading of the weights that few
-  rows are multiplied by, against 1000 ns for the loop and 300 ns for each value carried (``step_costs``), by a fifth at least.
+* Another rule takes out some states, alone in a loop, as a whole (a rule that ``recognises`` them and accepts such a loop), or such
+  a
+  loop can be compiled while the loop as it is has no plan.
+* No state needs its own value of the step before, so that a loop of these states is no loop, and more than copies leaves with it.
+* The work between the two leaves for all steps at once, and saves in each step at least a fifth more than the second loop and its
+  data cost (``step_costs``): 250 ns for each operator and the reading of weights that few rows are multiplied by, against 1000 ns
+  for the loop and 300 ns for each carried value.
 
-Of several such cuts the one nearest to the middle is made first. It carries the least data. Conditions: all that is carried fits in
-the memory budget. Never touches what ``loop-fission`` leaves alone.
+Of several such cuts the one nearest to the middle comes first. Each carries the least data, which has to fit in the memory budget.
+Loops that ``loop-fission`` leaves alone stay as they are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,11 +29,9 @@ from rewrites.analysis.dependence import is_deterministic, unread_nodes
 from rewrites.base.plain_text import counted, listed
 from rewrites.batching import has_rule
 from rewrites.fission.before import find_before
-from rewrites.fission.separate import separate
-from rewrites.fission.stackable import not_plain
-from rewrites.fission.stacks import Stacks
+from rewrites.fission.separate import separate, trial
+from rewrites.fission.stacks import Stacks, not_plain
 from rewrites.fission.state_cut import StateCut, find_cut, stack_of
-from rewrites.fission.trial import trial
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import through_identity
@@ -49,10 +47,8 @@ _MOST_COMPONENTS = 32
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Look for states that are better off in a loop of their own."""
-    if isinstance(loop, LoopView) or len(loop.states) < 2 or not_plain(loop, ctx) is not None:
-        return NOTHING_HERE
-    if len(loop.states) > _MOST_STATES:
+    """Find states that are better off in a loop of their own."""
+    if isinstance(loop, LoopView) or not 2 <= len(loop.states) <= _MOST_STATES or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
     components = find_components(loop)
     count = len(components.members)
@@ -61,6 +57,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if count > _MOST_COMPONENTS:
         return NotApplicable("COST-SEPARATE", f"{count} groups of states do not need each other, which is too many to try")
     sizes = StepSizes.of(loop, ctx)
+    loop_ns = round(ctx.options.costs.step) + start_ns(sizes)
     refusal: NotApplicable | None = None
     for number, late in _orders(components):
         cut = find_cut(loop, components, late, sizes)
@@ -74,21 +71,17 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             if isinstance(rest, StateCut):
                 return _split(loop, rest, ctx, sizes, f"so that '{components.members[number][0].inner.name}' can leave")
             refusal = refusal or rest
-        elif cut.between and _saved(loop, cut, ctx, sizes) > 6 * (_step_ns(ctx) + start_ns(sizes) + cut.cost(sizes)) // 5:
+        elif cut.between and _saved(loop, cut, ctx, sizes) > 6 * (loop_ns + cut.cost(sizes)) // 5:
             return _split(loop, cut, ctx, sizes, f"so that {counted(len(cut.between), 'operator')} between them can leave")
     names = listed(group[0].inner.name for group in components.members)
     detail = f"the states {names} do not all need each other, but loops of their own would gain nothing"
     return refusal or NotApplicable("COST-SEPARATE", detail)
 
 
-def _step_ns(ctx: Context) -> int:
-    return round(ctx.options.costs.step)
-
-
 def _orders(components: Components) -> Iterator[tuple[int, int]]:
-    """Return each component with the bits of what comes in the second loop where the cut is before it.
+    """Yield each component with the bits of the second loop's components for a cut before it.
 
-    From the middle outwards, so that a stack of layers is halved, and not taken off layer by layer.
+    The order is from the middle outwards, so that a stack of layers is halved, and not taken off layer by layer.
     """
     count = len(components.members)
     for number in sorted(range(count), key=lambda number: abs(2 * number - count)):
@@ -96,7 +89,7 @@ def _orders(components: Components) -> Iterator[tuple[int, int]]:
 
 
 def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> bool:
-    """Whether a family of recurrences takes ``states`` out of a loop of their own, or a plan runs that where none runs this one."""
+    """Return True if a family of recurrences takes out a loop of ``states`` alone, or only that loop can be compiled."""
     planned = is_to_be_compiled(loop, ctx)
     families = [
         rule for rule in ctx.rules if rule.recognises or (rule.phase == "native" and rule.subject == "loop" and not planned)
@@ -108,7 +101,7 @@ def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context
 
 
 def _is_no_recurrence(loop: ScanView, components: Components, late: int, cut: StateCut, ctx: Context) -> bool:
-    """Whether none of the components of ``late`` needs itself, and all of their work leaves with them."""
+    """Return True if no component of ``late`` needs itself, and all of their work leaves with them."""
     groups = [group for number, group in enumerate(components.members) if late >> number & 1]
     if len(groups) == len(components.members) or any(_needs_itself(group, components) for group in groups):
         return False
@@ -136,7 +129,7 @@ def _split_off(
 
 
 def _saved(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> int:
-    """Return what is saved in each step by the work that leaves between the two parts of ``cut``, in ns."""
+    """Return the time of the work between the two parts of ``cut`` that can leave, in ns per step."""
     with trial(loop, cut, cut.states, ctx) as (alone, recorded):
         before = find_before(alone, recorded, StepSizes.of(alone, ctx))
         leaving = {value.name for node in before.nodes for value in node.outputs}

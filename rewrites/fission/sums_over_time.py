@@ -1,14 +1,12 @@
-"""A stack that is too large to hold and is only summed up over the steps is summed up in the loop.
+"""A stack that is too large to hold and is only reduced over the steps is reduced in the loop.
 
     ys = Scan(h0, xs) body(h, x) => (h2, y); s = ReduceSum(ys, axis 0)    ->    s = Scan(h0, 0, xs) body(h, a, x) => (h2, a + y)
 
-The loop then holds one step instead of all. Where the stack fits in the memory budget this is left alone: all steps at once are
-faster. Conditions: nothing else reads the stack; ReduceSum and ReduceMean of float32 or float64 (their order of summation is all
-that changes), or ReduceMax and ReduceMin of int32 or int64; the shape of one step is known. Never sums of integers, which
-onnxruntime saturates in ReduceSum and wraps in Add; never Max and Min of floats, which its reductions take NaN through only
-where the first step has it; never narrower floats, which would round in each step. What stays as a stack as it is read in other
-ways takes no more memory than in the given model: ``loop-fission`` holds nothing beside it that breaks the budget, and a loop
-without states goes in blocks.
+The loop then holds one step instead of all. A stack that fits in the memory budget stays, because all steps at once are faster.
+Conditions: nothing else reads the stack; ReduceSum or ReduceMean of float32 or float64 (only the order of summation changes), or
+ReduceMax or ReduceMin of int32 or int64; the shape of one step is known. Excluded are sums of integers, which onnxruntime saturates
+in ReduceSum and wraps in Add; Max and Min of floats, whose reductions keep NaN only from the first step; and narrower floats, which
+would be rounded in each step.
 
 Works round ORT-REDUCED-INTEGERS and ORT-REDUCED-NAN.
 """
@@ -21,7 +19,7 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
 from rewrites.base.plain_text import listed
-from rewrites.fission.stackable import not_plain
+from rewrites.fission.stacks import not_plain
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import rank_of, static_dims
@@ -47,24 +45,24 @@ class _Sum:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find large stacks that are only summed up."""
+    """Find large stacks that are only reduced."""
     if isinstance(loop, LoopView) or not loop.states or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
     sizes = StepSizes.of(loop, ctx)
-    found = [each for output in loop.scan_outputs if (each := _summed(output, sizes, ctx)) is not None]
-    if not found:
+    reduced = [each for output in loop.scan_outputs if (each := _summed(output, sizes, ctx)) is not None]
+    if not reduced:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        gone = {id(each.output) for each in found}
-        sums = [_add_up(loop, each, ctx) for each in found]
+        gone = {id(each.output) for each in reduced}
+        sums = [_add_up(loop, each, ctx) for each in reduced]
         outputs = [output for output in loop.scan_outputs if id(output) not in gone]
         loop.body.outputs[:] = [*(state.next for state in (*loop.states, *sums)), *(output.inner for output in outputs)]
         node = rebuild(loop, ctx.names, states=[*loop.states, *sums], scan_outputs=outputs)
         give_own_nodes(loop.body, ctx.names)
         return [node]
 
-    names = listed(each.output.inner.name for each in found)
+    names = listed(each.output.inner.name for each in reduced)
     return Patch(f"summed up {names} step by step", edit)
 
 
@@ -84,7 +82,7 @@ def _summed(output: ScanOutput, sizes: StepSizes, ctx: Context) -> _Sum | None:
 
 
 def _add_up(loop: ScanView, each: _Sum, ctx: Context) -> State:
-    """Return the state that sums up, and let the reduction's users read its last value."""
+    """Return the state that accumulates, and let the users of the reduction read its final value."""
     before, inside, after = ctx.builder(), ctx.builder(), ctx.builder()
     name, dtype = each.output.inner.name, each.kind.numpy()
     least = {"ReduceMax": "min", "ReduceMin": "max"}.get(each.reduction.op_type)

@@ -1,11 +1,10 @@
-"""A condition that constants and the number of the step decide moves into the trip count.
+"""A condition that constants and the step number decide moves into the trip count.
 
     Loop(M, true, 1, h0) body(i, c, k, h) => (k * 2 mod 7 != 4, k * 2, f(h))    ->    Loop(2, true, 1, h0) ...
 
-The part of the body that the condition is made from is run until it turns false. Conditions: all it reads is the number of the
-step, constants, and states that start as constants and are made from such; integers and booleans only, which are the same wherever
-they are computed; not more than ``_MOST_STEPS`` steps. A condition on induction variables is found without running it, by
-``trip-count``.
+The backward slice of the condition runs until it turns false. Conditions: it reads only the step number, constants, and states that
+start as constants and depend on such; it computes integers and booleans, which are the same on every runtime; it takes at most
+``_MOST_STEPS`` steps. ``trip-count`` handles conditions on induction variables without running them.
 """
 
 from collections.abc import Sequence
@@ -19,9 +18,9 @@ from rewrites.cleanup.folding import divides_by_zero
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array, const_scalar, rank_of
 from rewrites.graph.walk import node_graphs
-from rewrites.loop_form.run_for import run_for
 from rewrites.loops import Loop, LoopView, State
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scan_form.step_counts import run_for
 
 __all__ = ["RULE", "check"]
 
@@ -32,17 +31,14 @@ _MOST_BYTES = 1 << 12
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether the condition can be run by itself."""
+    """Run the condition by itself if possible."""
     if not isinstance(loop, LoopView) or loop.never_stops_early:
         return NOTHING_HERE
     if loop.condition is not None and const_scalar(loop.condition) is not True:
         return NOTHING_HERE
     limit = const_scalar(loop.limit) if loop.limit is not None else _MOST_STEPS + 1
     part = _condition_part(loop)
-    if limit is None or part is None:
-        return NOTHING_HERE
-    nodes, states = part
-    steps = _run(loop, nodes, states, min(int(limit), _MOST_STEPS + 1), ctx)
+    steps = None if limit is None or part is None else _run(loop, *part, min(int(limit), _MOST_STEPS + 1), ctx)
     if steps is None:
         return NOTHING_HERE
     if steps > _MOST_STEPS:
@@ -57,7 +53,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _condition_part(loop: LoopView) -> tuple[list[ir.Node], list[State]] | None:
-    """Return the nodes and states that the condition is made from, or None where it reads what is not known."""
+    """Return the nodes and states that the condition depends on, or None if it depends on unknown values."""
     by_inner = {state.inner: state for state in loop.states}
     nodes: set[ir.Node] = set()
     states: list[State] = []
@@ -79,10 +75,11 @@ def _condition_part(loop: LoopView) -> tuple[list[ir.Node], list[State]] | None:
                 continue
             if node.domain != "" or node_graphs(node) or not is_deterministic(node) or divides_by_zero(node, {}):
                 return None
-            if any(not _counts(one) for one in (*node.inputs, *node.outputs) if one is not None):
+            operands = [operand for operand in node.inputs if operand is not None]
+            if not all(map(_is_exact, (*operands, *node.outputs))):
                 return None
             nodes.add(node)
-            waiting.extend(one for one in node.inputs if one is not None)
+            waiting.extend(operands)
         elif not _is_small_constant(value):
             return None
     if len(nodes) > _MOST_NODES:
@@ -90,7 +87,7 @@ def _condition_part(loop: LoopView) -> tuple[list[ir.Node], list[State]] | None:
     return [node for node in loop.body if node in nodes], states
 
 
-def _counts(value: ir.Value) -> bool:
+def _is_exact(value: ir.Value) -> bool:
     return value.dtype is not None and (value.dtype.is_integer() or value.dtype == ir.DataType.BOOL)
 
 
@@ -100,7 +97,7 @@ def _is_small_constant(value: ir.Value) -> bool:
 
 
 def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limit: int, ctx: Context) -> int | None:
-    """Return the number of steps that a Loop of ``nodes`` alone takes, or None where it fails."""
+    """Return the number of steps of a Loop of ``nodes`` alone, or None if it fails."""
     inside = {value for node in nodes for value in node.outputs} | {state.inner for state in states}
     inside |= {loop.iteration, loop.condition_in}
     read = [value for node in nodes for value in node.inputs if value is not None]
@@ -114,11 +111,11 @@ def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limi
         names.add(hint)
         return hint
 
-    count, after, one, total, most, true = (own(hint) for hint in ("count", "after", "one", "total", "most", "true"))
+    count, after, unit, total, most, true = (own(hint) for hint in ("count", "after", "one", "total", "most", "true"))
     initial = [own("initial") for _ in states]
     kinds = [onnx.helper.make_tensor_type_proto(int(state.inner.dtype or 0), None) for state in states]
     body = onnx.helper.make_graph(
-        [*map(ir.serde.serialize_node, nodes), onnx.helper.make_node("Add", [count, one], [after])],
+        [*map(ir.serde.serialize_node, nodes), onnx.helper.make_node("Add", [count, unit], [after])],
         "body",
         [_info(loop.iteration.name, 7, loop.iteration), _info(loop.condition_in.name, 9, loop.condition_in), _info(count, 7)]
         + [onnx.helper.make_value_info(state.inner.name or "", kind) for state, kind in zip(states, kinds, strict=True)],
@@ -128,7 +125,7 @@ def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limi
     node = onnx.helper.make_node(
         "Loop", [most, true, count + "0", *initial], [total, *(name + "_last" for name in initial)], body=body
     )
-    arrays = {most: np.array(limit), true: np.array(True), count + "0": np.array(0), one: np.array(1)}
+    arrays = {most: np.array(limit), true: np.array(True), count + "0": np.array(0), unit: np.array(1)}
     constants = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
     for name, value in [*zip(initial, (state.initial for state in states), strict=True), *outside.items()]:
         array = const_array(value)
@@ -137,12 +134,12 @@ def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limi
     graph = onnx.helper.make_graph([node], "condition", [], [_info(total, 7)], constants)
     imports = [onnx.helper.make_opsetid("", ctx.opset)]
     version = max(4, min(ctx.model.ir_version, 10))
-    found = ctx.evaluate(onnx.helper.make_model(graph, opset_imports=imports, ir_version=version))
-    return None if found is None else int(found[0])
+    results = ctx.evaluate(onnx.helper.make_model(graph, opset_imports=imports, ir_version=version))
+    return None if results is None else int(results[0])
 
 
 def _info(name: str | None, kind: int, like: ir.Value | None = None) -> onnx.ValueInfoProto:
-    """Declare a value of one element, with an axis where ``like`` has one."""
+    """Declare a value of one element, with an axis if ``like`` has one."""
     return onnx.helper.make_tensor_value_info(name or "", kind, [1] if like is not None and rank_of(like) == 1 else [])
 
 

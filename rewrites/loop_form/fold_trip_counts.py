@@ -1,15 +1,15 @@
-"""Trip counts and conditions of Loops and Ifs that nodes around them compute from constants become those constants.
+"""Trip counts and conditions of Loops and Ifs become constants if nodes around them compute them from constants.
 
     n = Gather(Shape(X), 0)   # X [5, 2];  Loop(n, Less(0, n), …)    ->    Loop(5, true, …)
 
-Done before any rule looks at a loop. Only what a Loop or If reads is looked at, and the few nodes that it is made from.
+This rule runs before any rule looks at a loop, and only on the backward slices of these operands if they are small.
 """
 
 from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from rewrites.cleanup.computed_constants import computed_constants
+from rewrites.cleanup.folding import computed_constants
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
 from rewrites.graph.walk import node_graphs
@@ -21,17 +21,17 @@ __all__ = ["RULE", "check"]
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     """Find operands of Loops and Ifs that are computed from constants."""
     operands = [
-        (node, place, value, constants[value])
+        (node, index, value, constants[value])
         for graph in _inside_out(model.graph)
         if (wanted := list(_operands(graph)))
         for constants in [computed_constants([value for _, _, value in wanted], ctx)]
-        for node, place, value in wanted
+        for node, index, value in wanted
         if value in constants
     ]
 
     def edit() -> list[ir.Node]:
-        for node, place, value, array in operands:
-            node.replace_input_with(place, ctx.constants.value(array, value.name or "const"))
+        for node, index, value, array in operands:
+            node.replace_input_with(index, ctx.constants.value(array, value.name or "const"))
         return []
 
     what = "made trip counts and conditions that are computed from constants those constants"
@@ -46,12 +46,12 @@ def _inside_out(graph: ir.Graph) -> Iterator[ir.Graph]:
 
 
 def _operands(graph: ir.Graph) -> Iterator[tuple[ir.Node, int, ir.Value]]:
-    """Yield what tells Loops and Ifs of ``graph`` how often, and whether, they run, where that is no constant."""
+    """Yield the trip counts and conditions of Loops and Ifs of ``graph`` that are no constants."""
     for node in graph:
         if node.domain == "" and node.op_type in ("Loop", "If"):
-            for place, value in enumerate(node.inputs[: 2 if node.op_type == "Loop" else 1]):
+            for index, value in enumerate(node.inputs[: 2 if node.op_type == "Loop" else 1]):
                 if value is not None and const_array(value) is None:
-                    yield node, place, value
+                    yield node, index, value
 
 
 RULE = Rule("fold-trip-counts", "loop_form", "model", check)

@@ -1,19 +1,19 @@
-"""A tensor that grows by what each step adds at its end, or its beginning, becomes a stacked result.
+"""A tensor to which each step adds at its end, or its beginning, becomes a stacked result.
 
     Loop(M, c, a0, h0) body(i, c, a, h) => (c, Concat(a, Unsqueeze(y)), f(h))
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y);  aT = Concat(a0, ys)
 
-Conditions: the state is read by nothing but that Concat, and what this gives by nothing in the body; what is added has a known size
-along its axis, other than 0; every other state keeps its shape.
+Conditions: only that Concat reads the state, and nothing in the body reads its result; the added part has a known size along its
+axis, other than 0; every other state keeps its shape.
 
-onnxruntime lets a tensor without elements have any sizes beside others in a Concat: the sizes are those of what is added where
-there is a step, and those of ``a0`` where there is none. If what is added has no elements either, they are those of the first.
+In a Concat, onnxruntime ignores the other sizes of a tensor without elements: the result has the sizes of the added parts if there
+is a step, and those of ``a0`` if there is none. If the added parts have no elements either, they are those of the first.
 
 Works round ORT-CONCAT-MISFIT.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import onnx_ir as ir
 
@@ -43,42 +43,38 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find growing tensors."""
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
-    found = [growing for state in loop.states if (growing := _growing(state, loop)) is not None]
-    found = [growing for growing in found if ctx.opset >= (since.SLICE_INPUTS if growing.in_front else since.WHERE)]
-    if not found:
+    candidates = [growing for state in loop.states if (growing := _growing(state, loop)) is not None]
+    candidates = [growing for growing in candidates if ctx.opset >= (since.SLICE_INPUTS if growing.in_front else since.WHERE)]
+    if not candidates:
         return NOTHING_HERE
-    with settled_beside(loop, ctx, {one.state.inner: one.axis for one in found}):
-        found = [growing for growing in found if _width(growing) is not None]
-    with settled_beside(loop, ctx, {one.state.inner: one.axis for one in found}) as settled:
-        collected = [_collected(growing, _width(growing) or 1) for growing in found] if settled else []
+    with settled_beside(loop, ctx, {growing.state.inner: growing.axis for growing in candidates}):
+        candidates = [growing for growing in candidates if _width(growing) is not None]
+    with settled_beside(loop, ctx, {growing.state.inner: growing.axis for growing in candidates}) as settled:
+        collected = [_collected(growing, _width(growing) or 1) for growing in candidates] if settled else []
     if not collected:
         return NOTHING_HERE
-    names = listed(one.state.inner.name for one in collected)
+    names = listed(growing.state.inner.name for growing in collected)
     return Patch(f"made the growing states {names} stacked results", lambda: collect(loop, collected, ctx))
 
 
 def _growing(state: State, loop: LoopView) -> _Growing | None:
-    node = _producer(state.next)
+    source = through_identity(state.next)
+    node = None if source is None else source.producer()
     rank = rank_of(state.initial)
     users = [user for user, _ in state.inner.uses()]
     if node is None or node.op_type != "Concat" or node.domain != "" or users != [node] or not rank or len(node.inputs) < 2:
         return None
     if not only_returned(node.outputs[0], loop):
         return None
-    given = tuple(value for value in node.inputs if value is not None)
+    parts = tuple(value for value in node.inputs if value is not None)
     axis = axis_of(node, 0, rank)
-    if given[0] is state.inner:
-        return _Growing(state, axis, given[1:], False)
-    return _Growing(state, axis, given[:-1], True) if given[-1] is state.inner else None
-
-
-def _producer(value: ir.Value) -> ir.Node | None:
-    source = through_identity(value)
-    return None if source is None else source.producer()
+    if parts[0] is state.inner:
+        return _Growing(state, axis, parts[1:], False)
+    return _Growing(state, axis, parts[:-1], True) if parts[-1] is state.inner else None
 
 
 def _width(growing: _Growing) -> int | None:
-    """Return the size of what each step adds, or None if it is unknown or 0."""
+    """Return the size that each step adds, or None if it is unknown or 0."""
     widths = [dim_of(value, growing.axis) for value in growing.added]
     numbers = [width for width in widths if isinstance(width, int)]
     same_rank = all(rank_of(value) == rank_of(growing.state.initial) for value in growing.added)
@@ -96,35 +92,31 @@ def _collected(growing: _Growing, width: int) -> Collected:
         return squeeze(b, added, [axis]) if width == 1 else added
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
-        turned = backwards(b, stack) if growing.in_front else stack
+        ordered = backwards(b, stack) if growing.in_front else stack
         is_plain = width == 1 and not any(_has_other_size(growing, i) for i in range(rank) if i != axis)
-        rows = joined_rows(b, turned, axis, None if is_plain else width, size_in(b, stack), rank)
+        rows = joined_rows(b, ordered, axis, None if is_plain else width, partial(size, b, stack), rank)
         if dim_of(initial, axis) == 0:
             return rows
         return concat(b, [rows, initial] if growing.in_front else [initial, rows], axis)
 
-    def size_in(b: Builder, stack: ir.Value) -> Callable[[int], ir.Value]:
-        def size(i: int) -> ir.Value:
-            at_first = shape_of(b, initial, i)
-            if _is_size_of_all(growing, i):
-                return at_first
-            place = i + 1 if i < axis or width != 1 else i
-            some = b.op("Less", b.const([0]), shape_of(b, stack, 0))
-            return b.op("Where", some, shape_of(b, stack, place), at_first)
-
-        return size
+    def size(b: Builder, stack: ir.Value, i: int) -> ir.Value:
+        at_first = shape_of(b, initial, i)
+        if _is_size_of_all(growing, i):
+            return at_first
+        has_steps = b.op("Less", b.const([0]), shape_of(b, stack, 0))
+        return b.op("Where", has_steps, shape_of(b, stack, i + 1 if i < axis or width != 1 else i), at_first)
 
     return Collected(growing.state, shape, result, [(growing.state.final, final)] if growing.state.final is not None else [])
 
 
 def _has_other_size(growing: _Growing, axis: int) -> bool:
-    """Whether what is added is known to have another size than the initial tensor along ``axis``, so that this has no elements."""
+    """Return True if an added part surely has another size along ``axis`` than the initial tensor, which is empty then."""
     sizes = {dim_of(value, axis) for value in (growing.state.initial, *growing.added)}
     return sum(isinstance(size, int) for size in sizes) > 1
 
 
 def _is_size_of_all(growing: _Growing, axis: int) -> bool:
-    """Whether what is added has the size of the initial tensor along ``axis``, even if that has no elements."""
+    """Return True if all added parts have the size of the initial tensor along ``axis``, even if that is empty."""
     size = dim_of(growing.state.initial, axis)
     return size is not None and all(dim_of(value, axis) == size for value in growing.added)
 

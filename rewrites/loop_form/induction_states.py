@@ -2,9 +2,9 @@
 
     Loop(M, c, k0, h0) body(i, c, k, h) => (c, k + 2, f(h, k))    ->    Loop(M, c, h0) body(i, c, h) => (c, f(h, k0 + 2 * i))
 
-Conditions: an int32 or int64 of one element whose next value is itself plus a constant, or the number of the step plus a constant
-that fits its initial value. Where its final value is read, the trip count must be known before the loop. Floating-point numbers
-that count, and integers by way of those, need a constant trip count for which those are exact; a Cast to an integer is one then.
+Conditions: an int32 or int64 of one element whose next value is itself plus a constant, or the step number plus a constant that
+fits its initial value. If its final value is read, the trip count must be known before the loop. Floats that count, and integers
+that depend on them, need a constant trip count up to which the floats are exact; a Cast of them to an integer counts as well.
 """
 
 import numpy as np
@@ -30,20 +30,17 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
     steps = trip_count(loop, ctx.opset)
-    found = [counter for counter in counters(loop, ctx.opset) if counter.step and _may_go(counter, steps)]
-    if not found:
+    variables = [counter for counter in counters(loop, ctx.opset) if counter.step and _may_go(counter, steps)]
+    if not variables:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        gone = {counter.state.inner for counter in found}
+        gone = {counter.state.inner for counter in variables}
         kept = [state for state in loop.states if state.inner not in gone]
-        loop.body.outputs[:] = [
-            loop.body.outputs[0],
-            *(state.next for state in kept),
-            *(output.inner for output in loop.scan_outputs),
-        ]
+        results = [*(state.next for state in kept), *(output.inner for output in loop.scan_outputs)]
+        loop.body.outputs[:] = [loop.body.outputs[0], *results]
         inside, after = ctx.builder(), ctx.builder()
-        for counter in found:
+        for counter in variables:
             state = counter.state
             for cast in _casts_to_integers(state.inner):
                 replace_value(cast.outputs[0], _now(inside, counter, loop.iteration, cast.outputs[0].dtype), ctx.names)
@@ -59,21 +56,19 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         inside.nodes = []
         return [rebuild(loop, ctx.names, states=kept)]
 
-    names = listed(counter.state.inner.name for counter in found)
+    names = listed(counter.state.inner.name for counter in variables)
     return Patch(f"made the counting states {names} from the number of the step", edit)
 
 
 def _may_go(counter: Counter, steps: Affine | None) -> bool:
-    final = counter.state.final
-    if counter.exact_to is not None and (
-        steps is None or steps.number is None or counter.start.number is None or not within(max(0, steps.number), counter.exact_to)
-    ):
-        return False
+    final, most = counter.state.final, None if steps is None else steps.number
+    if counter.exact_to is not None:
+        return most is not None and counter.start.number is not None and within(max(0, most), counter.exact_to)
     return steps is not None or final is None or not (final.uses() or final.is_graph_output())
 
 
 def _casts_to_integers(counted: ir.Value) -> list[ir.Node]:
-    """Return the Casts to integers of floating-point numbers that count."""
+    """Return the Casts of ``counted`` to integers if it is floating-point."""
     if counted.dtype in INTEGERS:
         return []
     users = {user: None for user, _ in counted.uses()}
@@ -84,7 +79,7 @@ def _now(b: Builder, counter: Counter, iteration: ir.Value, kind: ir.DataType | 
     """Return the induction variable in a step, in type ``kind`` and its own shape."""
     number = _cast(b, iteration, kind)
     if counter.step != 1:
-        number = b.op("Mul", number, _constant(b, counter.step, kind))
+        number = b.op("Mul", number, b.const(np.array(counter.step, (kind or ir.DataType.INT64).numpy())))
     if counter.start.number != 0:
         number = b.op("Add", number, _cast(b, counter.state.initial, kind, counter.state.initial.dtype))
     dims = static_dims(counter.state.initial) or ()
@@ -116,10 +111,6 @@ def _like(b: Builder, counter: Counter, number: ir.Value) -> ir.Value:
 
 def _cast(b: Builder, value: ir.Value, dtype: ir.DataType | None, own: ir.DataType | None = ir.DataType.INT64) -> ir.Value:
     return value if dtype == own or dtype is None else b.op("Cast", value, to=int(dtype))
-
-
-def _constant(b: Builder, number: int, dtype: ir.DataType | None) -> ir.Value:
-    return b.const(np.array(number, (dtype or ir.DataType.INT64).numpy()))
 
 
 RULE = Rule("induction-states", "loop_form", "loop", check, formerly="counter-states")

@@ -1,55 +1,104 @@
-"""A Loop that is a Scan in disguise becomes one.
+"""A Loop with a known trip count becomes a Scan.
 
     Loop(M, true, h0) body(i, c, h) => (c, f(h, Gather(X, i)))    ->    Scan(h0, X) body(h, x) => f(h, x)
 
 Conditions: the trip count M is known before the loop, the condition never stops it, states are tensors whose shape provably stays
-the same, and the rank of each result is known. A Loop may have no step and a Scan may not: where M is not provably 1 or more, the
-Scan stands in an If, whose other branch gives the initial states and empty results. Rows of values from outside that are read one
-after the other, forwards or backwards, become scan inputs; where the number of the step is read otherwise it becomes one too. A
-Gather of rows of strings stays a Gather: onnxruntime copies the first string of each row only, and a scan input would bring all.
+the same, and the rank of each result is known. If M may be 0, the Scan goes into the branch of an If whose other branch returns the
+initial states and empty results, of the shapes that onnxruntime gives them. Rows of outer tensors that are read one after the
+other, forwards or backwards, become scan inputs. If the step number is read otherwise, it becomes a scan input too. A Gather of
+rows of strings stays, because onnxruntime copies only the first string of each row there, and a scan input would copy all.
 
-Works round ORT-SCAN-NO-STEPS and ORT-GATHER-STRINGS.
+Works round ORT-SCAN-NO-STEPS, ORT-GATHER-STRINGS and ORT-LOOP-NO-STEPS-SIZES.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import unread_nodes, varying_values
-from rewrites.analysis.induction.affine_expression import Affine, at_least
+from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim, at_least, surely_equal
+from rewrites.analysis.induction.emission import emit, exceeds
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
+from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.shapes.refine import size_said_by, unsettled_shapes
+from rewrites.analysis.shapes.sizes_without_steps import known_sizes
 from rewrites.base.report import PatchOutcome
+from rewrites.graph.branches import SOME_STEPS, of_a_size_not_inferred, say_has_steps
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import is_vague, with_axes, without_axis
 from rewrites.graph.node_inference import put_shapes
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import dim_of, rank_of
-from rewrites.loop_form.guard import guarded, zero_step_shapes
-from rewrites.loop_form.row_reads import RowRead, as_vector, row_reads
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.loops.rebuild import make_scan, stand_in_for
-from rewrites.ops.versions import count_up, unsqueeze
+from rewrites.ops.versions import axis_of, count_up, gather, reshape, slice_axis, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
-__all__ = ["RULE", "check"]
+__all__ = ["RULE", "RowRead", "as_vector", "check", "row_reads"]
+
+
+@dataclass(frozen=True)
+class RowRead:
+    """A Gather of ``source`` along ``axis`` at ``start``, ``start`` + 1, … (or ``start`` - 1, … if ``reverse``).
+
+    ``single_axes``: the number of axes of size 1 that the result has instead of ``axis``.
+    """
+
+    node: ir.Node
+    source: ir.Value
+    axis: int
+    start: Affine
+    reverse: bool
+    single_axes: int
+
+    def first(self, steps: Affine) -> Affine:
+        """Return the lowest index that is read."""
+        return self.start - steps + Affine.of(1) if self.reverse else self.start
+
+    @property
+    def length(self) -> Affine:
+        """The number of rows of the source."""
+        dim = dim_of(self.source, self.axis)
+        if isinstance(dim, int):
+            return Affine.of(dim)
+        return Affine.symbol(Dim(dim if dim is not None else (id(self.source), self.axis), self.source, self.axis))
+
+    def missing(self, steps: Affine) -> bool:
+        """Return True if a row is read that surely does not exist."""
+        after = self.first(steps) + steps - self.length
+        return after.number is not None and after.number > 0
+
+    def rows(self, b: Builder, steps: Affine, count: ir.Value) -> ir.Value:
+        """Return the rows in the order of the source; the new nodes fail on too few rows as the loop would.
+
+        ``count``: the number of steps, as one int64 element with one axis.
+        """
+        first, length = self.first(steps), self.length
+        if first.number == 0 and surely_equal(steps, length):
+            return self.source
+        if first.number is not None and steps.number is not None and length.number is not None:
+            return slice_axis(b, self.source, self.axis, first.number, first.number + steps.number)
+        indices = count_up(b, count, as_indices=True)
+        if first.number != 0:
+            indices = b.op("Add", indices, emit(b, first))
+        return gather(b, self.source, indices, self.axis)
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether the loop is a Scan in disguise."""
+    """Return a patch if a Scan can do what the loop does."""
     if isinstance(loop, ScanView):
         return NOTHING_HERE
     if ctx.opset < 9:
         return NotApplicable("LOOP-OPSET", f"opset {ctx.opset} has only the batched Scan")
     if not loop.never_stops_early:
-        return NotApplicable(
-            "LOOP-CONDITION", "the condition is computed in the body, so the trip count is not known before the loop"
-        )
-    steps = trip_count(loop, ctx.opset)
-    if steps is None:
+        detail = "the condition is computed in the body, so the trip count is not known before the loop"
+        return NotApplicable("LOOP-CONDITION", detail)
+    steps, limit = trip_count(loop, ctx.opset), loop.limit
+    if steps is None or limit is None:
         return NotApplicable("LOOP-TRIP-COUNT", "there is no trip count, and the condition never turns false")
     if steps.number is not None and steps.number < 1:
         return NotApplicable("LOOP-EMPTY", f"the trip count is {max(0, steps.number)}")
@@ -62,7 +111,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             length, first, count = dim_of(read.source, read.axis), read.first(steps).number or 0, steps.number or 0
             detail = f"'{read.source.name}' has {length} rows, but is read at {first}..{first + count - 1}"
             return NotApplicable("LOOP-OUT-OF-RANGE", detail)
-    empty = zero_step_shapes(loop)
+    empty = [(0, *(size or 0 for size in known_sizes(output) or ())) for output in loop.scan_outputs]
     settled = unsettled_shapes(loop, ctx)
     if isinstance(settled, NotApplicable):
         return settled
@@ -70,25 +119,25 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         put_shapes(settled)
-        build, body, limit = ctx.builder(), loop.body, _limit(loop)
+        build, body = ctx.builder(), loop.body
         count = build.const([steps.number]) if steps.number is not None else as_vector(build, limit)
         scans = [_scan_input(read, read.rows(build, steps, count), ctx) for read in reads]
         body.outputs[:] = body.outputs[1:]
         body.inputs[:2] = []
         inside = ctx.builder()
         for read, scan in zip(reads, scans, strict=True):
-            axes = range(read.axis, read.axis + read.ones)
+            axes = range(read.axis, read.axis + read.single_axes)
             replace_value(read.node.outputs[0], unsqueeze(inside, scan.inner, list(axes)), ctx.names)
         for node in reversed(inside.nodes):
             body.insert_before(body[0], node)
         remove_nodes(read.node for read in reads)
-        places = varying_values(body, [loop.iteration])
-        remove_nodes(dead for dead in unread_nodes(body) if any(value in places for value in dead.outputs))
+        varying = varying_values(body, [loop.iteration])
+        remove_nodes(dead for dead in unread_nodes(body) if any(value in varying for value in dead.outputs))
         flag = np.ones((1,) if rank_of(loop.condition_in) == 1 else (), np.bool_)
         replace_value(loop.condition_in, ctx.constants.value(flag), ctx.names)
         if not scans or loop.iteration.uses() or loop.iteration.is_graph_output():
             scans.append(_step_numbers(loop, build, count, steps))
-        # what the body returns now: a row or the condition returned as it is has become a copy
+        # a row or the condition that the body returned has become a copy
         states = [replace(state, next=value) for state, value in zip(loop.states, body.outputs, strict=False)]
         outputs = [ScanOutput(value, None) for value in body.outputs[len(states) :]]
         node = make_scan(ctx.names, body, states, scans, outputs, loop.node.name or "scan")
@@ -101,7 +150,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             _keep_sizes(loop, node)
             stand_in_for(loop.node, node, list(zip(loop.node.outputs, node.outputs, strict=True)), ctx.names)
             return [node]
-        around, results = guarded(ctx, loop, node, build, limit, empty)
+        around, results = _guarded(ctx, loop, node, build, limit, empty)
         stand_in_for(loop.node, around, results, ctx.names)
         return [node]
 
@@ -109,6 +158,13 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return Patch(f"made the loop of {steps.number or 'known'} steps a Scan", edit)
     note = "a branch beside the Scan gives what no step at all gives"
     return Patch("made the loop a Scan for one step or more", edit, (note,), PatchOutcome(under_if=True))
+
+
+def _scan_input(read: RowRead, rows: ir.Value, ctx: Context) -> ScanInput:
+    shape = rows.shape if rows.shape is not None else read.source.shape
+    row = without_axis(shape, read.axis) or ir.Shape([])
+    inner = ir.Value(name=ctx.names.fresh(f"{read.node.outputs[0].name}_in"), type=read.source.type, shape=row)
+    return ScanInput(rows, inner, read.axis, read.reverse)
 
 
 def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: Affine) -> ScanInput:
@@ -120,23 +176,69 @@ def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: Affine
     return ScanInput(unsqueeze(build, counts, [1]) if single else counts, loop.iteration)
 
 
-def _limit(loop: LoopView) -> ir.Value:
-    assert loop.limit is not None
-    return loop.limit
-
-
-def _scan_input(read: RowRead, rows: ir.Value, ctx: Context) -> ScanInput:
-    shape = rows.shape if rows.shape is not None else read.source.shape
-    row = without_axis(shape, read.axis) or ir.Shape([])
-    inner = ir.Value(name=ctx.names.fresh(f"{read.node.outputs[0].name}_in"), type=read.source.type, shape=row)
-    return ScanInput(rows, inner, read.axis, read.reverse)
-
-
 def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
-    """Let the loop's inner results, whose shapes the new node has, know all sizes that it has."""
+    """Give the loop's results the more exact shapes of the new node, except for outputs of the graph."""
     for old, new in zip(loop.node.outputs, node.outputs, strict=True):
         if new.shape is not None and not old.is_graph_output() and (old.shape is None or is_vague(old.shape)):
             old.shape = new.shape
+
+
+def _guarded(
+    ctx: Context, loop: LoopView, scan: ir.Node, build: Builder, steps: ir.Value, empty: Sequence[tuple[int, ...]]
+) -> tuple[ir.Node, list[tuple[ir.Value, ir.Value]]]:
+    """Return a detached If around ``scan`` and the nodes of ``build``, and its results beside those of the loop.
+
+    ``steps``: the trip count. ``empty``: the shapes of the stacked results without steps.
+    """
+    names = ctx.names
+    used = [i for i, value in enumerate(loop.node.outputs) if value.uses() or value.is_graph_output()] or [0]
+    then = ir.Graph([], [scan.outputs[i] for i in used], nodes=[scan], name=names.fresh(SOME_STEPS))
+    say_has_steps(then)
+    build.insert_before(scan)
+    values: list[ir.Value] = [state.initial for state in loop.states]
+    for output, shape in zip(loop.scan_outputs, empty, strict=True):
+        dtype = output.inner.dtype or ir.DataType.FLOAT
+        values.append(ctx.constants.value(np.zeros(shape, object if dtype == ir.DataType.STRING else dtype.numpy()), "nothing"))
+    before, nothing = ctx.builder(), ctx.builder()
+    some = exceeds(before, steps, before.const(np.array(0, np.int64)))
+    before.insert_before(loop.node)
+    copies = []
+    for i in used:
+        value = values[i] if i < len(loop.states) else of_a_size_not_inferred(nothing, values[i], some)
+        copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
+        nothing.nodes.append(ir.Node("", "Identity", [value], outputs=[copy], name=names.fresh("node_Identity")))
+        copies.append(copy)
+    otherwise = ir.Graph([], copies, nodes=nothing.nodes, name=names.fresh("no_steps"))
+    outputs = [ir.Value(name=names.fresh(f"{scan.outputs[i].name}_or_none"), type=scan.outputs[i].type) for i in used]
+    attributes = [ir.AttrGraph("then_branch", then), ir.AttrGraph("else_branch", otherwise)]
+    node = ir.Node("", "If", [some], attributes, outputs=outputs, name=names.fresh(f"{loop.node.name or 'loop'}_if"))
+    return node, [(loop.node.outputs[i], value) for i, value in zip(used, outputs, strict=True)]
+
+
+def row_reads(loop: LoopView, inside: Integers, steps: Affine) -> list[RowRead]:
+    """Return the Gathers of outer tensors whose index changes by one from step to step, and is never negative."""
+    reads = (_read(node, loop, inside) for node in loop.body)
+    return [read for read in reads if read is not None and at_least(read.first(steps), 0, steps)]
+
+
+def _read(node: ir.Node, loop: LoopView, inside: Integers) -> RowRead | None:
+    if node.op_type != "Gather" or node.domain != "":
+        return None
+    source, indices = node.inputs[0], inside.of(node.inputs[1])
+    if source is None or source.graph is loop.body or source.shape is None or not len(source.shape):
+        return None
+    if indices is None or indices.const.size != 1 or abs(indices.factor(STEP)) != 1 or indices.exact_to is not None:
+        return None
+    if source.dtype == ir.DataType.STRING and len(source.shape) > 1:  # such a Gather copies one string of each row
+        return None
+    index = indices.reshaped(())
+    axis = axis_of(node, 0, rank_of(source))
+    return RowRead(node, source, axis, index.without(STEP), index.factor(STEP) < 0, indices.const.ndim)
+
+
+def as_vector(b: Builder, number: ir.Value) -> ir.Value:
+    """Return a one-element tensor with one axis."""
+    return number if rank_of(number) == 1 else reshape(b, number, [1])
 
 
 RULE = Rule("loop-to-scan", "loop_form", "loop", check)

@@ -1,9 +1,9 @@
-"""A Loop of no step gives what it was given.
+"""A Loop without steps becomes its initial states and empty results.
 
     z, ys = Loop(0, , h0) body(i, c, h) => (c, f(h), g(h))   # g(h) [2]    ->    z = h0; ys = zeros [0, 2]
 
 Conditions: the trip count is a constant of 0 or less, or the condition before the first step is constant false; the sizes of each
-result that is stacked, and read, are known: for others onnxruntime takes what it can infer itself.
+stacked result that is read are known. For unknown sizes onnxruntime takes what it can infer itself.
 
 Works round ORT-LOOP-NO-STEPS-SIZES.
 """
@@ -22,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether the loop has no step at all."""
+    """Return a patch if the loop has no step."""
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
     limit = const_scalar(loop.limit)

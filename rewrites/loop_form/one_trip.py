@@ -1,13 +1,13 @@
-"""A loop of one step is its body.
+"""A loop of one step becomes its body.
 
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [1, ...]
     ->    x = Squeeze(xs); hT = f(h0, x); ys = Unsqueeze(g(h0, x))
 
-An If in the body whose condition depends on the number of the step alone is decided.
+An If in the body whose condition depends on the step number alone is decided.
 
-Conditions: the trip count is the number 1; for a Loop also a condition that is constant true before the step. Never an opset-8
-Scan, whose body sees rows, nor a Loop that returns a sequence it was given, in an opset whose Identity cannot copy it. Elements
-that no Squeeze takes are put into shape by a Reshape, where one takes them and their sizes are known.
+Conditions: the trip count is 1, and the condition of a Loop is constant true before the step. An opset-8 Scan stays because its
+body sees single batch elements. A Loop stays if it returns a sequence that Identity cannot copy in this opset. If no Squeeze
+supports the element type, a Reshape shapes elements of known sizes.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether the loop has exactly one step."""
+    """Return a patch if the loop has exactly one step."""
     once = loop.steps == 1
     if isinstance(loop, LoopView) and not once:
         limit, starts = const_scalar(loop.limit), loop.condition is None or const_scalar(loop.condition) is True

@@ -3,35 +3,243 @@
     h1 = f(h0, x[0]); h2 = f(h1, x[1]); ...; h64 = f(h63, x[63]); ys = Concat(h1, ..., h64)
     ->    h64, ys = Scan(h0, x) body(h, x_t) => f(h, x_t)
 
-Four steps or more that begin with rows of a tensor, do the same, and read the same values, rows, constants, or what the step before
-made; from the first to the last, or back. The step that runs first may be another, such as one that begins with zeros: it stays in
-front. ``driver/rolling.py`` says of which Scans other rules make nothing better than the steps were: those stay written out.
+A chain has four steps or more. These begin with rows of a tensor, run the same nodes, and read the same values, rows, constants, or
+results of the step before, in ascending or descending order. The step that runs first may differ, such as one that begins with
+zeros, and stays in front. ``driver/rolling.py`` keeps the steps written out if other rules gain nothing from the Scan.
 """
 
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
+from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.marks import ROLLED_UP
+from rewrites.graph.replace import remove_nodes, replace_value
+from rewrites.graph.values import const_array, dim_of
 from rewrites.loop_form.written_out.chains import Chain
-from rewrites.loop_form.written_out.roll_up import read_apart, roll_up
+from rewrites.loop_form.written_out.packs import Before, Column, Constants, Operand, Same, Shared
+from rewrites.loop_form.written_out.rows import Rows
+from rewrites.loops import ScanInput, ScanOutput, State, make_scan
+from rewrites.loops.own_results import give_own_nodes
+from rewrites.ops.versions import gather, reshape, slice_axis, squeeze, transpose, unsqueeze
+from rewrites.ops.versions.attributes import axis_of
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
 
+_ALL_BYTES = 1 << 62
+
+
+@dataclass
+class _RolledBody:
+    """The body of the Scan: ``outer`` builds the Scan's operands, ``inner`` the nodes of one step.
+
+    ``of``: the body value of a column; ``states``: the state of a column and its initial value.
+    """
+
+    chain: Chain
+    ctx: Context
+    outer: Builder
+    inner: Builder
+    of: dict[Column, ir.Value] = field(default_factory=dict)
+    scanned: dict[Operand, ScanInput] = field(default_factory=dict)
+    states: dict[tuple[Column, ir.Value], State] = field(default_factory=dict)
+
+    def write(self) -> None:
+        """Build the nodes and the states."""
+        previous: dict[tuple[Column, ir.Value], ir.Value] = {}
+        for _, operands in self.chain.packs:
+            for operand in operands:
+                if isinstance(operand, Before) and (operand.column, operand.initial) not in previous:
+                    previous[operand.column, operand.initial] = self._new(operand.column.values[0])
+        for pack, operands in self.chain.packs:
+            node = pack.nodes[0]
+            inputs = [
+                previous[operand.column, operand.initial] if isinstance(operand, Before) else self._operand(operand)
+                for operand in operands
+            ]
+            attributes, hint = list(node.attributes.values()), node.outputs[0].name
+            results = self.inner.node(node.op_type, inputs, len(node.outputs), attributes, node.domain, hint, node.version)
+            for value, column in zip(results, pack.results, strict=True):
+                value.type, value.shape = column.values[0].type, column.values[0].shape
+                self.of[column] = value
+        for (column, initial), value in previous.items():
+            rows = None if column.first is None else Rows(column.first.family, column.first.index, False)
+            self.states[column, initial] = State(initial, value, self.of[column] if rows is None else self._row(rows), None)
+
+    def _operand(self, operand: Shared | Rows | Constants | Same) -> ir.Value | None:
+        match operand:
+            case Shared():
+                return operand.value
+            case Rows():
+                return self._row(operand)
+            case Constants():
+                return self._constant(operand)
+        return self.of[operand.column]
+
+    def _row(self, rows: Rows) -> ir.Value:
+        """Return the row of this step."""
+        family, steps = rows.family, self.chain.steps
+        if rows not in self.scanned:
+            least, width = rows.first - (steps - 1 if rows.falling else 0), family.width or 1
+            outer, value = family.source, self._new(family.source)
+            if not isinstance(dim_of(outer, family.axis), int):
+                numbers = self.outer.const(np.arange(least, least + steps))
+                outer = gather(self.outer, outer, numbers, family.axis)  # fails on too few rows, as the steps do
+            elif least or dim_of(outer, family.axis) != steps * width:
+                outer = slice_axis(self.outer, outer, family.axis, least * width, (least + steps) * width)
+            dims = list(family.source.shape.dims) if family.source.shape is not None else []
+            dims[family.axis : family.axis + 1] = [width] if width > 1 else []
+            value.shape = ir.Shape(dims)
+            if width > 1:
+                dims.insert(family.axis, steps)
+                outer = reshape(self.outer, outer, [dim if isinstance(dim, int) else -1 for dim in dims])
+            self.scanned[rows] = ScanInput(outer, value, family.axis, rows.falling != self.chain.falling)
+        row = self.scanned[rows].inner
+        return unsqueeze(self.inner, row, [family.axis]) if family.width == 1 else row
+
+    def _constant(self, constants: Constants) -> ir.Value:
+        """Return the constant of this step."""
+        if constants not in self.scanned:
+            arrays = [const_array(value, limit=_ALL_BYTES) for value in constants.values]
+            stack = self.outer.const(np.stack([array for array in arrays if array is not None]))
+            self.scanned[constants] = ScanInput(stack, self._new(constants.values[0]), 0, self.chain.falling)
+        return self.scanned[constants].inner
+
+    def _new(self, like: ir.Value) -> ir.Value:
+        return ir.Value(name=self.ctx.names.fresh(like.name or "value"), type=like.type, shape=like.shape)
+
 
 def check(chain: Chain, ctx: Context) -> Patch | NotApplicable:
-    """Say how to put a Scan in the place of the steps, unless each of their results is read on its own."""
-    nodes = len(chain.nodes)
-    if ctx.opset < since.SCAN or 2 * read_apart(chain) > nodes:
+    """Return a patch unless too many results of the steps are read on their own, which needs a Gather each."""
+    inside = set(chain.nodes)
+    read_alone = sum(1 for column in _columns(chain) for _ in _read_alone(column, chain, inside))
+    if ctx.opset < since.SCAN or 2 * read_alone > len(chain.nodes):
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        scan = roll_up(chain, ctx)
+        scan = _roll_up(chain, ctx)
         ROLLED_UP.put(scan, True)
         return [scan]
 
     return Patch(f"rolled {chain.steps} steps of {len(chain.packs)} nodes each into a Scan", edit)
+
+
+def _roll_up(chain: Chain, ctx: Context) -> ir.Node:
+    """Write the Scan, let the users of the steps read its results, remove the steps, and sort the graph again."""
+    graph, nodes = ctx.model.graph, chain.nodes
+    inside = set(nodes)
+    body = _RolledBody(chain, ctx, ctx.builder(), ctx.builder())
+    body.write()
+    finals = {
+        column: position
+        for position, (column, _) in enumerate(body.states)
+        if column.pack is not None and not any(_read_alone(column, chain, inside))
+    }
+    stacked = [column for column in _columns(chain) if any(_read_of(column, chain, inside, but_last=column in finals))]
+    inner = ir.Graph([], [], nodes=body.inner.nodes, name=ctx.names.fresh("step"))
+    body.inner.nodes = []
+    outputs = [ScanOutput(body.of[column], None, 0, chain.falling) for column in stacked]
+    scan = make_scan(ctx.names, inner, list(body.states.values()), list(body.scanned.values()), outputs, "steps")
+    give_own_nodes(inner, ctx.names)
+    body.outer.insert_before(nodes[0])
+    graph.insert_before(nodes[0], scan)
+    for column, position in finals.items():
+        for node, index in _alone(chain.last(column), inside):
+            node.replace_input_with(index, scan.outputs[position])
+        if chain.last(column).is_graph_output():
+            replace_value(chain.last(column), scan.outputs[position], ctx.names)
+    for column, stack in zip(stacked, scan.outputs[len(body.states) :], strict=True):
+        stack.shape = ir.Shape([chain.steps, *(column.values[0].shape or ())])
+        _put_stack(stack, column, inside, scan, ctx)
+    remove_nodes(nodes)
+    graph.sort()
+    return scan
+
+
+def _read_alone(column: Column, chain: Chain, inside: Collection[ir.Node]) -> Iterator[ir.Value]:
+    """Yield the values of ``column``, except the last, that something outside reads without all others."""
+    for value in column.values:
+        if value is not chain.last(column) and (value.is_graph_output() or any(_alone(value, inside))):
+            yield value
+
+
+def _alone(value: ir.Value, inside: Collection[ir.Node]) -> Iterator[tuple[ir.Node, int]]:
+    """Yield the uses of ``value`` outside by nodes that do not join a stack."""
+    for node, index in list(value.uses()):
+        if node not in inside and not _is_joining(node):
+            yield node, index
+
+
+def _is_joining(node: ir.Node) -> bool:
+    return node.op_type == "Concat" and node.domain == ""
+
+
+def _columns(chain: Chain) -> list[Column]:
+    return [column for pack, _ in chain.packs for column in pack.results]
+
+
+def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last: bool) -> Iterator[ir.Value]:
+    """Yield the values of ``column`` that need its stack."""
+    for value in column.values:
+        if but_last and value is chain.last(column):
+            if any(_is_joining(node) for node, _ in value.uses() if node not in inside):
+                yield value
+        elif value.is_graph_output() or any(node not in inside for node, _ in value.uses()):
+            yield value
+
+
+def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], scan: ir.Node, ctx: Context) -> None:
+    """Let the users of ``column`` read ``stack``: a Concat of all values the whole stack, other users an element."""
+    for node in dict.fromkeys(node for node, _ in column.values[0].uses()):
+        if _is_joining(node) and node not in inside:
+            _join(node, stack, column, scan, ctx)
+    for step, value in enumerate(column.values):
+        if value.is_graph_output() or any(node not in inside for node, _ in value.uses()):
+            b = ctx.builder()
+            element = gather(b, stack, b.const(np.array(step)), 0)
+            b.insert_after(scan)
+            replace_value(value, element, ctx.names)
+
+
+def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Context) -> None:
+    """Replace all values of ``column`` in a Concat by the joined stack."""
+    rank, steps, inputs = len(column.values[0].shape or ()), len(column.values), list(node.inputs)
+    for values in (list(column.values), list(column.values[::-1])):
+        first = inputs.index(values[0]) if values[0] in inputs else len(inputs)
+        if inputs[first : first + steps] != values:
+            continue
+        b = ctx.builder()
+        ordered = stack if values[0] is column.values[0] else slice_axis(b, stack, 0, steps - 1, -steps - 1, -1)
+        joined = _side_by_side(b, ordered, column.values[0], axis_of(node, 0, rank))
+        if joined is None:
+            b.discard()
+            return
+        inputs[first : first + steps] = [joined]
+        whole = joined if len(inputs) == 1 else b.like(node, inputs)[0]
+        b.insert_after(scan)
+        replace_value(node.outputs[0], whole, ctx.names)
+        remove_nodes([node])
+        return
+
+
+def _side_by_side(b: Builder, stack: ir.Value, value: ir.Value, axis: int) -> ir.Value | None:
+    """Return the elements of ``stack``, each like ``value``, joined along ``axis``; None for unknown sizes."""
+    dims = list((value.shape or ir.Shape([])).dims)
+    rank, steps, size = len(dims), dim_of(stack, 0), dims[axis]
+    moved = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]
+    if size == 1:
+        rows = squeeze(b, stack, [axis + 1])
+        return transpose(b, rows, moved[:-1]) if axis else rows
+    target = [dim if isinstance(dim, int) else -1 for dim in dims]
+    if not isinstance(size, int) or not isinstance(steps, int) or target.count(-1) > 1 or 0 in dims:
+        return None
+    target[axis] = size * steps
+    return reshape(b, transpose(b, stack, moved) if axis else stack, target)
 
 
 RULE = Rule("roll-up", "loop_form", "written-out steps", check)

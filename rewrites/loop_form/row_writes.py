@@ -1,9 +1,9 @@
-"""Which row of a tensor an operator puts in place of the old one, and what it puts there.
+"""Operators that replace one row of a tensor.
 
-    ScatterND(t, [[i]], [y])      ScatterND(t, all places of row i, y)      ScatterElements(t, i everywhere, [y])
+    ScatterND(t, [[i]], [y])      ScatterND(t, all indices of row i, y)      ScatterElements(t, i everywhere, [y])
     Where(numbers == i, [y], t)   Concat(t[:i], [y], t[i + 1:])
 
-The place must change by one from step to step.
+The index must change by one from step to step.
 """
 
 from collections.abc import Callable
@@ -23,33 +23,36 @@ __all__ = ["RowWrite", "row_write"]
 
 @dataclass(frozen=True)
 class RowWrite:
-    """``node`` puts ``row`` (built from its operands, without ``axis``) at ``place`` of ``axis``; ``parts``: its helpers."""
+    """A ``node`` that writes ``row`` (built from its operands, without ``axis``) at ``index`` of ``axis``.
+
+    ``parts``: the nodes that only serve the write.
+    """
 
     node: ir.Node
     axis: int
-    place: Affine
+    index: Affine
     row: Callable[[Builder], ir.Value]
     parts: tuple[ir.Node, ...] = ()
 
 
 def row_write(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
-    """Read ``node`` as a write of one row of ``tensor``, whose shape is known; None where it is something else."""
+    """Return ``node`` as a write of one row of ``tensor``, whose shape is known, or None."""
     reader = _READERS.get(node.op_type) if node.domain == "" else None
-    found = reader(node, tensor, integers) if reader is not None else None
-    if found is None or abs(found.place.factor(STEP)) != 1 or found.place.exact_to is not None:
+    write = reader(node, tensor, integers) if reader is not None else None
+    if write is None or abs(write.index.factor(STEP)) != 1 or write.index.exact_to is not None:
         return None
-    return found
+    return write
 
 
 def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
     if node.inputs[0] is not tensor or node.attributes.get_string("reduction", "none") != "none":
         return None
-    places, updates = integers.operand(node, 1), node.inputs[2]
+    indices, updates = integers.operand(node, 1), node.inputs[2]
     dims = None if tensor.shape is None else list(tensor.shape.dims)
-    if places is None or updates is None or dims is None or not places.const.ndim or not places.const.size:
+    if indices is None or updates is None or dims is None or not indices.const.ndim or not indices.const.size:
         return None
-    depth = places.shape[-1]
-    flat = places.reshaped((-1, depth))
+    depth = indices.shape[-1]
+    flat = indices.reshaped((-1, depth))
     moving = [k for k in range(depth) if STEP in flat.terms and flat.terms[STEP][:, k].any()]
     if len(moving) != 1:
         return None
@@ -58,20 +61,20 @@ def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite
     sizes = [dim for dim in others if isinstance(dim, int)]
     if len(sizes) < len(others) or flat.shape[0] != int(np.prod(sizes, dtype=np.int64)):
         return None
-    place = _all_the_same(flat.moved(lambda array: array[:, axis]))
-    if place is None or not _counts_through(flat, axis, sizes):
+    index = _all_the_same(flat.moved(lambda array: array[:, axis]))
+    if index is None or not _counts_through(flat, axis, sizes):
         return None
-    leading, rest = places.const.ndim - 1, dims[depth:]
-    if all(size == 1 for size in places.shape[:-1]) and not others:
-        return RowWrite(node, axis, place, lambda b: squeeze(b, updates, list(range(leading))))
+    leading, rest = indices.const.ndim - 1, dims[depth:]
+    if all(size == 1 for size in indices.shape[:-1]) and not others:
+        return RowWrite(node, axis, index, lambda b: squeeze(b, updates, list(range(leading))))
     wanted = [*sizes, *(dim for dim in rest if isinstance(dim, int))]
     if len(wanted) < len(sizes) + len(rest) or 0 in wanted:
         return None
-    return RowWrite(node, axis, place, lambda b: reshape(b, updates, wanted))
+    return RowWrite(node, axis, index, lambda b: reshape(b, updates, wanted))
 
 
 def _counts_through(flat: Affine, axis: int, sizes: list[int]) -> bool:
-    """Whether the places beside ``axis`` are all there are, in order."""
+    """Return True if the indices of the other axes are complete and in order."""
     if not sizes:
         return True
     rest = flat.moved(lambda array: np.delete(array, axis, 1)).numbers
@@ -82,18 +85,17 @@ def _counts_through(flat: Affine, axis: int, sizes: list[int]) -> bool:
 def _scatter_elements(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
     if node.inputs[0] is not tensor or node.attributes.get_string("reduction", "none") != "none":
         return None
-    places, updates = integers.operand(node, 1), node.inputs[2]
+    indices, updates = integers.operand(node, 1), node.inputs[2]
     rank = rank_of(tensor)
-    if places is None or updates is None or not rank:
+    if indices is None or updates is None or not rank:
         return None
     axis = axis_of(node, 0, rank)
-    place = _all_the_same(places)
-    given = None if tensor.shape is None else list(tensor.shape.dims)
-    if given is None or place is None or len(places.shape) != rank or places.shape[axis] != 1:
+    index = _all_the_same(indices)
+    if tensor.shape is None or index is None or len(indices.shape) != rank or indices.shape[axis] != 1:
         return None
-    if any(k != axis and places.shape[k] != given[k] for k in range(rank)):
+    if any(k != axis and indices.shape[k] != tensor.shape[k] for k in range(rank)):
         return None
-    return RowWrite(node, axis, place, lambda b: squeeze(b, updates, [axis]))
+    return RowWrite(node, axis, index, lambda b: squeeze(b, updates, [axis]))
 
 
 def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
@@ -103,11 +105,11 @@ def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | No
     equal = condition.producer()
     if equal is None or equal.op_type != "Equal" or equal.domain != "":
         return None
-    one, other = integers.operand(equal, 0), integers.operand(equal, 1)
+    left, right = integers.operand(equal, 0), integers.operand(equal, 1)
     rank = rank_of(tensor)
-    if one is None or other is None or rank is None:
+    if left is None or right is None or rank is None:
         return None
-    gap = one - other
+    gap = left - right
     gap = gap.reshaped((1,) * (rank - gap.const.ndim) + gap.shape) if gap.const.ndim <= rank else gap
     wide = [k for k in range(gap.const.ndim) if gap.shape[k] != 1]
     if gap.const.ndim != rank or len(wide) != 1 or not gap.const.size or gap.shape[wide[0]] != dim_of(tensor, wide[0]):
@@ -115,17 +117,17 @@ def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | No
     (axis,) = wide
     row = gap.reshaped((-1,))
     sign = 1 if int(row.const[1] - row.const[0]) == 1 else -1
-    place = _all_the_same(Affine.of(np.arange(row.const.size)) - Affine.of(sign) * row)
+    index = _all_the_same(Affine.of(np.arange(row.const.size)) - Affine.of(sign) * row)
     new = static_dims(on_true)
     whole = [d for k, d in enumerate(tensor.shape.dims) if k != axis] if tensor.shape is not None else []
-    # a new row that is the same at every place of the axis, and has all other sizes
-    if place is None or new is None or len(new) not in (rank, rank - 1 if axis == 0 else rank):
+    # the new row must be the same at every index of the axis, and have all other sizes
+    if index is None or new is None or len(new) not in (rank, rank - 1 if axis == 0 else rank):
         return None
     full = len(new) == rank
     rest = [d for k, d in enumerate(new) if k != axis] if full else list(new)
     if rest != whole or (full and new[axis] != 1):
         return None
-    return RowWrite(node, axis, place, lambda b: squeeze(b, on_true, [axis]) if full else on_true, (equal,))
+    return RowWrite(node, axis, index, lambda b: squeeze(b, on_true, [axis]) if full else on_true, (equal,))
 
 
 def _concat(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
@@ -138,13 +140,13 @@ def _concat(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | N
     first, last = _range_of(before, tensor, axis, integers), _range_of(after, tensor, axis, integers)
     if row is None or first is None or last is None or dim_of(row, axis) != 1 or length is None:
         return None
-    (start, place, head), (again, end, tail) = first, last
-    gap = again - place - Affine.of(1)
+    (start, index, head), (again, end, tail) = first, last
+    gap = again - index - Affine.of(1)
     to_the_end = end.number is not None and end.number >= (1 << 31) - 1
     rest = end - length
     if start.number != 0 or gap.number != 0 or not (to_the_end or rest.number == 0):
         return None
-    return RowWrite(node, axis, place, lambda b: squeeze(b, row, [axis]), (head, tail))
+    return RowWrite(node, axis, index, lambda b: squeeze(b, row, [axis]), (head, tail))
 
 
 def _range_of(value: ir.Value | None, tensor: ir.Value, axis: int, integers: Integers) -> tuple[Affine, Affine, ir.Node] | None:
@@ -152,18 +154,17 @@ def _range_of(value: ir.Value | None, tensor: ir.Value, axis: int, integers: Int
     if node is None or node.op_type != "Slice" or node.domain != "" or node.inputs[0] is not tensor or len(node.inputs) < 4:
         return None
     bounds = integers.bounds(node)
-    if bounds is None or [one.axis for one in bounds] != [axis] or len([user for user, _ in node.outputs[0].uses()]) != 1:
+    if bounds is None or [bound.axis for bound in bounds] != [axis] or len(node.outputs[0].uses()) != 1:
         return None
     return bounds[0].start, bounds[0].end, node
 
 
-def _all_the_same(places: Affine) -> Affine | None:
-    """Return the one expression that all elements are."""
-    flat = places.reshaped((-1,))
+def _all_the_same(indices: Affine) -> Affine | None:
+    """Return the expression that all elements have in common, or None."""
+    flat = indices.reshaped((-1,))
     first = flat.moved(lambda array: array[0])
     difference = flat - first
-    same = not difference.terms and not difference.const.any()
-    return first if same else None
+    return None if difference.terms or difference.const.any() else first
 
 
 _READERS: dict[str, Callable[[ir.Node, ir.Value, Integers], RowWrite | None]] = {

@@ -1,9 +1,9 @@
-"""Reading one tensor of a sequence that a tensor was split into is reading that tensor's row.
+"""Reading one tensor of a sequence that a tensor was split into becomes reading that tensor's row.
 
     q = SplitToSequence(X);  Loop(M, c) body(i, c) => (c, SequenceAt(q, j))
     ->    Loop(M, c) body(i, c) => (c, Unsqueeze(Gather(X, j)))
 
-Conditions: the split is into pieces of size 1. Both operators count negative indices from the end, and fail on others.
+Condition: the pieces have size 1. Both operators count negative indices from the end, and fail on invalid ones.
 """
 
 import onnx_ir as ir
@@ -21,33 +21,33 @@ __all__ = ["RULE", "check"]
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find reads of split tensors."""
-    found = [(node, split) for node in loop.body if (split := _split(node)) is not None and split.graph is not loop.body]
-    if not found:
+    reads = [(node, split) for node in loop.body if (split := _split(node)) is not None and split.graph is not loop.body]
+    if not reads:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        for node, split in found:
+        for node, split in reads:
             build = ctx.builder()
-            source, place = split.inputs[0], node.inputs[1]
+            source, index = split.inputs[0], node.inputs[1]
             assert source is not None
-            assert place is not None
+            assert index is not None
             axis = axis_of(split, 0, rank_of(source))
-            row = gather(build, source, place, axis)
+            row = gather(build, source, index, axis)
             read = unsqueeze(build, row, [axis]) if _keeps(split) else row
             build.insert_before(node)
             take_over(node.outputs[0], read, ctx.names)
-        remove_nodes(node for node, _ in found)
+        remove_nodes(node for node, _ in reads)
         return [loop.node]
 
-    return Patch(f"read {counted(len(found), 'tensor')} of a sequence from the tensor that was split into it", edit)
+    return Patch(f"read {counted(len(reads), 'tensor')} of a sequence from the tensor that was split into it", edit)
 
 
 def _split(node: ir.Node) -> ir.Node | None:
     if node.op_type != "SequenceAt" or node.domain != "":
         return None
-    sequence, place = through_identity(node.inputs[0]), node.inputs[1]
+    sequence, index = through_identity(node.inputs[0]), node.inputs[1]
     split = None if sequence is None else sequence.producer()
-    if split is None or split.op_type != "SplitToSequence" or split.domain != "" or place is None or rank_of(place) != 0:
+    if split is None or split.op_type != "SplitToSequence" or split.domain != "" or index is None or rank_of(index) != 0:
         return None
     source = split.inputs[0]
     if source is None or source.dtype in (None, ir.DataType.STRING) or rank_of(source) is None:

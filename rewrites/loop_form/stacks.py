@@ -1,4 +1,4 @@
-"""Turns a state that only collects results into a stacked result of the loop, and the stack into what the state held in the end."""
+"""Turns states that only collect results into stacked results of the loop, and the stacks into their final values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ Final = Callable[[Builder, ir.Value], ir.Value]
 
 @dataclass(frozen=True)
 class Collected:
-    """A state that collects.
+    """A collecting state: ``result`` builds the stacked value (of shape ``shape``) in the body.
 
-    ``result`` (built in the body, of shape ``shape``) is what is stacked; each value of ``finals``, outside, is made of the stack.
+    ``finals``: outer values, each with a function that builds it from the stack.
     """
 
     state: State
@@ -35,28 +35,29 @@ class Collected:
     finals: Sequence[tuple[ir.Value, Final]]
 
 
-def collect(loop: LoopView, found: Sequence[Collected], ctx: Context) -> list[ir.Node]:
-    """Rebuild ``loop`` without the states of ``found``; the body may need them for their updates alone, and these for nothing."""
-    gone = {one.state.inner for one in found}
+def collect(loop: LoopView, collecting: Sequence[Collected], ctx: Context) -> list[ir.Node]:
+    """Rebuild ``loop`` without the ``collecting`` states, which the body may read only for their own updates."""
+    gone = {state.state.inner for state in collecting}
     kept = [state for state in loop.states if state.inner not in gone]
     outputs = list(loop.scan_outputs)
-    for one in found:
+    for collected in collecting:
         inside, after = ctx.builder(), ctx.builder()
-        result = one.result(inside)
-        maker = result.producer()
-        if maker is None or (maker.graph is not loop.body and maker not in inside.nodes):
+        result = collected.result(inside)
+        producer = result.producer()
+        if producer is None or (producer.graph is not loop.body and producer not in inside.nodes):
             result = inside.op("Identity", result)
-        result.type = result.type or _element_type(one.state)
-        known = result.shape if rank_of(result) == len(one.shape) else None
-        result.shape = refined(without_names(known), one.shape)  # a loop without a step gives 0 for sizes not declared
+        result.type = result.type or _element_type(collected.state)
+        known = result.shape if rank_of(result) == len(collected.shape) else None
+        result.shape = refined(without_names(known), collected.shape)  # a loop without a step gives 0 for sizes not declared
         loop.body.extend(inside.nodes)
         inside.nodes = []
-        outputs.append(ScanOutput(result, _stack(one, result, after, ctx)))
+        outputs.append(ScanOutput(result, _stack(collected, result, after, ctx)))
         after.insert_after(loop.node)
     loop.body.outputs[:] = [loop.condition_out, *(state.next for state in kept), *(output.inner for output in outputs)]
     updates = varying_values(loop.body, gone)
     remove_nodes(dead for dead in unread_nodes(loop.body) if any(value in updates for value in dead.outputs))
-    readers = {maker for one in found for old, _ in one.finals if (maker := old.producer()) is not None and maker is not loop.node}
+    producers = {old.producer(): None for collected in collecting for old, _ in collected.finals}
+    readers = [node for node in producers if node is not None and node is not loop.node]
     for reader in readers:
         reader.resize_inputs(0)
     rebuilt = rebuild(loop, ctx.names, states=kept, scan_outputs=outputs)
@@ -65,7 +66,7 @@ def collect(loop: LoopView, found: Sequence[Collected], ctx: Context) -> list[ir
 
 
 def only_returned(updated: ir.Value, loop: LoopView) -> bool:
-    """Whether the body of ``loop`` does nothing with ``updated`` but returning it once."""
+    """Return True if the body of ``loop`` only returns ``updated``, once."""
     returned = sum(value is updated for value in loop.body.outputs)
     for user, _ in updated.uses():
         if user.op_type != "Identity" or user.domain != "" or user.graph is not loop.body:
@@ -75,17 +76,17 @@ def only_returned(updated: ir.Value, loop: LoopView) -> bool:
 
 
 def _element_type(state: State) -> ir.TypeProtocol | None:
-    """Return the type of what a state collects: inference knows no results of operators of other domains."""
+    """Return the type of the tensors that a state collects; inference knows no results of other operator domains."""
     kind = state.initial.type or state.inner.type
     return kind.elem_type if isinstance(kind, ir.SequenceType) else kind
 
 
-def _stack(one: Collected, result: ir.Value, after: Builder, ctx: Context) -> ir.Value:
-    """Make what stands for the stack until the loop is rebuilt: a new value, or one that the stack itself is to replace."""
-    shape = with_axes(without_names(one.shape), 0, None)
+def _stack(collected: Collected, result: ir.Value, after: Builder, ctx: Context) -> ir.Value:
+    """Return a placeholder of the stack until the loop is rebuilt: a new value, or a final value that is the stack itself."""
+    shape = with_axes(without_names(collected.shape), 0, None)
     stack = ir.Value(name=ctx.names.fresh(f"{result.name}_steps"), type=result.type, shape=shape)
     same = None
-    for old, make in one.finals:
+    for old, make in collected.finals:
         value = make(after, stack) if old.uses() or old.is_graph_output() else None
         if value is stack and same is None:
             same = old
@@ -105,15 +106,22 @@ def front_to(b: Builder, stack: ir.Value, axis: int) -> ir.Value:
 
 
 def backwards(b: Builder, stack: ir.Value) -> ir.Value:
-    """Turn axis 0 round."""
+    """Reverse axis 0."""
     return b.op("Slice", stack, b.const([-1]), b.const([-(2**63) + 1]), b.const([0]), b.const([-1]))
 
 
 def joined_rows(b: Builder, stack: ir.Value, axis: int, width: int | None, size: Callable[[int], ir.Value], rank: int) -> ir.Value:
-    """Make a stack of results the tensor of ``rank`` that they give joined along ``axis``, of the ``size`` of each other axis.
+    """Join the results of a stack along ``axis``.
 
-    ``width``: the size of each result along ``axis``; None where the results have no such axis. A stack of nothing has sizes 0
-    where its declared shape says nothing, which is why the other sizes come from elsewhere.
+    An empty stack has 0 for undeclared sizes, so the other sizes come from elsewhere.
+
+    Args:
+        b: Builds the nodes.
+        stack: The results of all steps along axis 0.
+        axis: The axis of the joined tensor.
+        width: The size of each result along ``axis``; None if the results lack that axis.
+        size: Returns the size of another axis.
+        rank: The rank of the joined tensor.
     """
     moved = front_to(b, stack, axis)
     if width is None and stack.shape is not None and all(isinstance(dim, int) for dim in stack.shape.dims[1:]):

@@ -3,11 +3,11 @@
     Loop(M, 0 < n, 0, h0) body(i, c, k, h) => (And(i + 1 < m, k + 1 < n), k + 1, f(h))
     ->    Loop(Min(M, m, n), true, 0, h0) body(i, c, k, h) => (c, k + 1, f(h))
 
-Conditions: the body's condition is comparisons, joined by And, of affine expressions of the step number (induction variables)
-with integers known before the loop. Integers compared as floating-point numbers count where those hold them exactly: where the
-bounds are constants this is proven, else float32 is taken to be wide enough for the steps (2 ** 24) with a note, where the
-start or the bound is a constant, and float16 is not, nor what is counted in float32 itself, and stands still from there on. A
-condition that can never turn false, without a trip count, stays.
+Conditions: the body's condition consists of comparisons, joined by And, of affine expressions of the step number (induction
+variables) with integers known before the loop. Comparisons in floating point count if the floats hold the integers exactly. With
+constant bounds this is proven. Otherwise, if the start or the bound is a constant, float32 is assumed to be exact (up to 2 ** 24
+steps), with a note. float16 is not, nor a variable that counts in float32 itself and stands still from there on. A condition that
+can never turn false, without a trip count, stays.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ from rewrites.base.postorder import postorder
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_scalar
-from rewrites.loop_form.run_for import run_for
 from rewrites.loops import Loop, LoopView
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scan_form.step_counts import run_for
 
 __all__ = ["RULE", "check"]
 
@@ -37,14 +37,14 @@ _CONJOINED = frozenset({"And", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 @dataclass(frozen=True)
 class _Bound:
-    """After step t the loop goes on while ``room`` - ``slope`` * t is 1 or more; ``slope`` is 1 or more."""
+    """The loop continues after step t while ``room`` - ``slope`` * t is 1 or more; ``slope`` is 1 or more."""
 
     room: Affine
     slope: int
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether the condition compares induction variables alone."""
+    """Return a patch if the condition compares induction variables alone."""
     if not isinstance(loop, LoopView) or loop.never_stops_early:
         return NOTHING_HERE
     outside, inside = Integers(ctx.opset), integers_of(loop, ctx.opset, any_rank=True)
@@ -63,10 +63,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         if fixed is not None or min(rounded) < 1 << 24:
             return NotApplicable("LOOP-CONDITION", f"the condition compares in floating point, exact to {min(rounded)} only")
         if any(_may_cancel(room) for room in compared if room.exact_to is not None):
-            detail = (
-                "the condition compares two numbers that are not known in floating point: they may be large, and near each other"
-            )
-            return NotApplicable("LOOP-CONDITION", detail)
+            detail = "the condition compares two numbers that are not known in floating point"
+            return NotApplicable("LOOP-CONDITION", f"{detail}: they may be large, and near each other")
         notes = [f"the condition compares in floating point: taken as exact, which it is up to {min(rounded)} steps"]
 
     def edit() -> list[ir.Node]:
@@ -80,13 +78,13 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _may_cancel(room: Affine) -> bool:
-    """Whether there may be few steps although the numbers that are compared are large: where one is taken from another."""
+    """Return True if ``room`` may be small although the compared numbers are large, because one is subtracted from another."""
     free = [key for key in room.terms if key is not STEP and not isinstance(key, Dim)]
     return len(free) > 1 or any(room.factor(key) < 0 for key in free)
 
 
 def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
-    found = []
+    bounds = []
     for part in _conjuncts(loop.condition_out):
         if part is loop.condition_in or const_scalar(part) is True:
             continue
@@ -96,12 +94,12 @@ def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
         slope = -room.factor(STEP)
         if slope < 1:
             return None
-        found.append(_Bound(room.reshaped(()).without(STEP), slope))
-    return found
+        bounds.append(_Bound(room.reshaped(()).without(STEP), slope))
+    return bounds
 
 
 def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
-    """Return the conditions that all hold if and only if ``value`` does, each once."""
+    """Return the conditions whose conjunction ``value`` is, each once."""
 
     def sides(part: ir.Value | None) -> Sequence[ir.Value | None]:
         node = part.producer() if part is not None else None
@@ -113,7 +111,7 @@ def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
 
 
 def _starts(condition: ir.Value | None, outside: Integers) -> list[Affine] | ir.Value | bool:
-    """Return whether the loop starts: what all has to be 1 or more, or the value that says it, or the answer."""
+    """Return True or False if it is known whether the loop starts; else the numbers that must be 1 or more, or the condition."""
     if condition is None:
         return True
     rooms = []
@@ -130,10 +128,10 @@ def _starts(condition: ir.Value | None, outside: Integers) -> list[Affine] | ir.
 
 
 def _number(limit: Affine | None, bounds: list[_Bound], starts: list[Affine] | ir.Value | bool) -> int | None:
-    """Return the trip count where it is a constant."""
+    """Return the trip count if it is a constant."""
     if starts is False or (limit is not None and limit.number is not None and limit.number <= 0):
         return 0
-    numbers = [None if limit is None else limit.number] if limit is not None else []
+    numbers = [] if limit is None else [limit.number]
     numbers += [None if bound.room.number is None else 1 + max(0, -(-bound.room.number // bound.slope)) for bound in bounds]
     known = [number for number in numbers if number is not None]
     return min(known) if starts is True and len(known) == len(numbers) else None
@@ -142,14 +140,14 @@ def _number(limit: Affine | None, bounds: list[_Bound], starts: list[Affine] | i
 def _emit(
     b: Builder, loop: LoopView, limit: Affine | None, bounds: list[_Bound], starts: list[Affine] | ir.Value | bool
 ) -> ir.Value:
-    """Write the trip count, leaving out every bound that another makes superfluous."""
+    """Write the trip count, without bounds that another bound implies."""
     ends = [_end(bound) for bound in bounds]
     base = limit
     if base is None:
         base = next((end for end in ends if end is not None and _starts_below(starts, end)), None)
     rooms = starts if isinstance(starts, list) else []
     if base is not None:
-        # where the base is 0 or less there is no step, and where it is more these hold or are more too
+        # if the base is 0 or less, there is no step; if it is more, the bounds left out are at least as large
         left = [bound for bound, end in zip(bounds, ends, strict=True) if end is None or not at_least(end - base, 0)]
         rooms = [room for room in rooms if not at_least(room - base, 0)]
         count = scalar_of(b, loop.limit) if base is limit and loop.limit is not None else emit(b, base)
@@ -165,12 +163,12 @@ def _emit(
 
 
 def _end(bound: _Bound) -> Affine | None:
-    """Return the number of steps that ``bound`` allows, if it is 1 or more; None where it takes a division."""
+    """Return the number of steps that ``bound`` allows, if it is 1 or more; None if it takes a division."""
     return bound.room + Affine.of(1) if bound.slope == 1 else None
 
 
 def _starts_below(starts: list[Affine] | ir.Value | bool, end: Affine) -> bool:
-    """Whether the loop has no step where ``end`` is 0 or less."""
+    """Return True if the loop has no step when ``end`` is 0 or less."""
     return isinstance(starts, list) and any(at_least(end - room, 0) for room in starts)
 
 
@@ -178,8 +176,8 @@ def _steps(b: Builder, bound: _Bound) -> ir.Value:
     room = emit(b, bound.room + Affine.of(bound.slope - 1))
     if bound.slope != 1:
         room = b.op("Div", room, b.const(np.array(bound.slope, np.int64)))
-    one = b.const(np.array(1, np.int64))
-    return larger(b, b.op("Add", room, one), one)
+    unit = b.const(np.array(1, np.int64))
+    return larger(b, b.op("Add", room, unit), unit)
 
 
 RULE = Rule("trip-count", "loop_form", "loop", check)

@@ -1,11 +1,11 @@
-"""A tensor that gets one row after the other written becomes a stacked result.
+"""A tensor of which the steps write one row after the other becomes a stacked result.
 
     Loop(n, c, t0, h0) body(i, c, t, h) => (c, ScatterND(t, [[i]], [y]), f(h))
     ->    ys = Loop(n, c, h0) body(i, c, h) => (c, f(h), y);  tT = Concat(ys, t0[n:])
 
-Conditions: each step writes the row after, or before, that of the step before; all rows are there; the state is read by nothing but
-its writes, by operators that ask for its size, and at the index that the step then writes, where it still is what it was; what is
-written is read by nothing; every other state keeps its shape. Rows that are not written stay what they were.
+Conditions: each step writes the row after, or before, that of the previous step, and all rows exist. Only the write reads the
+state, and operators that ask for its size, or for the row that the step then writes, which still has its initial value. Nothing
+reads the updated tensor; every other state keeps its shape. Rows that are not written keep their values.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _Written:
-    """``reads``: nodes that may read the initial value instead."""
+    """A written state; ``reads``: the nodes that can read the initial value instead."""
 
     state: State
     write: RowWrite
@@ -50,37 +50,37 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     candidates = [state for state in loop.states if state.initial.shape is not None and _may_write(state)]
     if not candidates:
         return NOTHING_HERE
-    with settled_beside(loop, ctx, {state.inner: None for state in candidates}):
+    with settled_beside(loop, ctx, dict.fromkeys(state.inner for state in candidates)):
         integers = integers_of(loop, ctx.opset, steps)
-        found = [one for state in candidates if (one := _written(state, loop, integers, steps)) is not None]
-    # a write keeps the shape of what it writes to, but those of other states were taken for granted
-    with settled_beside(loop, ctx, {one.state.inner: None for one in found}) as settled:
+        candidates = [state for state in candidates if _written(state, loop, integers, steps) is not None]
+    # a write keeps the shape of its tensor, but the shapes of the other states were only assumed
+    with settled_beside(loop, ctx, dict.fromkeys(state.inner for state in candidates)) as settled:
         integers = integers_of(loop, ctx.opset, steps)
-        again = [_written(one.state, loop, integers, steps) for one in found] if settled else []
-        found = [one for one in again if one is not None]
-    if not found:
+        writes = [_written(state, loop, integers, steps) for state in candidates] if settled else []
+    written = [write for write in writes if write is not None]
+    if not written:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        for one in found:
-            for node in one.reads:
-                node.replace_input_with(0, one.state.initial)
-        return collect(loop, [_collected(one, steps) for one in found], ctx)
+        for state in written:
+            for node in state.reads:
+                node.replace_input_with(0, state.state.initial)
+        return collect(loop, [_collected(state, steps) for state in written], ctx)
 
-    names = listed(one.state.inner.name for one in found)
+    names = listed(state.state.inner.name for state in written)
     return Patch(f"made the states {names}, written row by row, stacked results", edit)
 
 
 def _may_write(state: State) -> bool:
     source = through_identity(state.next)
-    maker = None if source is None else source.producer()
-    return maker is not None and maker.op_type in ("ScatterND", "ScatterElements", "Where", "Concat")
+    node = None if source is None else source.producer()
+    return node is not None and node.op_type in ("ScatterND", "ScatterElements", "Where", "Concat")
 
 
 def _written(state: State, loop: LoopView, integers: Integers, steps: Affine) -> _Written | None:
     source = through_identity(state.next)
-    maker = None if source is None else source.producer()
-    write = None if maker is None or maker.graph is not loop.body else row_write(maker, state.inner, integers)
+    node = None if source is None else source.producer()
+    write = None if node is None or node.graph is not loop.body else row_write(node, state.inner, integers)
     if write is None or not _is_there(write, state, integers, steps):
         return None
     reads = []
@@ -97,8 +97,8 @@ def _written(state: State, loop: LoopView, integers: Integers, steps: Affine) ->
 
 def _is_there(write: RowWrite, state: State, integers: Integers, steps: Affine) -> bool:
     length = integers.size_of(state.initial, write.axis)
-    room = None if length is None else length - Affine.of(1) - write.place
-    return room is not None and at_least(write.place, 0, steps) and at_least(room, 0, steps)
+    room = None if length is None else length - Affine.of(1) - write.index
+    return room is not None and at_least(write.index, 0, steps) and at_least(room, 0, steps)
 
 
 def _reads_initial(node: ir.Node, write: RowWrite, integers: Integers) -> bool:
@@ -109,20 +109,20 @@ def _reads_initial(node: ir.Node, write: RowWrite, integers: Integers) -> bool:
     if node.op_type == "Slice":
         bounds = integers.bounds(node) or []
         is_row = len(bounds) == 1 and bounds[0].axis == write.axis and surely_equal(bounds[0].end - bounds[0].start, Affine.of(1))
-        return is_row and surely_equal(bounds[0].start.reshaped(()), write.place)
-    place = integers.scalar(node.inputs[1]) if node.op_type == "Gather" else None
+        return is_row and surely_equal(bounds[0].start.reshaped(()), write.index)
+    index = integers.scalar(node.inputs[1]) if node.op_type == "Gather" else None
     axis = axis_of(node, 0, rank_of(write.node.outputs[0]))
-    return place is not None and axis == write.axis and surely_equal(place, write.place)
+    return index is not None and axis == write.axis and surely_equal(index, write.index)
 
 
-def _collected(one: _Written, steps: Affine) -> Collected:
-    state, write = one.state, one.write
+def _collected(written: _Written, steps: Affine) -> Collected:
+    state, write = written.state, written.write
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
-        falling = write.place.factor(STEP) < 0
-        turned = backwards(b, stack) if falling else stack
-        rows = joined_rows(b, turned, write.axis, None, partial(shape_of, b, state.initial), rank_of(state.initial) or 0)
-        start = write.place.without(STEP)
+        falling = write.index.factor(STEP) < 0
+        ordered = backwards(b, stack) if falling else stack
+        rows = joined_rows(b, ordered, write.axis, None, partial(shape_of, b, state.initial), rank_of(state.initial) or 0)
+        start = write.index.without(STEP)
         first = start - steps + Affine.of(1) if falling else start
         length = Integers(b.opset).size_of(state.initial, write.axis)
         assert length is not None

@@ -71,7 +71,7 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
 
 
 def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
-    """Whether ``function`` holds a node that can only be converted where the function is called.
+    """Return True if ``function`` holds a node that can only be converted where the function is called.
 
     Its conversion needs the value of an attribute that is a parameter of the function, or a type or rank, which functions do not
     declare. A function that cannot be converted for any other reason is left for ``convert_operators`` to refuse.
@@ -84,7 +84,7 @@ def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
 
 
 def is_left_standing(node: ir.Node, source: int, target: int) -> bool:
-    """Whether ``convert_operators`` leaves ``node`` in the spelling of ``source``: a batched Scan that has to be lifted."""
+    """Return True if ``convert_operators`` leaves ``node`` in the spelling of ``source``: a batched Scan that has to be lifted."""
     return node.op_type == "Scan" and node.domain == "" and source < _SCAN_CHANGED <= target
 
 

@@ -140,7 +140,7 @@ class Step:
         return dtype
 
     def has(self, name: str) -> bool:
-        """Whether the node has an attribute."""
+        """Return True if the node has an attribute."""
         return name in self.node.attributes
 
     def int_(self, name: str, default: int) -> int:

@@ -26,7 +26,7 @@ def since(op_type: str, opset: int) -> int:
 
 @functools.cache
 def spelt_alike(op_type: str, opset: int, other: int) -> bool:
-    """Whether the operator exists in both opsets and its two schemas differ in types at most."""
+    """Return True if the operator exists in both opsets and its two schemas differ in types at most."""
     one, two = schema_of(op_type, opset), schema_of(op_type, other)
     return one is two or (one is not None and two is not None and _spelling(one) == _spelling(two))
 

@@ -53,7 +53,7 @@ def around(loop: ScanView) -> Around:
 
 
 def _is_plain(loop: ScanView, found: Around) -> bool:
-    """Whether no stack is read in both directions, or as a whole beside row by row."""
+    """Return True if no stack is read in both directions, or as a whole beside row by row."""
     rows = [scan.outer for scan in found.scans]
     made = {output.outer for output in loop.scan_outputs} | {node.outputs[0] for node in found.nodes}
     whole = set(captured_values(loop.body))

@@ -91,7 +91,7 @@ class Body:
         return found if found is not None and found.buffer.dtype in NARROW else None
 
     def _inside(self, value: ir.Value) -> bool:
-        """Whether a value is of the body, or of a graph in it."""
+        """Return True if a value is of the body, or of a graph in it."""
         producer = value.producer()
         graphs = (value.graph, None if producer is None else producer.graph)
         return any(graph is self.graph or graph in self.inner for graph in graphs if graph is not None)

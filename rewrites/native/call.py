@@ -65,7 +65,7 @@ class Call:
         return self.node.inputs[index] if index < len(self.node.inputs) else None
 
     def has(self, index: int) -> bool:
-        """Whether input ``index`` is there."""
+        """Return True if input ``index`` is there."""
         return self.value(index) is not None
 
     def view(self, index: int) -> View:

@@ -63,7 +63,7 @@ class FreeSizes:
                 raise SameSizes(name, names.get(left, left) if right in names else right)
 
     def has(self, size: int) -> bool:
-        """Whether a size depends on a free one (or is taken to)."""
+        """Return True if a size depends on a free one (or is taken to)."""
         return any(size % number == 0 for number in self.numbers.values()) and size != 0
 
     def part(self, size: int) -> int:

@@ -99,7 +99,7 @@ def lay_out(
 
 
 def _takes_over(step: Step, buffer: Buffer) -> bool:
-    """Whether the result of ``step`` can be written over ``buffer``, which nobody reads later: element by element in its place."""
+    """Return True if ``step`` can write its result over ``buffer`` element by element, because nothing reads that later."""
     own = step.target.buffer
     if not is_elementwise(step.op) or (buffer.size, buffer.dtype) != (own.size, own.dtype) or not step.target.is_whole:
         return False

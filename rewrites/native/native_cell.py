@@ -38,7 +38,7 @@ _MOST_FUNCTIONS = 3
 
 
 def has_kernel(function: Function) -> bool:
-    """Whether the library computes an activation."""
+    """Return True if the library computes an activation."""
     return function.name in _USES
 
 

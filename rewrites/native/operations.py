@@ -143,12 +143,12 @@ _KERNELS = {
 
 
 def has_kernel(op: Op, dtype: int) -> bool:
-    """Whether there is the operation for elements of a type."""
+    """Return True if there is the operation for elements of a type."""
     return op in _KERNELS.get(dtype, ())
 
 
 def fits(op: Op, target: int, sources: Sequence[int]) -> bool:
-    """Whether an operation gives elements of one type of those of others: all are alike, but for a Cast, and indices are INT64."""
+    """Return True if the kernel supports these types: all are equal, except for a Cast, and indices are INT64."""
     if op in (Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K):
         return target == INT64
     if op in (Op.GATHER, Op.SCATTER):

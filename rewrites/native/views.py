@@ -69,14 +69,14 @@ class View:
 
     @property
     def is_dense(self) -> bool:
-        """Whether the elements lie one after the other in the order of the view."""
+        """Return True if the elements lie one after the other in the order of the view."""
         return all(
             size == 1 or stride == own for size, stride, own in zip(self.shape, self.strides, dense(self.shape), strict=True)
         )
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the whole buffer in its order."""
+        """Return True if it is the whole buffer in its order."""
         return self.offset == 0 and self.count == self.buffer.size and self.is_dense
 
 

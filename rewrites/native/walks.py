@@ -31,7 +31,7 @@ class Walk:
 
 
 def is_elementwise(op: Op) -> bool:
-    """Whether each element of the result is made of those at its place."""
+    """Return True if each element of the result is made of those at its place."""
     return op < Op.SUM
 
 

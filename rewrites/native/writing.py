@@ -71,7 +71,7 @@ def write(
 
 
 def _is_there(step: Step, places: Places) -> bool:
-    """Whether a step copies a state that is in place onto itself, to be changed in parts by what comes after it."""
+    """Return True if a step copies a state that is in place onto itself, to be changed in parts by what comes after it."""
     source = step.sources[0]
     if step.op != Op.COPY or source is None or source.buffer.home != Home.OLD or not (source.is_whole and step.target.is_whole):
         return False

@@ -12,8 +12,8 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base.abilities import Costs
-from rewrites.fission.stackable import not_plain
-from rewrites.fission.trial import discarding
+from rewrites.fission.separate import discarding
+from rewrites.fission.stacks import not_plain
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.loops import Loop, LoopView, ScanView, State

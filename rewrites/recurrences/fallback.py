@@ -14,8 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.fission.copied import copied
-from rewrites.fission.trial import tried
+from rewrites.fission.separate import copied, tried
 from rewrites.graph.branches import has_steps, say_has_steps, write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context

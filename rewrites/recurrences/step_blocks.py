@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.fission.copied import copied
-from rewrites.fission.trial import tried
+from rewrites.fission.separate import copied, tried
 from rewrites.graph.branches import say_has_steps
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -28,7 +27,7 @@ from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.ops.versions import concat, reshape, slice_axis
 from rewrites.recurrences.fallback import WrittenForm, guard_with_fallback, sizes_at_most, write_fallback
 from rewrites.recurrences.results import is_used
-from rewrites.scan_form.lengths import most_steps
+from rewrites.scan_form.step_counts import most_steps
 
 __all__ = ["Cut", "put_in_blocks", "tried_on_a_block"]
 

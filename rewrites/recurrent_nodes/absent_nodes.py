@@ -25,28 +25,28 @@ class Absent:
 
     @property
     def steps(self) -> int | str | None:
-        """How many steps it takes: a number, a symbol's name, or None."""
+        """The number of steps, the name of a symbol, or None."""
         x = self.node.inputs[0] if self.node.inputs else None
         return None if x is None else dim_of(x, int(self.node.attributes.get_int("layout", 0) or 0))
 
 
 def absent_nodes(ctx: Context) -> list[Absent]:
-    """Return the recurrent nodes outside loops that the target does not run, where it runs no loops either."""
+    """Return the recurrent nodes outside loops that the target does not run, if it runs no loops either."""
     target = ctx.options.target
     if target.loops:
         return []
     recurrent = ((node, path) for node, path in with_paths(ctx.model.graph, into_loops=False) if is_a_recurrence(node))
-    found = ((node, path, lacks(node, target)) for node, path in recurrent)
-    return [Absent(node, path, why) for node, path, why in found if why is not None]
+    reasons = ((node, path, lacks(node, target)) for node, path in recurrent)
+    return [Absent(node, path, why) for node, path, why in reasons if why is not None]
 
 
 def is_a_recurrence(node: ir.Node) -> bool:
-    """Whether ``node`` is an RNN, GRU or LSTM, onnxruntime's own of quantised weights included."""
+    """Return True if ``node`` is an RNN, GRU or LSTM, or onnxruntime's LSTM with quantised weights."""
     return is_recurrent(node) or (node.op_type == "DynamicQuantizeLSTM" and node.domain == "com.microsoft")
 
 
 def lacks(node: ir.Node, target: Abilities) -> str | None:
-    """Say what ``target`` lacks to run the recurrent ``node``; None where it runs it, or who knows."""
+    """Return what ``target`` lacks for running the recurrent ``node``; None if it runs the node, or if that is unknown."""
     limits = target.recurrent.get(node.op_type)
     if limits is None:
         return f"{target.name} has no {node.op_type}"
@@ -54,7 +54,7 @@ def lacks(node: ir.Node, target: Abilities) -> str | None:
     if isinstance(view, NotApplicable):
         return None
     missing = limits.lacking(
-        activations=any(tuple(one.name for one in each) != DEFAULTS[view.kind] for each in view.functions),
+        activations=any(tuple(function.name for function in each) != DEFAULTS[view.kind] for each in view.functions),
         clip=view.clip is not None,
         peepholes=view.kind == "LSTM" and view.input("P") is not None,
         input_forget=view.input_forget,

@@ -1,9 +1,9 @@
-"""Parameters that activations are not given are written out where onnxruntime takes 0 instead of the default.
+"""Omitted parameters of activations are written out if onnxruntime takes 0 instead of the default.
 
     RNN <activations = ["Affine"]> (x, W, R)    ->    RNN <activations = ["Affine"], activation_alpha = [1], activation_beta = [0]>
 
-The text: "Default values are the same as of corresponding ONNX operators", which for Affine is alpha * x + beta with 1 and 0, and 1
-for ThresholdedRelu. With onnxruntime's 0 an Affine or a ScaledTanh gives 0 whatever it is given.
+The operator's text: "Default values are the same as of corresponding ONNX operators", which for Affine is alpha * x + beta with 1
+and 0, and 1 for ThresholdedRelu. With onnxruntime's 0, an Affine or a ScaledTanh always returns 0.
 
 Works round ORT-RECURRENT-DEFAULTS.
 """
@@ -19,7 +19,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
-    """See whether the lists of parameters end before one of those activations."""
+    """Return a patch if the lists of parameters end before one of those activations."""
     short = taken_as_0(view)
     if not short:
         return NOTHING_HERE
@@ -31,9 +31,8 @@ def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
                 view.node.attributes[name] = ir.AttrFloat32s(name, values)
         return [view.node]
 
-    return Patch(
-        f"wrote out what {', '.join(dict.fromkeys(short))} takes where nothing is given, for which onnxruntime takes 0", edit
-    )
+    names = ", ".join(dict.fromkeys(short))
+    return Patch(f"wrote out what {names} takes where nothing is given, for which onnxruntime takes 0", edit)
 
 
 RULE = Rule("activation-defaults", "rnn_nodes", "recurrent node", check)

@@ -2,7 +2,7 @@
 
     LSTM <layout = 1> (x [B, T, I], ...)    ->    Transpose(LSTM (Transpose(x) [T, B, I], ...))
 
-Initial and final states are [B, directions, H] there, and the sequence is [B, T, directions, H].
+With ``layout`` 1, initial and final states are [B, directions, H], and the sequence is [B, T, directions, H].
 
 Works round ORT-RECURRENT-LAYOUT.
 """
@@ -17,25 +17,25 @@ from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 __all__ = ["RULE", "check"]
 
 
-_TURNED = (0, 5, 6)
+_TRANSPOSED = (0, 5, 6)
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """See whether ``layout`` is 1."""
+    """Return a patch if ``layout`` is 1."""
     if "layout" not in view.node.attributes or not view.batch_first:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()
         inputs = [
-            transpose(b, value, [1, 0, 2]) if value is not None and i in _TURNED else value
+            transpose(b, value, [1, 0, 2]) if value is not None and i in _TRANSPOSED else value
             for i, value in enumerate(view.node.inputs)
         ]
 
-        def turned(i: int, value: ir.Value) -> ir.Value:
+        def batch_in_front(i: int, value: ir.Value) -> ir.Value:
             return transpose(b, value, [1, 0, 2] if i else [2, 0, 1, 3])
 
-        return [write_again(ctx, b, view.node, inputs, turned, layout=None)]
+        return [write_again(ctx, b, view.node, inputs, batch_in_front, layout=None)]
 
     return Patch("moved the batch axis behind the steps, outside the node", edit)
 

@@ -2,7 +2,7 @@
 
     LSTM (x, W, R) of bfloat16    ->    Cast(LSTM (Cast(x), Cast(W), Cast(R)))
 
-It is what onnxruntime does by itself for float16. Each result is rounded once.
+onnxruntime itself does the same for float16. Each result is rounded once.
 
 Works round ORT-RECURRENT-BFLOAT16.
 """
@@ -11,17 +11,16 @@ import onnx_ir as ir
 
 from rewrites.graph.context import Context
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
-from rewrites.recurrent_nodes.in_float32 import in_float32
+from rewrites.recurrent_nodes.expand import in_float32
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """See whether the node is of bfloat16."""
+    """Return a patch if the node is of bfloat16."""
     if view.dtype != ir.DataType.BFLOAT16:
         return NOTHING_HERE
-
     return Patch("computes in float32, since onnxruntime has no kernel for bfloat16", lambda: [in_float32(view, ctx)])
 
 

@@ -1,7 +1,7 @@
 """A node on float64 becomes a Scan of its equations: onnxruntime loads an LSTM or GRU of that type and fails when it runs.
 
-LSTM (x, W, R) of double    ->    Scan (h0, c0, x @ W')
-where there may be no step  ->    If (there is one) then the Scan else the initial states and an empty sequence
+LSTM (x, W, R) of double   ->    Scan (h0, c0, x @ W')
+if there may be no step    ->    If (x has steps) then the Scan else the initial states and an empty sequence
 
 Works round ORT-RECURRENT-DOUBLE.
 """
@@ -17,7 +17,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """See whether the node is of float64."""
+    """Return a patch if the node is of float64."""
     if view.dtype != ir.DataType.DOUBLE or view.batch_first:
         return NOTHING_HERE
     return as_scans(view, ctx)

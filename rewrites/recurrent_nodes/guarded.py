@@ -1,26 +1,46 @@
-"""Whether a graph is a branch that is taken by the size of something already, so that it need not be guarded twice."""
+"""Keeps nodes from empty sequences by an If, and writes the empty results of its other branch.
+
+    y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = no elements, of the sizes of f(h0, zeros like a row of xs)
+
+If nothing else tells the sizes of the results of a Scan, a step runs on zeros. For that, no operator that the results depend on may
+fail because of its numbers, and none may hold a graph.
+"""
 
 from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
+from rewrites.analysis.speculation import depends_on_numbers
+from rewrites.analysis.unsliced_types import unsliced_among
+from rewrites.base import since
+from rewrites.fission.separate import needed_for
+from rewrites.graph.branches import write_if
+from rewrites.graph.builder import Builder
+from rewrites.graph.clones import copy_nodes
 from rewrites.graph.context import Context
 from rewrites.graph.dims import equal, is_one_size
+from rewrites.graph.marks import GUARDED, UNSHIELDED, WAS_REFUSED, carry
+from rewrites.graph.values import dim_of
+from rewrites.loops import ScanOutput, ScanView
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, put_in_place
+from rewrites.ops.versions import concat, reduce, shape_of, slice_axis, squeeze
+from rewrites.recurrent_nodes.expand import initial_states, zeros_of
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
-__all__ = ["is_guarded"]
+__all__ = ["can_run_on_zeros", "empty_like", "is_guarded", "step_on_zeros", "under_if"]
 
 _DEEPEST = 8
 _ALL_AXES = 1 << 31
+_STEPS, _ROWS = 0, 1
+_TO_THE_END = (1 << 63) - 1
 
 
 def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, axes: Iterable[int]) -> bool:
-    """Whether ``graph`` is a branch of an If whose condition is computed from the sizes that ``x`` has along ``axes``.
+    """Return True if ``graph`` is a branch of an If whose condition depends on the sizes of ``x`` along ``axes``.
 
-    What ``x`` is made of may be asked instead, where its sizes are known to be the same.
+    The condition may also depend on another value whose sizes are known to be the same.
     """
-    if not isinstance(graph, ir.Graph) or graph is ctx.model.graph:
-        return False
-    owner = ctx.if_around(graph)
+    owner = None if not isinstance(graph, ir.Graph) or graph is ctx.model.graph else ctx.if_around(graph)
     if owner is None:
         return False
     asked = list(_asked(owner.inputs[0], 0))
@@ -28,7 +48,7 @@ def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, 
 
 
 def _asked(value: ir.Value | None, depth: int) -> Iterator[tuple[ir.Value, tuple[int, int]]]:
-    """Yield the values whose sizes ``value`` is computed from, with the first of the axes asked and the one after the last."""
+    """Yield the values whose sizes ``value`` depends on, each with the range of its axes."""
     node = None if value is None else value.producer()
     if node is None or depth > _DEEPEST:
         return
@@ -45,10 +65,102 @@ def _asked(value: ir.Value | None, depth: int) -> Iterator[tuple[ir.Value, tuple
         yield from _asked(operand, depth + 1)
 
 
-def _is_same_size(one: ir.Value, other: ir.Value, axis: int) -> bool:
-    if one is other:
+def _is_same_size(left: ir.Value, right: ir.Value, axis: int) -> bool:
+    if left is right:
         return True
-    if one.shape is None or other.shape is None or axis >= min(len(one.shape), len(other.shape)):
+    if left.shape is None or right.shape is None or axis >= min(len(left.shape), len(right.shape)):
         return False
-    left, right = one.shape.dims[axis], other.shape.dims[axis]
-    return is_one_size(left) and equal(left, right)
+    return is_one_size(left.shape.dims[axis]) and equal(left.shape.dims[axis], right.shape.dims[axis])
+
+
+def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """Return a patch that puts a recurrent node under an If, if harmful sizes may be 0."""
+    if view.batch_first or GUARDED.on(view.node):
+        return NOTHING_HERE
+    free = [axis for axis in _harmful(view) if _may_be_0(view, axis)]
+    keeps_states = not UNSHIELDED.on(view.node) and any(state is not None for state in view.states)
+    if free and _STEPS not in free and keeps_states and _may_be_0(view, _STEPS):
+        free = [_STEPS, *free]
+    if not free or is_guarded(ctx, view.node.graph, view.x, free):
+        return NOTHING_HERE
+    if ctx.opset < since.EXPAND:
+        return NotApplicable("RNN-OPSET", f"an empty sequence takes opset {since.EXPAND}, and the model is of opset {ctx.opset}")
+
+    def edit() -> list[ir.Node]:
+        b = ctx.builder()
+        sizes = _comparable(b, concat(b, [shape_of(b, view.x, axis) for axis in free], 0))
+        least = reduce(b, "ReduceMin", sizes, [0], keepdims=True) if len(free) > 1 else sizes
+        condition = squeeze(b, b.op("Less", _comparable(b, b.const([0])), least), [0])
+        some, none = b.another(), b.another()
+        initial = initial_states(none, view)
+        results = list(some.like(view.node, view.node.inputs))
+        node = some.nodes[0]
+        carry(view.node, node)
+        GUARDED.put(node, True)
+        dims = [shape_of(none, view.x, 0), none.const([view.directions]), shape_of(none, view.x, 1), none.const([view.hidden])]
+        empty = zeros_of(none, concat(none, dims, 0), view.dtype or ir.DataType.FLOAT)
+        own = {id(state) for state in view.states}
+        nothing = [empty, *(none.op("Identity", state) if id(state) in own else state for state in initial)]
+        chosen = write_if(b, condition, (some, results), (none, nothing[: len(results)]), view.node.outputs[0].name)
+        pairs = zip(view.node.outputs, chosen, strict=True)
+        put_in_place(ctx, b, view.node, [value if old.name else None for old, value in pairs])
+        return [node]
+
+    what = " or ".join(("no step", "no row")[axis] for axis in free)
+    return Patch(f"put it under an If for sequences of {what}", edit)
+
+
+def _harmful(view: RecurrentNode) -> list[int]:
+    """Return the axes that must not be empty."""
+    bare = view.input("sequence_lens") is None
+    if view.kind == "LSTM" and UNSHIELDED.on(view.node):
+        return [_ROWS]
+    if view.kind != "RNN":
+        return [_STEPS, _ROWS] if bare else [_ROWS]
+    kept = WAS_REFUSED.on(view.node) and view.states[0] is not None
+    return [_STEPS] if bare and kept else []
+
+
+def _comparable(b: Builder, sizes: ir.Value) -> ir.Value:
+    """Return ``sizes`` in a type that Less and ReduceMin take in the opset of the builder."""
+    return b.op("Cast", sizes, to=int(ir.DataType.FLOAT)) if b.opset < since.INTEGER_LESS else sizes
+
+
+def _may_be_0(view: RecurrentNode, axis: int) -> bool:
+    size = dim_of(view.x, axis)
+    return not isinstance(size, int) or size == 0
+
+
+def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
+    """Return True if a step can run on zeros to find the sizes of empty results."""
+    scans = [(scan.outer.dtype, scan.axis) for scan in loop.scan_inputs]
+    outputs = [(output.inner.dtype, output.axis) for output in loop.scan_outputs]
+    if any(kind in (None, ir.DataType.STRING) or axis < 0 for kind, axis in [*scans, *outputs]):
+        return False
+    if unsliced_among((scan.inner for scan in loop.scan_inputs), opset) is not None:
+        return False
+    return not loop.body.initializers and depends_on_numbers(loop.body, loop.body.inputs) is None
+
+
+def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Context) -> list[ir.Value]:
+    """Run the backward slice of ``outputs`` on the initial states and rows of zeros, and return the outputs of that step."""
+    instead = {state.inner: state.initial for state in loop.states}
+    for scan in loop.scan_inputs:
+        shape = b.op("Shape", scan.outer)
+        around = [slice_axis(b, shape, 0, scan.axis + 1, _TO_THE_END)]
+        if scan.axis:
+            around.insert(0, slice_axis(b, shape, 0, 0, scan.axis))
+        assert scan.outer.dtype is not None
+        instead[scan.inner] = zeros_of(b, concat(b, around, 0), scan.outer.dtype)
+    nodes = needed_for([output.inner for output in outputs], list(loop.body))
+    b.nodes.extend(copy_nodes(nodes, instead, ctx.names, "none", named=False))
+    return [instead.get(output.inner, output.inner) for output in outputs]
+
+
+def empty_like(b: Builder, step: ir.Value, axis: int, kind: ir.DataType) -> ir.Value:
+    """Return an empty stack along ``axis`` of results like ``step``."""
+    shape = b.op("Shape", step)
+    sizes = [b.const([0]), slice_axis(b, shape, 0, axis, _TO_THE_END)]
+    if axis:
+        sizes.insert(0, slice_axis(b, shape, 0, 0, axis))
+    return zeros_of(b, concat(b, sizes, 0), kind)

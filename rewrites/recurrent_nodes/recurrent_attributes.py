@@ -1,11 +1,11 @@
-"""Attributes are written as onnxruntime wants them.
+"""Attributes are written as onnxruntime expects them.
 
     LSTM <output_sequence = 1, clip = 0.0> (x, W, R)    ->    LSTM <hidden_size = 8> (x, W, R)
     RNN <activations = ["tanh"]> (x, W, R)              ->    RNN <activations = ["Tanh"]> (x, W, R)
 
-``hidden_size`` is optional in the text, and in the shapes of weights and states anyway. ``output_sequence`` left the operators with
-opset 7; it never changed a number. A clip of 0 or less is none: the text gives such a range no use, and so exporters and other
-runtimes mean it. An RNN on float32 keeps it, since onnxruntime runs that. Names of activations are the text's in any case.
+``hidden_size`` is optional in the operator's text, and follows from the shapes of weights and states. ``output_sequence`` left the
+operators with opset 7 and never changed a number. A clip of 0 or less means none, as exporters and other runtimes use it; an RNN on
+float32 keeps it, because onnxruntime runs that. Names of activations are spelt as in the text.
 
 Works round ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES and ORT-RECURRENT-CLIP.
 """
@@ -21,7 +21,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
-    """See which attributes onnxruntime would refuse."""
+    """Find attributes that onnxruntime refuses."""
     attributes = view.node.attributes
     changes: dict[str, tuple[ir.Attr | None, str]] = {}
     if not attributes.get_int("hidden_size", 0):

@@ -1,8 +1,9 @@
-"""A row without steps ends in its initial state, as the operator's equations have it.
+"""A row without steps ends in its initial state, as the operator's equations say.
 
     Y, Y_h = LSTM (x, W, R, , lengths, h0)    ->    Y_h' = Where (lengths == 0, h0, Y_h)
 
-onnxruntime gives zeros for such a row. Only for nodes that it did not run as they were: what ran keeps its numbers.
+onnxruntime returns zeros for such a row. The rule applies only to nodes that it did not run as they were; others keep their
+numbers.
 
 Works round ORT-RECURRENT-EMPTY-ROW.
 """
@@ -22,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """See whether a row may have no step and an initial state that is not 0."""
+    """Return a patch if a row may have no step and an initial state other than 0."""
     lengths = view.input("sequence_lens")
     if not WAS_REFUSED.on(view.node) or ROWS_WITHOUT_STEPS.on(view.node) or lengths is None or view.batch_first:
         return NOTHING_HERE

@@ -2,7 +2,7 @@
 
     LSTM (x, W, R, , lengths int64 [1, B])    ->    LSTM (x, W, R, , Reshape(Cast(lengths), [-1]))
 
-The text has int32 of shape [batch]; exporters write int64 here and there, or an axis too many.
+The operator's text has int32 of shape [batch]. Some exporters write int64, or an axis too many.
 """
 
 import onnx_ir as ir
@@ -15,11 +15,11 @@ from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 __all__ = ["RULE", "check"]
 
 
-_PLACE = 4
+_LENGTHS = 4
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """See whether the lengths are of another type or rank."""
+    """Return a patch if the lengths are of another type or rank."""
     lengths = view.input("sequence_lens")
     if lengths is None:
         return NOTHING_HERE
@@ -35,7 +35,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         flat = b.op("Reshape", lengths, b.const([-1])) if flatten else lengths
         plain = b.op("Cast", flat, to=int(ir.DataType.INT32)) if cast else flat
         b.insert_before(view.node)
-        view.node.replace_input_with(_PLACE, plain)
+        view.node.replace_input_with(_LENGTHS, plain)
         return [view.node]
 
     what = [*([f"are {lengths.dtype}"] if cast else []), *([f"have {rank_of(lengths)} axes"] if flatten else [])]

@@ -2,8 +2,8 @@
 
     RNN <activations = ["Softplus"], layout = 1> (x, W, R)    ->    Scan (h0, x @ W') between transposes
 
-onnxruntime's recurrent kernels compute log(1 + exp(x)), which is infinite from about 88 on. Float16 is computed in float32 as they
-do. Only for nodes that it did not run as they were: what ran keeps its numbers.
+onnxruntime's recurrent kernels compute log(1 + exp(x)), which is infinite from about 88 on. Float16 is computed in float32 as
+there. The rule applies only to nodes that onnxruntime did not run as they were; others keep their numbers.
 
 Works round ORT-RECURRENT-SOFTPLUS.
 """
@@ -13,15 +13,14 @@ import onnx_ir as ir
 from rewrites.graph.context import Context
 from rewrites.graph.marks import WAS_REFUSED
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
-from rewrites.recurrent_nodes.expand import as_scans
-from rewrites.recurrent_nodes.in_float32 import in_float32
+from rewrites.recurrent_nodes.expand import as_scans, in_float32
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """See whether a node that onnxruntime would not have run applies Softplus."""
+    """Return a patch if a node that onnxruntime would not have run applies Softplus."""
     used = any(function.name == "Softplus" for functions in view.functions for function in functions)
     if not WAS_REFUSED.on(view.node) or not used or view.batch_first:
         return NOTHING_HERE

@@ -1,9 +1,10 @@
-"""A Scan whose state changes its shape from step to step, which onnxruntime refuses, becomes a Loop, which may.
+"""A Scan whose state changes its shape from step to step, which onnxruntime refuses, becomes a Loop.
 
     l = Scan (s0, xs) body(s, x) => Concat(s, x)    ->    l = Loop (T, s0) body(i, s) => Concat(s, Gather(xs, i))
 
-Only where that is plain to see: the body gives a state other sizes than it is given, appends to it, or gives a Slice, Tile, Pad,
-Compress or Resize of it, itself or in a branch. Scanned strings stay, since onnxruntime's Gather does not copy them whole.
+The change must be plain to see: the body returns a state with other known sizes, appends to it, or returns a Slice, Tile, Pad,
+Compress or Resize of it, itself or in a branch. Scans over strings stay, because onnxruntime's Gather does not copy rows of strings
+whole.
 
 Works round ORT-SCAN-CHANGING-STATE and ORT-GATHER-STRINGS.
 """
@@ -33,7 +34,7 @@ _RESIZING = frozenset({"Compress", "Pad", "Resize", "Slice", "Tile"})
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether a state is given back in another shape."""
+    """Return a patch if a state returns in another shape."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
     grown = next((state for state in loop.states if _resizes(state.next, state)), None) or _reshaped(loop, ctx)
@@ -52,14 +53,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _resizes(value: ir.Value, state: State) -> bool:
-    """Whether ``value`` is the state with something appended or cut off, in some branch at least."""
+    """Return True if ``value`` is the state with a part appended or cut off, at least in some branch."""
     source = through_identity(value)
     node = None if source is None else source.producer()
     if node is None or source is None or node.domain != "":
         return False
     if node.op_type == "If":
-        place = list(node.outputs).index(source)
-        return any(_resizes(branch.outputs[place], state) for branch in node_graphs(node))
+        index = list(node.outputs).index(source)
+        return any(_resizes(branch.outputs[index], state) for branch in node_graphs(node))
     if node.op_type == "Concat":
         return len(node.inputs) > 1 and any(through_identity(operand) is state.inner for operand in node.inputs)
     if node.op_type not in _RESIZING or through_identity(node.inputs[0]) is not state.inner:
@@ -69,17 +70,17 @@ def _resizes(value: ir.Value, state: State) -> bool:
 
 
 def _reshaped(loop: ScanView, ctx: Context) -> State | None:
-    """Infer the body from the initial shapes, and return the first state whose known sizes come back as others.
+    """Infer the body from the initial shapes, and return the first state whose known sizes change.
 
-    onnx infers the body as a whole, since it then follows sizes that nodes compute: a Reshape to such sizes has a rank.
+    onnx infers the body as a whole, because it then follows computed sizes: a Reshape to such sizes has a rank.
     """
     if any(node_graphs(node) for node in loop.body) or not any(state.initial.shape for state in loop.states):
         return None
-    given = [*zip([state.inner for state in loop.states], [state.initial.shape for state in loop.states], strict=True)]
-    given += [(scan.inner, without_axis(scan.outer.shape, scan.axis)) for scan in loop.scan_inputs]
-    given += [(value, value.shape) for value in captured_values(loop.body)]
+    inputs = [(state.inner, state.initial.shape) for state in loop.states]
+    inputs += [(scan.inner, without_axis(scan.outer.shape, scan.axis)) for scan in loop.scan_inputs]
+    inputs += [(value, value.shape) for value in captured_values(loop.body)]
     graph = onnx.GraphProto(name="body")
-    for value, shape in given:
+    for value, shape in inputs:
         if not isinstance(value.type, ir.TensorType):
             return None
         graph.input.append(ir.serde.serialize_value(ir.Value(name=value.name, type=value.type, shape=shape)))
@@ -95,7 +96,7 @@ def _reshaped(loop: ScanView, ctx: Context) -> State | None:
     except Exception as error:
         if not is_raised_by(error, "onnx"):
             raise
-        return None  # what onnx's inference cannot say is not plain to see
+        return None
     for state, info in zip(loop.states, inferred.graph.output, strict=True):
         shape = ir.serde.deserialize_type_proto_for_shape(info.type)
         if differ(state.initial.shape, shape):
@@ -112,8 +113,8 @@ def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
     step = ir.Value(name=ctx.names.fresh("step"), type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([]))
     goes_on = ir.Value(name=ctx.names.fresh("goes_on"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([]))
     for scan in loop.scan_inputs:
-        place = inside.op("Sub", inside.op("Sub", count, inside.const(1)), step) if scan.reverse else step
-        row = inside.op("Gather", scan.outer, place, axis=scan.axis, hint=scan.inner.name)
+        index = inside.op("Sub", inside.op("Sub", count, inside.const(1)), step) if scan.reverse else step
+        row = inside.op("Gather", scan.outer, index, axis=scan.axis, hint=scan.inner.name)
         replace_value(scan.inner, row, ctx.names)
     condition = inside.op("Identity", goes_on)
     _forget_sizes(loop)
@@ -129,16 +130,16 @@ def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
     node.doc_string = old.doc_string
     node.metadata_props.update(old.metadata_props)
     carry(old, node)
-    given = list(outputs[: len(loop.states)])
+    new_results = list(outputs[: len(loop.states)])
     for output, value in zip(loop.scan_outputs, outputs[len(loop.states) :], strict=True):
         value.shape = with_axes(output.inner.shape, 0, None)
-        given.append(_laid_out(after, value, output.axis, output.reverse))
+        new_results.append(_laid_out(after, value, output.axis, output.reverse))
     graph.insert_before(old, [*before.nodes, node, *after.nodes])
     for state in loop.states:
         if state.final is not None and not state.final.is_graph_output():
             state.final.shape = None
-    for theirs, mine in zip(old.outputs, given, strict=True):
-        take_over(theirs, mine, ctx.names)
+    for old_result, new_result in zip(old.outputs, new_results, strict=True):
+        take_over(old_result, new_result, ctx.names)
     graph.remove(old, safe=True)
     return node
 
@@ -154,7 +155,7 @@ def _laid_out(b: Builder, value: ir.Value, axis: int, reverse: bool) -> ir.Value
 
 
 def _forget_sizes(loop: ScanView) -> None:
-    """Forget the sizes of what a body computes and is given as states: they are those of the first step."""
+    """Forget the sizes of the states and results in a body, which may be those of the first step only."""
     values = [value for node in all_nodes(loop.body) for value in node.outputs]
     for value in [*(state.inner for state in loop.states), *values]:
         value.shape = forgotten(value.shape, lambda _: True)

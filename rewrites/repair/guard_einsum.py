@@ -1,10 +1,10 @@
-"""Keeps an Einsum from operands without elements, of some of which onnxruntime dies.
+"""Keeps an Einsum from operands without elements, for some of which onnxruntime crashes.
 
     Einsum <tbi,tci->tbc> (x, y)    ->    If (x and y have elements) then Einsum (x, y) else zeros of its shape
 
-One name asks for this and for what guards recurrent nodes: `guard-recurrence`.
+The name `guard-recurrence` asks for this rule and for the guards of recurrent nodes.
 
-Conditions: two operands or more, one of which may be empty; no ellipsis; the element type and the ranks are known.
+Conditions: two operands or more, at least one of which may be empty; no ellipsis; the element type and the ranks are known.
 
 Works round ORT-EINSUM-OF-NOTHING.
 """
@@ -19,7 +19,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of, static_dims
 from rewrites.ops.rnn.recurrent_node import put_in_place
 from rewrites.ops.versions import concat, reduce, shape_of, squeeze
-from rewrites.recurrent_nodes.empty_results import zeros_of
+from rewrites.recurrent_nodes.expand import zeros_of
 from rewrites.recurrent_nodes.guarded import is_guarded
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -27,7 +27,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
-    """See whether an operand of the Einsum may be empty, and what it gives then."""
+    """Return a patch if an operand of the Einsum may be empty."""
     operands = [value for value in node.inputs if value is not None]
     terms, result = _letters(node)
     free = [value for value in operands if (dims := static_dims(value)) is None or 0 in dims]
@@ -46,8 +46,8 @@ def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
         homes = {letter: (value, axis) for term, value in zip(terms, operands, strict=True) for axis, letter in enumerate(term)}
         dims = [shape_of(none, *homes[letter]) for letter in result]
         shape = concat(none, dims, 0) if dims else none.const(np.zeros(0, np.int64))
-        (made,) = write_if(b, condition, (some, [full]), (none, [zeros_of(none, shape, kind)]), node.outputs[0].name)
-        put_in_place(ctx, b, node, [made])
+        results = write_if(b, condition, (some, [full]), (none, [zeros_of(none, shape, kind)]), node.outputs[0].name)
+        put_in_place(ctx, b, node, list(results))
         return []
 
     return Patch("put it under an If for operands without elements", edit)

@@ -1,10 +1,10 @@
-"""Keeps a DynamicQuantizeLSTM from sequences without rows, on which onnxruntime ends the process.
+"""Keeps a DynamicQuantizeLSTM from sequences without rows, for which onnxruntime crashes.
 
     DynamicQuantizeLSTM (x, W, R)    ->    If (x has rows) then DynamicQuantizeLSTM (x, W, R) else empty sequences and states
 
-One name asks for this and for what guards recurrent nodes: `guard-recurrence`.
+The name `guard-recurrence` asks for this rule and for the guards of recurrent nodes.
 
-Conditions: the number of rows may be 0, and the node says how wide its states are.
+Conditions: the number of rows may be 0, and the node has a ``hidden_size``.
 
 Works round ORT-QUANTIZED-LSTM-NO-ROWS.
 """
@@ -17,7 +17,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of
 from rewrites.ops.rnn.recurrent_node import put_in_place
 from rewrites.ops.versions import concat, shape_of, squeeze
-from rewrites.recurrent_nodes.empty_results import zeros_of
+from rewrites.recurrent_nodes.expand import zeros_of
 from rewrites.recurrent_nodes.guarded import is_guarded
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -27,16 +27,12 @@ _ROWS = 1
 
 
 def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
-    """See whether a batch may be empty, and what the node gives then."""
+    """Return a patch if a batch may be empty."""
     x, hidden = node.inputs[0], node.attributes.get_int("hidden_size", None)
     rows = None if x is None else dim_of(x, _ROWS)
-    if (
-        x is None
-        or not hidden
-        or ctx.opset < since.INTEGER_LESS
-        or (isinstance(rows, int) and rows > 0)
-        or is_guarded(ctx, node.graph, x, [_ROWS])
-    ):
+    if x is None or not hidden or ctx.opset < since.INTEGER_LESS or (isinstance(rows, int) and rows > 0):
+        return NOTHING_HERE
+    if is_guarded(ctx, node.graph, x, [_ROWS]):
         return NOTHING_HERE
     directions = 2 if node.attributes.get_string("direction", "forward") == "bidirectional" else 1
 
@@ -44,12 +40,12 @@ def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
         b = ctx.builder()
         condition = squeeze(b, b.op("Less", b.const([0]), shape_of(b, x, _ROWS)), [0])
         some, none = b.another(), b.another()
-        found = list(some.like(node, node.inputs))
+        results = list(some.like(node, node.inputs))
         state = concat(none, [none.const([directions]), shape_of(none, x, _ROWS), none.const([hidden])], 0)
         sequence = concat(none, [shape_of(none, x, 0), state], 0)
-        nothing = [zeros_of(none, state if position else sequence, ir.DataType.FLOAT) for position in range(len(found))]
-        made = write_if(b, condition, (some, found), (none, nothing), node.outputs[0].name)
-        put_in_place(ctx, b, node, [value if old.name else None for old, value in zip(node.outputs, made, strict=True)])
+        nothing = [zeros_of(none, state if position else sequence, ir.DataType.FLOAT) for position in range(len(results))]
+        chosen = write_if(b, condition, (some, results), (none, nothing), node.outputs[0].name)
+        put_in_place(ctx, b, node, [value if old.name else None for old, value in zip(node.outputs, chosen, strict=True)])
         return []
 
     return Patch("put it under an If for sequences of no row", edit)

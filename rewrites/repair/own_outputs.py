@@ -1,11 +1,10 @@
-"""Every output of a Scan body gets a node of its own; so does a Loop's step number where its body returns it.
+"""Every output of a Scan body gets a node of its own, and so does the step number if the body of a Loop returns it.
 
     body(s, x) => (s2, s2)    ->    body(s, x) => (s2, Identity(s2))
     body(s, x) => (x, y)      ->    body(s, x) => (Identity(x), y)
 
-onnxruntime computes garbage, silently and at every optimisation level, where a Scan body returns one value under two outputs or
-returns an input directly, or a Loop body its step number; the checker accepts such models. What else a Loop
-returns directly is never touched: that it does right.
+onnxruntime silently computes garbage, at every optimisation level, if a Scan body returns one value twice or an input directly, or
+if a Loop body returns its step number; the checker accepts such models. Other values that a Loop returns directly are right.
 
 Works round ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
 """

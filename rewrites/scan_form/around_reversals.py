@@ -1,4 +1,4 @@
-"""What stands before the reversal of a tensor, and who reverses one: Transposes, and Squeezes after it, may stand between."""
+"""Reversals of a tensor before and after a node, with Transposes and Squeezes in between."""
 
 from dataclasses import dataclass
 
@@ -11,21 +11,21 @@ from rewrites.graph.values import dim_of, rank_of
 from rewrites.graph.walk import node_graphs
 from rewrites.ops.versions import DYNAMIC, axes_of, perm_of, transpose
 
-__all__ = ["Unturned", "turning_readers", "unturned"]
+__all__ = ["ReversalSource", "reversal_source", "reversing_users"]
 
 _ASK_FOR_SHAPES = frozenset({"Shape", "Size"})
 
 
 @dataclass(frozen=True)
-class Unturned:
-    """``source`` as it is before it is reversed; the last Transpose after that is the first of ``perms``.
+class ReversalSource:
+    """The ``source`` of a reversal, and the ``perms`` of the Transposes after it, from the last to the first.
 
-    ``removes``: whether nobody else reads the reversal.
+    ``is_alone``: nothing else reads the reversal.
     """
 
     source: ir.Value
     perms: tuple[tuple[int, ...], ...]
-    removes: bool
+    is_alone: bool
 
     def write(self, build: Builder) -> ir.Value:
         """Return the tensor without its reversal."""
@@ -37,8 +37,8 @@ class Unturned:
         return transpose(build, self.source, axes)
 
 
-def unturned(value: ir.Value, axis: int, reversals: Reversals) -> Unturned | None:
-    """Return what ``value`` is the reversal of along ``axis``; None where it is none, or a Transpose would be needed twice."""
+def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> ReversalSource | None:
+    """Return the source of which ``value`` is the reversal along ``axis``; None without, or if a Transpose had to be repeated."""
     perms, alone = list[tuple[int, ...]](), True
     while (node := value.producer()) is not None:
         alone = alone and len(value.uses()) == 1 and not value.is_graph_output()
@@ -49,52 +49,52 @@ def unturned(value: ir.Value, axis: int, reversals: Reversals) -> Unturned | Non
                 axis = perms[-1][axis]
             value = source
             continue
-        found = reversals.read(node)
-        if found is None or found.axis != axis or (perms and not alone):
+        reversal = reversals.read(node)
+        if reversal is None or reversal.axis != axis or (perms and not alone):
             return None
-        return Unturned(found.source, tuple(perms), alone)
+        return ReversalSource(reversal.source, tuple(perms), alone)
     return None
 
 
-def turning_readers(stack: ir.Value, axis: int, reversals: Reversals, ctx: Context) -> list[ir.Node]:
-    """Return the reversals of ``stack`` along ``axis``, where all that is made of it is those and questions for its shape."""
-    found, waiting = list[ir.Node](), [(stack, axis)]
+def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Context) -> list[ir.Node]:
+    """Return the reversals of ``stack`` along ``axis`` if all other users only ask for its shape; else an empty list."""
+    users, waiting = list[ir.Node](), [(stack, axis)]
     while waiting:
-        value, place = waiting.pop()
+        value, position = waiting.pop()
         rank = rank_of(value)
         if rank is None:
             return []
         if value.is_graph_output():
-            outside = _given_by_if(value, place, ctx)
+            outside = _result_of_if(value, position, ctx)
             if outside is None:
                 return []
-            waiting.append((outside, place))
+            waiting.append((outside, position))
         for node, index in value.uses():
             if index != 0 or node.domain != "":
                 return []
             if node.op_type in ("Identity", "Transpose"):
-                waiting.append((node.outputs[0], perm_of(node, rank).index(place) if node.op_type == "Transpose" else place))
+                waiting.append((node.outputs[0], perm_of(node, rank).index(position) if node.op_type == "Transpose" else position))
             elif node.op_type == "Squeeze":
                 gone = axes_of(node, ctx.opset, rank)
-                if gone is None or gone is DYNAMIC or place in gone:
+                if gone is None or gone is DYNAMIC or position in gone:
                     return []
-                waiting.append((node.outputs[0], place - sum(each < place for each in gone)))
+                waiting.append((node.outputs[0], position - sum(squeezed < position for squeezed in gone)))
             elif node.op_type not in _ASK_FOR_SHAPES:
                 reversal = reversals.read(node)
-                if reversal is None or reversal.axis != place:
+                if reversal is None or reversal.axis != position:
                     return []
-                found.append(node)
-    return found
+                users.append(node)
+    return users
 
 
-def _given_by_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
-    """Return the result of the If that a branch gives as ``value``, where the other branch's is the same reversed."""
+def _result_of_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
+    """Return the result of the If that returns ``value`` of a branch, if the other branch returns at most one step."""
     graph = value.graph
     if graph is ctx.model.graph or not isinstance(graph, ir.Graph) or list(graph.outputs).count(value) != 1:
         return None
     node = ctx.if_around(graph)
     if node is None:
         return None
-    place = list(graph.outputs).index(value)
-    dims = [dim_of(branch.outputs[place], axis) for branch in node_graphs(node) if branch is not graph]
-    return node.outputs[place] if all(dim in (0, 1) for dim in dims) else None
+    position = list(graph.outputs).index(value)
+    dims = [dim_of(branch.outputs[position], axis) for branch in node_graphs(node) if branch is not graph]
+    return node.outputs[position] if all(dim in (0, 1) for dim in dims) else None

@@ -1,4 +1,4 @@
-"""Puts the scanned axes of a Scan in front, outside the loop."""
+"""Moves the scanned axes of a Scan to the front, outside the loop."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ __all__ = ["axes_in_front"]
 
 
 def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Say how to move scanned axes other than 0."""
+    """Return a patch that moves scanned axes other than 0."""
     if isinstance(loop, LoopView) or loop.batched:
         return NOTHING_HERE
     inputs = [scan for scan in loop.scan_inputs if scan.axis != 0]
@@ -37,18 +37,13 @@ def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             stack = fronted[id(output)].outer
             assert stack is not None
             rank = (rank_of(output.inner) or 0) + 1
-            turned = transpose(build, stack, [*range(1, output.axis + 1), 0, *range(output.axis + 1, rank)])
+            stacked = transpose(build, stack, [*range(1, output.axis + 1), 0, *range(output.axis + 1, rank)])
             build.insert_after(loop.node)
             if output.outer is not None:
-                replace_value(output.outer, turned, ctx.names)
-        return [
-            rebuild(
-                loop,
-                ctx.names,
-                scan_inputs=[moved.get(id(scan), scan) for scan in loop.scan_inputs],
-                scan_outputs=[fronted.get(id(output), output) for output in loop.scan_outputs],
-            )
-        ]
+                replace_value(output.outer, stacked, ctx.names)
+        scan_inputs = [moved.get(id(scan), scan) for scan in loop.scan_inputs]
+        scan_outputs = [fronted.get(id(output), output) for output in loop.scan_outputs]
+        return [rebuild(loop, ctx.names, scan_inputs=scan_inputs, scan_outputs=scan_outputs)]
 
     return Patch(f"moved {counted(len(inputs) + len(outputs), 'scanned axis', 'scanned axes')} to the front outside the loop", edit)
 

@@ -1,46 +1,60 @@
-"""Of a scan output that is read at one end only, that one step is computed outside, from the final or the initial states.
+"""If a scan output is read at one end only, that step is computed outside, from the final or the initial states.
 
     hT, ys = Scan(h0, xs) body(h, x) => (h2 = f(h, x), g(h2, x)); y = ys[-1]    ->    hT = Scan(h0, xs); y = g(hT, xs[-1])
 
-Then no step is stacked, and what only that output needs leaves the body. What needs a state as it was before the last step keeps
-that as one more state; the first step needs the initial values only. Conditions: nothing else reads the output; the operators
-are not random and hold no branch or loop; at most ``_MOST_NODES`` of them are needed inside too. Never touches an opset-8 Scan, nor
-a Loop, which may make no step at all.
+Then nothing is stacked, and work for that output alone leaves the body. If the last step needs a state as it was before, another
+state keeps that value. The first step needs only the initial values. ``Y[-1]``, ``Y[-1:]``, ``Y[T - 1]`` and ``Y[0]`` read one end,
+also through Transpose and Identity. Conditions: nothing else reads the output; the operators are not random and hold no graphs; the
+body still needs at most ``_MOST_NODES`` of them. An opset-8 Scan stays, and a Loop, which may have no step.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import is_deterministic, reads, unread_nodes
+from rewrites.analysis.dependence import is_deterministic, nodes_behind, reads, unread_nodes
+from rewrites.base import since
 from rewrites.base.plain_text import listed
-from rewrites.graph.builder import Builder
+from rewrites.graph.builder import Builder, ConstantPool
 from rewrites.graph.context import Context
 from rewrites.graph.dims import with_size
 from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import rank_of, through_identity
+from rewrites.graph.values import const_array, rank_of, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.ops.versions import slice_axis, squeeze, unsqueeze
+from rewrites.ops.versions import SliceSpec, axis_of, perm_of, slice_axis, slice_spec, squeeze, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.end_reads import EndReads, end_reads
 
 __all__ = ["RULE", "check"]
 
-
 _MOST_NODES = 64
 _END = 2**63 - 1
+_LARGE = 2**31 - 1
+
+
+@dataclass
+class _EndReads:
+    """The reads of one stack: all ``at_start`` of its axis, or all at its end.
+
+    ``between``: values between the stack and the reads, with the position of the axis. ``repairs``: changes of the reads for an
+    axis of one element.
+    """
+
+    at_start: bool | None = None
+    between: list[tuple[ir.Value, int]] = field(default_factory=list)
+    repairs: list[Callable[[ConstantPool], None]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """``output`` is read as ``found`` says, which is its first step or its last: ``value``, which ``nodes`` make of the rest."""
+    """The ``reads`` of ``output`` want ``value`` of the ``first`` or last step, which ``nodes`` compute."""
 
     output: ScanOutput
     value: ir.Value
-    found: EndReads
+    reads: _EndReads
     first: bool
     nodes: tuple[ir.Node, ...]
 
@@ -60,41 +74,21 @@ def _plan(loop: ScanView, output: ScanOutput, ctx: Context) -> _Plan | None:
     if output.outer is None or rank_of(output.outer) is None:
         return None
     length = loop.steps if isinstance(loop.steps, int) else None
-    found = end_reads(output.outer, output.axis, length, ctx.opset)
-    if found is None or found.at_start is None:
+    end_reads = _end_reads(output.outer, output.axis, length, ctx.opset)
+    if end_reads is None or end_reads.at_start is None:
         return None
-    first = found.at_start != output.reverse
+    first = end_reads.at_start != output.reverse
     known = {scan.inner for scan in loop.scan_inputs} | {state.inner for state in loop.states}
     if not first:
         known |= {through_identity(state.next) or state.next for state in loop.states}
     value = through_identity(output.inner) or output.inner
-    nodes = _makers(value, known, loop.body)
-    inside = _makers_of_states(loop)
+    nodes = tuple(nodes_behind(loop.body, [value], known))
+    inside = set(nodes_behind(loop.body, [state.next for state in loop.states]))
     if any(not is_deterministic(node) or node_graphs(node) for node in nodes):
         return None
     if sum(node in inside for node in nodes) > _MOST_NODES or any(rank_of(scan.outer) is None for scan in loop.scan_inputs):
         return None
-    return _Plan(output, value, found, first, nodes)
-
-
-def _makers(value: ir.Value, known: set[ir.Value], body: ir.Graph) -> tuple[ir.Node, ...]:
-    """Return the nodes that make ``value`` from ``known``, in order."""
-    found: set[ir.Node] = set()
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        node = one.producer()
-        if one not in known and node is not None and node.graph is body and node not in found:
-            found.add(node)
-            waiting.extend(reads(node))
-    return tuple(node for node in body if node in found)
-
-
-def _makers_of_states(loop: ScanView) -> set[ir.Node]:
-    found: set[ir.Node] = set()
-    for state in loop.states:
-        found.update(_makers(state.next, set(), loop.body))
-    return found
+    return _Plan(output, value, end_reads, first, nodes)
 
 
 def _edit(loop: ScanView, plans: Sequence[_Plan], ctx: Context) -> list[ir.Node]:
@@ -103,7 +97,7 @@ def _edit(loop: ScanView, plans: Sequence[_Plan], ctx: Context) -> list[ir.Node]
     previous: dict[State, State] = {}
     for plan in plans:
         value = _computed(loop, plan, previous, build, ctx)
-        for repair in plan.found.repairs:
+        for repair in plan.reads.repairs:
             repair(ctx.constants)
         assert plan.output.outer is not None
         for node, _ in plan.output.outer.uses():
@@ -113,9 +107,9 @@ def _edit(loop: ScanView, plans: Sequence[_Plan], ctx: Context) -> list[ir.Node]
                 remove_nodes([node])
         if plan.output.outer.uses():
             stack = unsqueeze(build, value, [plan.output.axis])
-            for node, place in plan.output.outer.uses():
-                node.replace_input_with(place, stack)
-        for between, axis in plan.found.between:
+            for node, position in plan.output.outer.uses():
+                node.replace_input_with(position, stack)
+        for between, axis in plan.reads.between:
             between.shape = with_size(between.shape, axis, 1)
     outputs = [output for output in loop.scan_outputs if id(output) not in gone]
     states = [*loop.states, *previous.values()]
@@ -132,7 +126,7 @@ def _edit(loop: ScanView, plans: Sequence[_Plan], ctx: Context) -> list[ir.Node]
 
 
 def _computed(loop: ScanView, plan: _Plan, previous: dict[State, State], build: Builder, ctx: Context) -> ir.Value:
-    """Emit what the output is in the one step."""
+    """Emit the nodes of the one step, and return its value."""
     known: dict[ir.Value, ir.Value] = {}
     wanted = {value for node in plan.nodes for value in reads(node)} | {plan.value}
     for scan in loop.scan_inputs:
@@ -156,7 +150,7 @@ def _computed(loop: ScanView, plan: _Plan, previous: dict[State, State], build: 
 
 
 def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
-    """Return the value of ``state`` before the last step, which one more state keeps."""
+    """Return the value of ``state`` before the last step, which another state keeps."""
     if state not in previous:
         name = state.inner.name
         inner = ir.Value(name=ctx.names.fresh(f"{name}_before"), type=state.inner.type, shape=state.inner.shape)
@@ -165,6 +159,81 @@ def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
     kept = previous[state].final
     assert kept is not None
     return kept
+
+
+def _end_reads(stack: ir.Value, axis: int, length: int | None, opset: int) -> _EndReads | None:
+    """Return the reads of ``stack`` along ``axis``, of ``length`` if known; None if they are not all at one end."""
+    end_reads = _EndReads()
+    waiting = [(stack, axis)]
+    while waiting:
+        value, position = waiting.pop()
+        if value.is_graph_output() or not value.uses():
+            return None
+        for node, index in value.uses():
+            if index != 0 or node.domain != "":
+                return None
+            moved = _moved(node, value, position)
+            if moved is not None:
+                end_reads.between.append((node.outputs[0], moved))
+                waiting.append((node.outputs[0], moved))
+                continue
+            at_start = _read(node, value, position, length, opset, end_reads)
+            if at_start is None or end_reads.at_start not in (None, at_start):
+                return None
+            end_reads.at_start = at_start
+    return end_reads
+
+
+def _moved(node: ir.Node, value: ir.Value, axis: int) -> int | None:
+    """Return the position of ``axis`` in the result of a node that only moves axes, or None."""
+    if node.op_type == "Identity":
+        return axis
+    rank = rank_of(value)
+    if node.op_type == "Transpose" and rank is not None:
+        return list(perm_of(node, rank)).index(axis)
+    return None
+
+
+def _read(node: ir.Node, value: ir.Value, axis: int, length: int | None, opset: int, end_reads: _EndReads) -> bool | None:
+    """Return True if ``node`` reads only the first element of ``axis``, False for the last, and None for other reads."""
+    rank = rank_of(value)
+    if rank is None:
+        return None
+    if node.op_type == "Gather" and axis_of(node, 0, rank) == axis:
+        index = const_array(node.inputs[1])
+        if index is None or index.size != 1:
+            return None
+        number = int(index.reshape(-1)[0])
+        if number not in (0, -1) and number + 1 == length:
+            zero = np.zeros_like(index)
+            end_reads.repairs.append(lambda constants: node.replace_input_with(1, constants.value(zero)))
+            return False
+        return {0: True, -1: False}.get(number)
+    if node.op_type != "Slice":
+        return None
+    spec = slice_spec(node, opset, rank)
+    which = spec.axes.index(axis) if isinstance(spec, SliceSpec) and axis in spec.axes else None
+    if not isinstance(spec, SliceSpec) or which is None or spec.steps[which] != 1:
+        return None
+    start, end = spec.starts[which], spec.ends[which]
+    if (start, end) == (0, 1):
+        return True
+    if start == -1 and (end >= _LARGE or (length is not None and end >= length)):
+        return False
+    if opset < since.SLICE_INPUTS or length is None or start != length - 1 or end < length:
+        return None
+    starts, ends = const_array(node.inputs[1]), const_array(node.inputs[2])
+    if starts is None or ends is None:
+        return None
+    starts, ends = starts.copy(), ends.copy()
+    starts[which], ends[which] = -1, np.iinfo(ends.dtype).max
+
+    def repair(constants: ConstantPool) -> None:
+        node.replace_input_with(1, constants.value(starts))
+        node.replace_input_with(2, constants.value(ends))
+
+    end_reads.repairs.append(repair)
+    return False
 
 
 RULE = Rule("end-steps", "scan_form", "loop", check)

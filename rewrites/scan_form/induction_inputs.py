@@ -1,12 +1,11 @@
-"""An induction variable of a Scan becomes a scan input, the values it takes.
+"""An induction variable of a Scan becomes a scan input with its values.
 
     Scan(k0, h0, xs) body(k, h, x) => (k + 2, f(h, x, k))    ->    Scan(h0, xs, k0 + 2 * Range(T)) body(h, x, k) => f(h, x, k)
 
-Conditions: an int32 or int64 of one element whose next value is itself plus a constant other than 0, not by way of floating-point
-numbers. What reads the state alone can leave the loop then. Never an opset-8 Scan, which has a row of states for each batch row.
+Work that reads only this state can leave the loop then. Conditions: an int32 or int64 of one element whose next value is itself
+plus a constant other than 0, without floating-point numbers in between. An opset-8 Scan stays, because it has a state for each
+batch element.
 """
-
-from dataclasses import replace
 
 import onnx_ir as ir
 
@@ -19,7 +18,6 @@ from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import static_dims
 from rewrites.loops import Loop, ScanInput, ScanView, rebuild
-from rewrites.loops.parts import ScanOutput
 from rewrites.ops.versions import count_up, reshape, shape_of, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -30,34 +28,32 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find induction variables."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
-    found = [counter for counter in counters(loop, ctx.opset) if counter.step and counter.exact_to is None]
-    if not found:
+    variables = [counter for counter in counters(loop, ctx.opset) if counter.step and counter.exact_to is None]
+    if not variables:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()
-        gone = {counter.state.inner for counter in found}
+        gone = {counter.state.inner for counter in variables}
         kept = [state for state in loop.states if state.inner not in gone]
         first = loop.scan_inputs[0]
         steps = shape_of(build, first.outer, first.axis)
-        inputs = [*loop.scan_inputs, *(ScanInput(_numbers(build, counter, steps), counter.state.inner) for counter in found)]
-        for counter in found:
+        inputs = [*loop.scan_inputs, *(ScanInput(_numbers(build, counter, steps), counter.state.inner) for counter in variables)]
+        for counter in variables:
             final = counter.state.final
             if final is not None and (final.uses() or final.is_graph_output()):
                 replace_value(final, _after(build, counter, steps), ctx.names)
         build.insert_before(loop.node)
-        stays = [*(state.next for state in kept), *(output.inner for output in loop.scan_outputs)]
-        loop.body.outputs[:] = stays
+        loop.body.outputs[:] = [*(state.next for state in kept), *(output.inner for output in loop.scan_outputs)]
         remove_nodes(unread_nodes(loop.body))
-        outputs: list[ScanOutput] = [replace(output) for output in loop.scan_outputs]
-        return [rebuild(loop, ctx.names, states=kept, scan_inputs=inputs, scan_outputs=outputs)]
+        return [rebuild(loop, ctx.names, states=kept, scan_inputs=inputs)]
 
-    names = listed(counter.state.inner.name for counter in found)
+    names = listed(counter.state.inner.name for counter in variables)
     return Patch(f"made the counting states {names} scan inputs", edit)
 
 
 def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
-    """Return what the state is in each step, stacked."""
+    """Return the stack of the state's values."""
     numbers = times(b, count_up(b, steps), counter.step, counter.state.initial.dtype)
     dims = static_dims(counter.state.initial) or ()
     numbers = unsqueeze(b, numbers, list(range(1, len(dims) + 1)))

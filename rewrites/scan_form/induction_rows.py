@@ -1,10 +1,10 @@
-"""A Scan's state that is an induction variable in each row becomes a scan input.
+"""A state of a Scan that is an induction variable in each row becomes a scan input.
 
     Scan(n0, h0, xs) body(n, h, x) => (n - 1, f(h, x, n > 0))    ->    Scan(h0, xs, n0 - Range(T)) body(h, x, n) => f(h, x, n > 0)
 
-Such as sequence lengths that are counted down, one for each row. Conditions: int32 or int64 of known rank, not just one element, to
-which a constant of one element is added or of which it is taken. Never an opset-8 Scan, which has a row of states for each batch
-row.
+Sequence lengths are counted down like this, one for each row. Conditions: an int32 or int64 of known rank and several elements, to
+which a constant of one element is added or from which it is subtracted. An opset-8 Scan stays, because it has a state for each
+batch element.
 
 Works round ONNX-OUTER-PRODUCT.
 """
@@ -28,7 +28,7 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _Counting:
-    """``step``: what is added in each step."""
+    """A state to which each step adds ``step``."""
 
     state: State
     rank: int
@@ -36,26 +36,26 @@ class _Counting:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find states of which each row is an induction variable."""
+    """Find states whose rows are induction variables."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
-    found = [counting for state in loop.states if (counting := _counting(loop, state)) is not None]
-    if not found:
+    variables = [counting for state in loop.states if (counting := _counting(loop, state)) is not None]
+    if not variables:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()
-        gone = {counting.state.inner for counting in found}
+        gone = {counting.state.inner for counting in variables}
         first, backwards = loop.scan_inputs[0], all(scan.reverse for scan in loop.scan_inputs)
         steps = shape_of(build, first.outer, first.axis)
         numbers = count_up(build, steps)
         if backwards:
             numbers = build.op("Sub", build.op("Sub", steps, build.const([1])), numbers)
         inputs, finals = list(loop.scan_inputs), list[tuple[ir.Value, ir.Value]]()
-        for counting in found:
+        for counting in variables:
             state = counting.state
             start = unsqueeze(build, state.initial, [0])
-            # an Unsqueeze here would be followed by onnx's data propagation, which takes it for a vector still
+            # after an Unsqueeze, onnx's data propagation would still take the numbers for a vector
             moved = reshape(build, times(build, numbers, counting.step, state.initial.dtype), [-1, *[1] * counting.rank])
             inputs.append(ScanInput(build.op("Add", start, moved), state.inner, 0, backwards))
             if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
@@ -69,7 +69,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         remove_nodes(unread_nodes(loop.body))
         return [rebuild(loop, ctx.names, states=kept, scan_inputs=inputs)]
 
-    names = listed(counting.state.inner.name for counting in found)
+    names = listed(counting.state.inner.name for counting in variables)
     return Patch(f"made the counting states {names} scan inputs", edit)
 
 
@@ -81,10 +81,10 @@ def _counting(loop: ScanView, state: State) -> _Counting | None:
         return None
     if state.initial.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return None
-    places = [place for place, value in enumerate(node.inputs) if through_identity(value) is state.inner]
-    if len(places) != 1 or (node.op_type == "Sub" and places != [0]):
+    positions = [i for i, value in enumerate(node.inputs) if through_identity(value) is state.inner]
+    if len(positions) != 1 or (node.op_type == "Sub" and positions != [0]):
         return None
-    other = node.inputs[1 - places[0]]
+    other = node.inputs[1 - positions[0]]
     number = const_scalar(other)
     if other is None or number is None or not 0 < abs(int(number)) < 2**31 or (rank_of(other) or 0) > rank:
         return None

@@ -1,11 +1,11 @@
 """A loop that compares each row with all rows of a matrix becomes one matrix of distances; only with ``fast_math``.
 
     D = Scan(xs) body(x) => ReduceSumSquare(Sub(Y, x), axes = -1)    # xs [T, D], Y [N, D]
-    ->    D = com.microsoft.CDist(xs, Y)   where the target has it and the type is float or double
+    ->    D = com.microsoft.CDist(xs, Y)   if the target has it and the type is float or double
     ->    D = Max(ReduceSumSquare(xs) + ReduceSumSquare(Y) - 2 xs Y^T, 0)   else
 
-Both forms expand the square, which rounds differently from summing the squares of differences: where two points are close the
-relative error is large. Hence never without ``fast_math``. ``ReduceSum`` of ``Pow`` 2 or of ``Mul`` by itself counts as well.
+Both forms expand the square, which rounds differently: for two close points the relative error is large. ``ReduceSum`` of ``Pow`` 2
+or of ``Mul`` by itself counts as well.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import const_scalar, dim_of, rank_of, static_dims
 from rewrites.loops import Loop, LoopView, ScanInput, ScanView, rebuild
-from rewrites.ops.versions import DYNAMIC, axes_of, keepdims, reduce, transpose
+from rewrites.ops.versions import axes_of, keepdims, reduce, transpose
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -24,18 +24,15 @@ __all__ = ["RULE", "check"]
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find sums of squared differences between a scanned row and a matrix from outside."""
-    if isinstance(loop, LoopView) or loop.batched or len(loop.scan_inputs) < 1:
+    if isinstance(loop, LoopView) or loop.batched:
         return NOTHING_HERE
-    for node in loop.body:
-        match = _match(node, loop, ctx)
-        if match is not None:
-            break
-    else:
+    matches = ((node.outputs[0], match) for node in loop.body if (match := _match(node, loop, ctx)) is not None)
+    total, match = next(matches, (None, None))
+    if total is None or match is None:
         return NOTHING_HERE
     if not ctx.options.fast_math:
-        return NotApplicable("FAST-MATH", f"'{node.outputs[0].name}' is a pairwise distance, which fast_math makes one operator")
+        return NotApplicable("FAST-MATH", f"'{total.name}' is a pairwise distance, which fast_math makes one operator")
     rows, matrix, reverse = match
-    total = node.outputs[0]
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()
@@ -50,7 +47,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value, bool] | None:
-    """Return the scanned rows [T, D], the matrix [N, D] and the direction where ``node`` sums their squared differences over D."""
+    """Return the scanned rows [T, D], the matrix [N, D] and the direction if ``node`` sums their squared differences over D."""
     difference = _squared(node)
     producer = difference.producer() if difference is not None else None
     total = node.outputs[0]
@@ -58,9 +55,7 @@ def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value,
         return None
     if producer is None or producer.op_type != "Sub" or producer.domain != "" or rank_of(total) != 1:
         return None
-    if keepdims(node) or axes_of(node, ctx.opset, 2) in (None, DYNAMIC) or axes_of(node, ctx.opset, 2) != (1,):
-        return None
-    if total.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+    if keepdims(node) or axes_of(node, ctx.opset, 2) != (1,) or total.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return None
     inside = set(loop.body.inputs) | {value for inner in loop.body for value in inner.outputs}
     scanned = {scan.inner: scan for scan in loop.scan_inputs}
@@ -69,14 +64,7 @@ def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value,
             continue
         origin = _row_of(row)
         scan = scanned.get(origin)
-        width = dim_of(matrix, 1)
-        if (
-            scan is not None
-            and scan.axis == 0
-            and rank_of(origin) == 1
-            and isinstance(width, int)
-            and static_dims(origin) == (width,)
-        ):
+        if scan is not None and scan.axis == 0 and static_dims(origin) == (dim_of(matrix, 1),):
             return scan.outer, matrix, scan.reverse
     return None
 
@@ -113,9 +101,8 @@ def _distances(build: Builder, rows: ir.Value, matrix: ir.Value, ctx: Context) -
         return result
     assert rows.dtype is not None
     kind = rows.dtype.numpy()
-    squares = build.op(
-        "Add", reduce(build, "ReduceSumSquare", rows, [1], True), reduce(build, "ReduceSumSquare", matrix, [1], False)
-    )
+    row_squares = reduce(build, "ReduceSumSquare", rows, [1], True)
+    squares = build.op("Add", row_squares, reduce(build, "ReduceSumSquare", matrix, [1], False))
     product = build.op("MatMul", rows, transpose(build, matrix, [1, 0]))
     twice = build.op("Mul", product, build.const(np.array(2, kind)))
     return build.op("Max", build.op("Sub", squares, twice), build.const(np.array(0, kind)))

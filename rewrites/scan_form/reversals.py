@@ -2,9 +2,9 @@
 
     ys = Reverse(Scan(Reverse(xs)))    ->    ys = Scan <scan_input_directions = [1], scan_output_directions = [1]> (xs)
 
-A reversal is a Slice, Gather or ReverseSequence that provably reverses a whole axis; Transposes may stand between it and the
-Scan. A result is reversed where all that is made of it is such reversals, and questions for its shape; also a result that leaves an
-If whose other branch gives no step, or one. Never done where more would have to be reversed than was once the loop is gone.
+A reversal is a Slice, Gather or ReverseSequence that provably reverses a whole axis; Transposes may stand between it and the Scan.
+A result is reversed if all users reverse it or ask for its shape; also a result of an If whose other branch returns at most one
+step. Directions stay if more reversals would be left once the loop is gone.
 """
 
 from collections.abc import Sequence
@@ -18,22 +18,22 @@ from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, rebuild
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.around_reversals import Unturned, turning_readers, unturned
+from rewrites.scan_form.around_reversals import ReversalSource, reversal_source, reversing_users
 
 __all__ = ["RULE", "check"]
 
 
 @dataclass(frozen=True)
-class _Turned:
+class _ReversedInput:
     """``scan`` reads a reversed tensor."""
 
     scan: ScanInput
-    before: Unturned
+    before: ReversalSource
 
 
 @dataclass(frozen=True)
-class _Unturned:
-    """``output`` is read by these reversals only."""
+class _ReversedOutput:
+    """Only ``reversals`` read ``output``."""
 
     output: ScanOutput
     reversals: Sequence[ir.Node]
@@ -44,15 +44,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if isinstance(loop, LoopView) or loop.batched:
         return NOTHING_HERE
     reversals = Reversals(ctx.opset, ctx.model.graph)
-    inputs, outputs = list[_Turned](), list[_Unturned]()
-    for scan in loop.scan_inputs:
-        before = unturned(scan.outer, scan.axis, reversals)
-        if before is not None:
-            inputs.append(_Turned(scan, before))
-    for output in loop.scan_outputs:
-        readers = [] if output.outer is None else turning_readers(output.outer, output.axis, reversals, ctx)
-        if readers:
-            outputs.append(_Unturned(output, readers))
+    sources = ((scan, reversal_source(scan.outer, scan.axis, reversals)) for scan in loop.scan_inputs)
+    inputs = [_ReversedInput(scan, before) for scan, before in sources if before is not None]
+    stacks = ((output, output.outer) for output in loop.scan_outputs if output.outer is not None)
+    users = ((output, reversing_users(stack, output.axis, reversals, ctx)) for output, stack in stacks)
+    outputs = [_ReversedOutput(output, reversing) for output, reversing in users if reversing]
     for some, others in ((inputs, outputs), (inputs, []), ([], outputs)):
         if (some or others) and _gains(loop, some, others, ctx.opset):
             break
@@ -63,28 +59,25 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"{what} of it", lambda: _edit(loop, some, others, ctx))
 
 
-def _reversals(inputs: Sequence[_Turned], outputs: Sequence[_Unturned]) -> int:
-    return sum(each.before.removes for each in inputs) + sum(len(each.reversals) for each in outputs)
-
-
-def _gains(loop: ScanView, inputs: Sequence[_Turned], outputs: Sequence[_Unturned], opset: int) -> bool:
-    """Whether no more has to be reversed for a loop that is written as operators on all steps, or that can do so anyway."""
-    turned = {id(each.scan) for each in inputs} | {id(each.output) for each in outputs}
-    before = [[part.reverse for part in parts] for parts in (loop.scan_inputs, loop.scan_outputs)]
+def _gains(loop: ScanView, inputs: Sequence[_ReversedInput], outputs: Sequence[_ReversedOutput], opset: int) -> bool:
+    """Return True if operators on all steps in place of the loop would need no more reversals than now."""
+    changed = {id(each.scan) for each in inputs} | {id(each.output) for each in outputs}
     parts = (loop.scan_inputs, loop.scan_outputs)
-    after = [[part.reverse != (id(part) in turned) for part in each] for each in parts]
+    before = [[part.reverse for part in side] for side in parts]
+    after = [[part.reverse != (id(part) in changed) for part in side] for side in parts]
     if opset < since.SLICE_INPUTS and len({*after[0], *after[1]}) > 1:
         return False
-    return _flips(*after) <= _flips(*before) + _reversals(inputs, outputs)
+    dropped = sum(each.before.is_alone for each in inputs) + sum(len(each.reversals) for each in outputs)
+    return _flips(*after) <= _flips(*before) + dropped
 
 
 def _flips(inputs: Sequence[bool], outputs: Sequence[bool]) -> int:
     return sum(reverse != all(inputs) for reverse in (*inputs, *outputs))
 
 
-def _edit(loop: ScanView, inputs: Sequence[_Turned], outputs: Sequence[_Unturned], ctx: Context) -> list[ir.Node]:
+def _edit(loop: ScanView, inputs: Sequence[_ReversedInput], outputs: Sequence[_ReversedOutput], ctx: Context) -> list[ir.Node]:
     build = ctx.builder()
-    turned = {id(each.scan): replace(each.scan, outer=each.before.write(build), reverse=not each.scan.reverse) for each in inputs}
+    reads = {id(each.scan): replace(each.scan, outer=each.before.write(build), reverse=not each.scan.reverse) for each in inputs}
     build.insert_before(loop.node)
     for each in outputs:
         for node in each.reversals:
@@ -92,15 +85,10 @@ def _edit(loop: ScanView, inputs: Sequence[_Turned], outputs: Sequence[_Unturned
             assert source is not None
             replace_value(node.outputs[0], source, ctx.names)
             remove_nodes([node])
-    others = {id(each.output): replace(each.output, reverse=not each.output.reverse) for each in outputs}
-    return [
-        rebuild(
-            loop,
-            ctx.names,
-            scan_inputs=[turned.get(id(scan), scan) for scan in loop.scan_inputs],
-            scan_outputs=[others.get(id(output), output) for output in loop.scan_outputs],
-        )
-    ]
+    stacks = {id(each.output): replace(each.output, reverse=not each.output.reverse) for each in outputs}
+    scan_inputs = [reads.get(id(scan), scan) for scan in loop.scan_inputs]
+    scan_outputs = [stacks.get(id(output), output) for output in loop.scan_outputs]
+    return [rebuild(loop, ctx.names, scan_inputs=scan_inputs, scan_outputs=scan_outputs)]
 
 
 RULE = Rule("reversals", "scan_form", "loop", check)

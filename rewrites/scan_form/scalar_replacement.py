@@ -1,11 +1,11 @@
-"""A state that holds several side by side becomes those.
+"""A state that packs several values side by side becomes a state for each value.
 
     Scan(hc0, xs) body(hc, x) => Concat(f(h, x), g(c, x))  with h, c = Split(hc)
     ->    Scan(h0, c0, xs) body(h, c, x) => (f(h, x), g(c, x))    with h0, c0 = Split(hc0)
 
-Conditions: the body returns a Concat of parts of known sizes, and what it reads of the state is whole parts, by Split, Slice or
-Gather at constants. What else reads the state reads a Concat of the parts. Never a state of an opset-8 Scan: rows of a batch come
-in between.
+Conditions: the body returns a Concat of parts of known sizes, and reads whole parts of the state by Split, Slice or Gather at
+constants. Other users of the state read a Concat of the parts. A state of an opset-8 Scan stays, because the axis of its batch
+comes in between.
 """
 
 import itertools
@@ -28,7 +28,7 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _Read:
-    """``value``: parts ``start`` to ``stop`` of the state, without the axis where ``squeezed``."""
+    """``value`` is parts ``start`` to ``stop`` of the state, without the axis if ``squeezed``."""
 
     value: ir.Value
     start: int
@@ -38,7 +38,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class _Packed:
-    """``ends``: where the parts end along ``axis``."""
+    """A packed state; its parts end at ``ends`` along ``axis``."""
 
     state: State
     axis: int
@@ -48,29 +48,25 @@ class _Packed:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find a state that is put together of parts and taken apart into them."""
+    """Find a state that the body joins from parts and reads in parts."""
     if loop.batched:
         return NOTHING_HERE
-    packed = next((found for state in loop.states if (found := _packed(loop, state, ctx.opset)) is not None), None)
+    packed = next(filter(None, (_packed(loop, state, ctx.opset) for state in loop.states)), None)
     if packed is None:
         return NOTHING_HERE
     state, starts = packed.state, (0, *packed.ends)
-    place = loop.states.index(state)
+    index = loop.states.index(state)
 
     def edit() -> list[ir.Node]:
         before, inside, after = ctx.builder(), ctx.builder(), ctx.builder()
-        made = []
+        parts = []
         for part, (start, end) in zip(packed.parts, itertools.pairwise(starts), strict=True):
             initial = slice_axis(before, state.initial, packed.axis, start, end)
             inner = ir.Value(name=ctx.names.fresh(f"{state.inner.name}_part"), type=part.type, shape=part.shape)
-            made.append(State(initial, inner, part, None))
-        now = {
-            read.value: _part(inside, [made[i].inner for i in range(read.start, read.stop)], packed.axis, read)
-            for read in packed.reads
-        }
-        states = [
-            replace(each, next=now.get(each.next, each.next)) for each in (*loop.states[:place], *made, *loop.states[place + 1 :])
-        ]
+            parts.append(State(initial, inner, part, None))
+        now = {read.value: _part(inside, parts[read.start : read.stop], packed.axis, read) for read in packed.reads}
+        states = [*loop.states[:index], *parts, *loop.states[index + 1 :]]
+        states = [replace(each, next=now.get(each.next, each.next)) for each in states]
         outputs = [replace(output, inner=now.get(output.inner, output.inner)) for output in loop.scan_outputs]
         lead = loop.body.outputs[:1] if isinstance(loop, LoopView) else []
         loop.body.outputs[:] = [*lead, *(each.next for each in states), *(output.inner for output in outputs)]
@@ -78,29 +74,29 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             replace_value(old, new, ctx.names)
         remove_nodes([node for old in now if (node := old.producer()) is not None and node.graph is not None])
         if state.inner.uses():
-            replace_value(state.inner, concat(inside, [each.inner for each in made], packed.axis), ctx.names)
+            replace_value(state.inner, concat(inside, [part.inner for part in parts], packed.axis), ctx.names)
         for node in reversed(inside.nodes):
             loop.body.insert_before(loop.body[0], node)
         inside.nodes = []
         whole: ir.Value | None = None
         if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
-            whole = concat(after, [each.initial for each in made], packed.axis)
+            whole = concat(after, [part.initial for part in parts], packed.axis)
             after.insert_after(loop.node)
             replace_value(state.final, whole, ctx.names)
         before.insert_before(loop.node)
         node = rebuild(loop, ctx.names, states=states, scan_outputs=outputs)
         joining = None if whole is None else whole.producer()
         if joining is not None:
-            for index in range(len(made)):
-                joining.replace_input_with(index, node.outputs[place + index])
+            for i in range(len(parts)):
+                joining.replace_input_with(i, node.outputs[index + i])
         give_own_nodes(loop.body, ctx.names)
         return [node]
 
     return Patch(f"made the state '{state.inner.name}' the {len(packed.parts)} it consists of", edit)
 
 
-def _part(b: Builder, inners: Sequence[ir.Value], axis: int, read: _Read) -> ir.Value:
-    whole = concat(b, inners, axis)
+def _part(b: Builder, parts: Sequence[State], axis: int, read: _Read) -> ir.Value:
+    whole = concat(b, [part.inner for part in parts], axis)
     return squeeze(b, whole, [axis]) if read.squeezed else whole
 
 
@@ -113,10 +109,10 @@ def _packed(loop: Loop, state: State, opset: int) -> _Packed | None:
     axis = axis_of(node, 0, rank)
     parts = [value for value in node.inputs if value is not None]
     sizes = [size for value in parts if isinstance(size := dim_of(value, axis), int)]
-    if len(parts) < 2 or len(sizes) != len(parts) or 0 in sizes or any(value.is_graph_output() for value in (state.inner,)):
+    if len(parts) < 2 or len(sizes) != len(parts) or 0 in sizes or state.inner.is_graph_output():
         return None
     ends = tuple(itertools.accumulate(sizes))
-    bounds = {end: place for place, end in enumerate((0, *ends))}
+    bounds = {end: number for number, end in enumerate((0, *ends))}
     reads = list[_Read]()
     for user, _ in state.inner.uses():
         if user.graph is not loop.body:
@@ -131,7 +127,7 @@ def _packed(loop: Loop, state: State, opset: int) -> _Packed | None:
 def _ranges(
     node: ir.Node, whole: ir.Value, axis: int, rank: int, length: int, opset: int
 ) -> Iterator[tuple[ir.Value, int, int, bool]]:
-    """Return what ``node`` reads of ``whole`` along ``axis``, as values and where they start and stop; -1 where not known."""
+    """Yield the values that ``node`` reads of ``whole`` along ``axis``: start, stop (-1 if unknown), and True if squeezed."""
     if node.domain != "" or node.inputs[0] is not whole:
         return
     if node.op_type == "Split":
@@ -146,8 +142,8 @@ def _ranges(
         yield node.outputs[0], begin, end, False
     elif node.op_type == "Gather" and axis_of(node, 0, rank) == axis:
         index = const_array(node.inputs[1])
-        place = int(index) % length if index is not None and index.ndim == 0 and -length <= int(index) < length else -2
-        yield node.outputs[0], place, place + 1, True
+        start = int(index) % length if index is not None and index.ndim == 0 and -length <= int(index) < length else -2
+        yield node.outputs[0], start, start + 1, True
 
 
 RULE = Rule("scalar-replacement", "scan_form", "loop", check, formerly="packed-states")

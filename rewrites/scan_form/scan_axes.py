@@ -1,9 +1,9 @@
-"""Scanned axes other than 0 are moved to the front outside the loop.
+"""Scanned axes other than 0 move to the front, outside the loop.
 
     ys = Scan<scan_input_axes = [1], scan_output_axes = [1]>(xs)    ->    ys = Transpose(Scan(Transpose(xs)))
 
-onnxruntime transposes the whole tensor itself in these cases, so nothing is lost, and every later rule meets axis 0 only.
-Directions stay: a reversal inside a Scan is free. Needs the rank of the scanned tensor.
+onnxruntime transposes the whole tensor itself in these cases, so nothing is lost, and later rules only meet axis 0. Directions
+stay, because a reversal inside a Scan is free. Condition: the rank of the scanned tensor is known.
 
 Works round ORT-SCAN-MOVED-AXES.
 """

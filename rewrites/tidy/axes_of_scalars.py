@@ -1,13 +1,13 @@
-"""A constant of one number has as many axes as what it is added to or multiplied by, where that ends in an axis of size 1.
+"""A constant of one number gets as many axes as the other operand if that ends in an axis of size 1.
 
     y = Mul(x, k)    x [T, 1], k []    ->    y = Mul(x, k')    k' [1, 1]
 
-The result has the same bits and the same shape. onnxruntime takes elements one by one, 10 ns each, where an operand has fewer axes
-than the other and that one's last axis is of size 1; with equal ranks it takes all of them at once, 40 times faster. Stacks of one
-channel, and sums and means that keep their axis, end so.
+The result has the same bits and the same shape. If an operand has fewer axes than the other, whose last axis has size 1,
+onnxruntime takes elements one by one, 10 ns each; with equal ranks it takes all at once, 40 times faster. Stacks of one channel end
+like this, and sums and means that keep their axis.
 
-Conditions: the other operand has a known rank and may have ``_LEAST`` elements or more; the node has two operands, or is a Where;
-outside the bodies of loops. Never what a caller may override.
+Conditions: the other operand has a known rank and may have ``_LEAST`` elements or more; the node has two operands, or is a Where,
+and is in no loop. Constants that a caller may override stay.
 """
 
 import math
@@ -34,14 +34,14 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     """Find constants of one number with fewer axes."""
     if ctx.opset < _FIRST_OPSET:
         return NOTHING_HERE
-    found = [(node, place, value) for node in _outside_loops(model.graph) for place, value in _with_axes(node)]
+    scalars = [(node, index, value) for node in _outside_loops(model.graph) for index, value in _with_axes(node)]
 
     def edit() -> list[ir.Node]:
-        for node, place, value in found:
-            node.replace_input_with(place, ctx.constants.value(value))
+        for node, index, value in scalars:
+            node.replace_input_with(index, ctx.constants.value(value))
         return []
 
-    return Patch("gave constants of one number the axes of what they meet", edit) if found else NOTHING_HERE
+    return Patch("gave constants of one number the axes of what they meet", edit) if scalars else NOTHING_HERE
 
 
 def _outside_loops(graph: ir.Graph) -> Iterator[ir.Node]:
@@ -50,7 +50,7 @@ def _outside_loops(graph: ir.Graph) -> Iterator[ir.Node]:
 
 
 def _with_axes(node: ir.Node) -> list[tuple[int, np.ndarray]]:
-    """Return the places of such constants among the operands, and what is to stand there."""
+    """Return the indices of such constants among the operands, with the constants that replace them."""
     if node.domain != "" or node.op_type not in _BROADCAST or len(node.inputs) != (3 if node.op_type == "Where" else 2):
         return []
     ranks = [None if value is None else rank_of(value) for value in node.inputs]
@@ -60,8 +60,8 @@ def _with_axes(node: ir.Node) -> list[tuple[int, np.ndarray]]:
     largest = max(known)
     if not any(value is not None and rank_of(value) == largest and _ends_in_one(value) for value in node.inputs):
         return []
-    arrays = [(place, const_array(value)) for place, value in enumerate(node.inputs) if known[place] < largest]
-    return [(place, array.reshape([1] * largest)) for place, array in arrays if array is not None and array.size == 1]
+    arrays = [(index, const_array(value)) for index, value in enumerate(node.inputs) if known[index] < largest]
+    return [(index, array.reshape([1] * largest)) for index, array in arrays if array is not None and array.size == 1]
 
 
 def _ends_in_one(value: ir.Value) -> bool:

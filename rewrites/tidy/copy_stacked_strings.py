@@ -1,9 +1,10 @@
-"""Strings that a Loop stacks are copied by an operator that makes new ones, where onnxruntime would take them from another value.
+"""Strings that a Loop stacks are copied by an operator that makes new ones.
 
     y = Identity (x)   # strings, stacked    ->    y = Where (true, x, x)
 
-In models that stack them so themselves too: which value loses its strings is another one after a rewrite. Before opset 9 there is
-no Where, and the Loop stays.
+onnxruntime moves the strings of each step's result into the stack. If the result is an Identity of another value, or is returned or
+copied elsewhere too, that value loses its strings: later steps and other users find empty ones. A rewrite may change which value is
+hit, so the rule also applies to models that already have the defect. Before opset 9 there is no Where, and the Loop stays.
 
 Works round ORT-LOOP-STACKED-STRINGS.
 """
@@ -13,18 +14,18 @@ import onnx_ir as ir
 
 from rewrites.base import since
 from rewrites.graph.context import Context
+from rewrites.loops import LoopView, loops_in, view
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.tidy.stacked_strings import stacks_of_taken_strings
 
 __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find such stacks."""
-    found = stacks_of_taken_strings(model.graph, ctx.opset) if ctx.opset >= since.WHERE else []
+    """Find stacks that take strings from another value."""
+    outputs = _endangered_outputs(model.graph, ctx.opset) if ctx.opset >= since.WHERE else []
 
     def edit() -> list[ir.Node]:
-        for body, position in found:
+        for body, position in outputs:
             b, value = ctx.builder(), body.outputs[position]
             copy = b.op("Where", b.const(np.array(True), np.bool_), value, value)
             copy.type, copy.shape = value.type, value.shape
@@ -34,7 +35,29 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
         return []
 
     what = "copies strings that a Loop stacks, which onnxruntime would take from another value"
-    return Patch(what, edit) if found else NOTHING_HERE
+    return Patch(what, edit) if outputs else NOTHING_HERE
+
+
+def _endangered_outputs(graph: ir.Graph, opset: int) -> list[tuple[ir.Graph, int]]:
+    """Return the outputs of Loop bodies that take strings from another value, as body and position."""
+    outputs = []
+    for node in loops_in(graph):
+        if node.op_type != "Loop" or not any(value.dtype == ir.DataType.STRING for value in node.outputs):
+            continue
+        loop = view(node, opset)
+        assert isinstance(loop, LoopView)
+        for position, value in enumerate(loop.body.outputs):
+            if position > len(loop.states) and value.dtype == ir.DataType.STRING and _shares(value, loop.body):
+                outputs.append((loop.body, position))
+    return outputs
+
+
+def _shares(value: ir.Value, body: ir.Graph) -> bool:
+    producer = value.producer()
+    if producer is None or producer.graph is not body or producer.op_type == "Identity":
+        return True
+    copied = any(user.op_type == "Identity" for user, _ in value.uses())
+    return copied or sum(value is output for output in body.outputs) > 1
 
 
 RULE = Rule("copy-stacked-strings", "tidy", "model", check, use="always")

@@ -1,9 +1,9 @@
-"""A product of halves that reads a Transpose gets operands of equal rank, since onnxruntime may not survive others.
+"""A product of halves that reads a Transpose gets operands of equal rank, because onnxruntime may crash on others.
 
     MatMul(Transpose <perm = [1, 0, 2]> (x), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (x), Unsqueeze(w))
 
-onnxruntime has no such product for the CPU: it casts the operands itself, and swaps Cast and Transpose as ``early_casts`` tells.
-Where a rank is not known, or an operand is a vector, the casts are written here and go before the Transpose.
+onnxruntime has no such product for the CPU: it casts the operands itself, and swaps Cast and Transpose (see ``early_casts``). If a
+rank is not known, or an operand is a vector, the rule writes these casts before the Transpose.
 
 Works round ORT-HALVES-AFTER-TRANSPOSE.
 """
@@ -39,7 +39,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _unlike(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
-    """Return the operands of a product of halves that reads a Transpose, where their ranks are not known to be the same."""
+    """Return the operands of a product of halves that reads a Transpose if their ranks may differ, or None."""
     if not is_product(node) or not any(map(_is_half, (*node.inputs, *node.outputs))):
         return None
     left, right = node.inputs
@@ -55,9 +55,9 @@ def _level(node: ir.Node, left: ir.Value, right: ir.Value, ctx: Context) -> None
     if ranks[0] is None or ranks[1] is None or min(ranks[0], ranks[1]) < _MATRIX or transposes_batches:
         _write_casts(node, left, right, ctx)
     else:
-        place = 0 if ranks[0] < ranks[1] else 1
+        index = 0 if ranks[0] < ranks[1] else 1
         b = ctx.builder()
-        node.replace_input_with(place, unsqueeze(b, (left, right)[place], range(abs(ranks[0] - ranks[1]))))
+        node.replace_input_with(index, unsqueeze(b, (left, right)[index], range(abs(ranks[0] - ranks[1]))))
         b.insert_before(node)
 
 

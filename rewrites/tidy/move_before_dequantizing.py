@@ -1,11 +1,11 @@
-"""Numbers are moved before they are dequantized, where onnxruntime would write a node of its own that it then refuses.
+"""Nodes that only move numbers go before a DequantizeLinear if onnxruntime would insert nodes that it then refuses.
 
     Transpose(DequantizeLinear(q, scale, zero))    ->    DequantizeLinear(Transpose(q), scale, zero)
 
-onnxruntime quantizes and dequantizes anew after a node that only moves numbers. It ends the process while it loads the model where
-a body or branch reads what is moved. From opset 21 on it does not load what it made so of int8 ("output_dtype INT8 does not match
-y_zero_point type UINT8"), nor, in any opset, of int32, which no QuantizeLinear gives. Scales that are not known,
-and such for each row, it leaves alone, and so do we.
+onnxruntime quantizes and dequantizes again after a node that only moves numbers. It crashes at load time if a body or branch reads
+the moved numbers. From opset 21 on it refuses its own nodes of int8 ("output_dtype INT8 does not match y_zero_point type UINT8"),
+and in every opset those of int32, which no QuantizeLinear returns. It ignores unknown scales and scales for each row, and so does
+this rule.
 
 Works round ORT-DEQUANTIZED-INTO-BODY, ORT-DEQUANTIZED-INT8 and ORT-DEQUANTIZED-INT32.
 """
@@ -25,7 +25,7 @@ _SINCE = 21
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find moves of what is dequantized, in the forms that onnxruntime does not load."""
+    """Find moves of dequantized numbers that onnxruntime does not load."""
     followed = [node for node in all_nodes(model.graph) if _is_followed(node)]
     if not any(_to_move(node, ctx) for node in followed) and all(map(_is_read, followed)):
         return NOTHING_HERE
@@ -44,7 +44,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 def _to_move(node: ir.Node, ctx: Context) -> list[ir.Node]:
     refused = _is_refused(node, ctx.opset)
-    moves = [user for user, place in node.outputs[0].uses() if place == 0 and _moves(user, node)]
+    moves = [user for user, index in node.outputs[0].uses() if index == 0 and _moves(user, node)]
     return [move for move in moves if refused or _is_captured(move)]
 
 
@@ -53,7 +53,7 @@ def _is_read(node: ir.Node) -> bool:
 
 
 def _is_followed(node: ir.Node) -> bool:
-    """Whether onnxruntime looks for nodes that move what ``node`` gives."""
+    """Return True if onnxruntime looks for moves of the result of ``node``."""
     if node.op_type != "DequantizeLinear" or node.domain != "":
         return False
     numbers = const_array(node.inputs[1])
@@ -66,7 +66,7 @@ def _is_refused(node: ir.Node, opset: int) -> bool:
 
 
 def _is_captured(move: ir.Node) -> bool:
-    """Whether a body or branch reads what ``move`` gives, or what is moved further."""
+    """Return True if a body or branch reads the result of ``move``, or of a further move."""
     waiting = [move]
     while waiting:
         node = waiting.pop()
@@ -82,20 +82,20 @@ def _moves(node: ir.Node, source: ir.Node) -> bool:
 
 
 def _exchange(node: ir.Node, move: ir.Node, ctx: Context) -> ir.Node:
-    """Write ``move`` before ``node``, for the users of ``move``; return the node that dequantizes for those."""
+    """Write ``move`` before ``node`` for the users of ``move``; return the new node that dequantizes."""
     b, old = ctx.builder(), move.outputs[0]
-    given = node.inputs[0]
-    assert given is not None
-    (moved,) = b.like(move, [given, *move.inputs[1:]])
-    moved.type, moved.shape = given.type, old.shape
+    numbers = node.inputs[0]
+    assert numbers is not None
+    (moved,) = b.like(move, [numbers, *move.inputs[1:]])
+    moved.type, moved.shape = numbers.type, old.shape
     (result,) = b.like(node, [moved, *node.inputs[1:]])
     result.type, result.shape = old.type, old.shape
     b.insert_before(move)
     take_over(old, result, ctx.names)
     remove_nodes([move])
-    made = result.producer()
-    assert made is not None
-    return made
+    dequantizing = result.producer()
+    assert dequantizing is not None
+    return dequantizing
 
 
 RULE = Rule("move-before-dequantizing", "tidy", "model", check, use="always")

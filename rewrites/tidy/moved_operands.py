@@ -1,71 +1,138 @@
-"""Operands of a product that a Transpose moves, seen through what onnxruntime may drop or fuse.
+"""Products whose operand a Transpose moves, through nodes that onnxruntime may drop or fuse.
 
-Works round ORT-CAST-AFTER-TRANSPOSE.
+A path may also cross calls of functions and branches of an If, which onnxruntime may inline before it fuses the Transpose:
+
+    t = my.F (x)   y = MatMul (t, w)   with   F (a) => (b) { b = Transpose <perm = [1, 0, 2]> (a) }
+
+Works round ORT-CAST-AFTER-TRANSPOSE and ORT-HALVES-AFTER-TRANSPOSE.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import onnx_ir as ir
 
 from rewrites.graph.values import const_array, rank_of
+from rewrites.graph.walk import all_nodes, inner_values, node_graphs
 
-__all__ = ["BETWEEN", "CASTS", "Link", "is_product", "link_above", "moves_axes", "transposes_axes"]
+__all__ = [
+    "FUSED_PART",
+    "Link",
+    "functions_with_cast_transposes",
+    "has_cast_transpose",
+    "is_product",
+    "link_above",
+    "moves_axes",
+    "transposes_axes",
+]
 
 _MOVEMENT = frozenset({"Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
-
 _ARITHMETIC = frozenset({"Add", "Div", "Mul", "Sub"})
-
-
-CASTS = frozenset({"Cast", "CastLike"})
-"""What casts; onnxruntime writes a CastLike as a Cast."""
-
-BETWEEN = _MOVEMENT | _ARITHMETIC | CASTS | {"Dropout"}
-"""What may stand between the Transpose and the product."""
-
+_CASTS = frozenset({"Cast", "CastLike"})
+"""Casts; onnxruntime writes a CastLike as a Cast."""
+_BETWEEN = _MOVEMENT | _ARITHMETIC | _CASTS | {"Dropout"}
+"""Operators that may stand between the Transpose and the product."""
 _PRODUCTS = frozenset({("", "MatMul"), ("com.microsoft", "FusedMatMul")})
-
 _TRAINS = 3
-"""How many inputs a Dropout has that is told whether to train."""
+"""The number of inputs of a Dropout that may train."""
+FUSED_PART = "holds a part of a product that onnxruntime may crash on"
+"""The reason for inlining a function, after "which"."""
+_HALF = ir.DataType.FLOAT16
 
 
 @dataclass(frozen=True)
 class Link:
-    """A node, and which of its inputs it moves, or works on number by number."""
+    """A node, and the ``index`` of the input that it moves, or computes elementwise."""
 
     node: ir.Node
-    place: int
+    index: int
 
     @property
     def moves(self) -> bool:
-        """Whether it changes no number."""
+        """Return True if the node changes no number."""
         return self.node.op_type in _MOVEMENT or self.node.op_type == "Dropout"
 
     @property
     def is_cast(self) -> bool:
-        """Whether it casts."""
-        return self.node.op_type in CASTS
+        """Return True if the node casts."""
+        return self.node.op_type in _CASTS
 
     @property
     def source(self) -> ir.Value | None:
-        """What it reads."""
-        return self.node.inputs[self.place]
+        """The input that the node moves."""
+        return self.node.inputs[self.index]
+
+
+class _Paths:
+    """The paths from products up to Transposes; a function's inputs lead to the operands of all its calls."""
+
+    def __init__(self, model: ir.Model, *, enters_loops: bool) -> None:
+        self._functions = model.functions
+        self._enters_loops = enters_loops
+        scopes: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+        self._owners = {node: scope for scope in scopes for node in all_nodes(scope)}
+        self._holds_halves = _holds_halves(model, self._owners)
+        self._operands: dict[ir.Value, list[ir.Value | None]] = {}
+        for node in self._owners:
+            callee = self._functions.get(node.op_identifier())
+            for formal, operand in zip(callee.inputs, node.inputs, strict=False) if callee is not None else ():
+                self._operands.setdefault(formal, []).append(operand)
+            for formal in (value for graph in self._entered(node) for value in graph.inputs):
+                self._operands.setdefault(formal, []).extend(node.inputs)
+
+    def owners_by_product(self) -> Iterator[set[ir.Graph | ir.Function]]:
+        """Yield the scopes of the nodes that a product's paths cross, for each product that reaches a Transpose."""
+        for node, owner in self._owners.items():
+            owners = self._crossed(node) if is_product(node) else set()
+            if owners:
+                yield owners | {owner}
+
+    def _crossed(self, product: ir.Node) -> set[ir.Graph | ir.Function]:
+        """Return the scopes on the paths from ``product``; none if no path has both a Cast and a Transpose above it."""
+        owners, reaches = set[ir.Graph | ir.Function](), False
+        waiting, seen = [(value, self._is_cast_by_onnxruntime(product)) for value in product.inputs], set[tuple[ir.Value, bool]]()
+        while waiting:
+            value, is_cast = waiting.pop()
+            if value is None or (value, is_cast) in seen:
+                continue
+            seen.add((value, is_cast))
+            node = value.producer()
+            if node is not None:
+                owners.add(self._owners[node])
+                reaches = reaches or (is_cast and node.op_type == "Transpose")
+                is_cast = is_cast or node.op_type in _CASTS
+            waiting += [(source, is_cast) for source in self._sources(value, node)]
+        return owners if reaches else set()
+
+    def _sources(self, value: ir.Value, node: ir.Node | None) -> list[ir.Value | None]:
+        if node is None:
+            return self._operands.get(value, [])
+        callee = self._functions.get(node.op_identifier())
+        if callee is not None:
+            return list(callee.outputs[value.index() or 0 : (value.index() or 0) + 1])
+        if node.domain == "" and node.op_type in _BETWEEN:
+            return list(node.inputs)
+        return [output for graph in self._entered(node) for output in graph.outputs]
+
+    def _entered(self, node: ir.Node) -> list[ir.Graph]:
+        return node_graphs(node) if self._enters_loops or node.op_type == "If" else []
+
+    def _is_cast_by_onnxruntime(self, product: ir.Node) -> bool:
+        dtypes = {value.dtype for value in (*product.inputs, *product.outputs) if value is not None} - {None}
+        return _HALF in dtypes if dtypes else self._holds_halves
 
 
 def link_above(value: ir.Value | None) -> Link | None:
-    """Return the node that gives ``value``, where onnxruntime may drop or fuse it, or where it casts or transposes."""
+    """Return the producer of ``value`` if it casts or transposes, or if onnxruntime may drop or fuse it."""
     node = None if value is None else value.producer()
     if node is None or node.domain != "" or value is not node.outputs[0]:
         return None
-    if node.op_type in _MOVEMENT | CASTS or (node.op_type == "Dropout" and len(node.inputs) < _TRAINS):
+    if node.op_type in _MOVEMENT | _CASTS or (node.op_type == "Dropout" and len(node.inputs) < _TRAINS):
         return Link(node, 0)
     if node.op_type in _ARITHMETIC:
-        return next((Link(node, place) for place in (0, 1) if _is_number(node.inputs[1 - place])), None)
+        return next((Link(node, index) for index in (0, 1) if _is_number(node.inputs[1 - index])), None)
     return None
-
-
-def is_product(node: ir.Node) -> bool:
-    """Return True if ``node`` is a product into which onnxruntime fuses a Transpose."""
-    return (node.domain, node.op_type) in _PRODUCTS
 
 
 def _is_number(value: ir.Value | None) -> bool:
@@ -73,8 +140,13 @@ def _is_number(value: ir.Value | None) -> bool:
     return array is not None and array.size == 1 and array.ndim <= 1
 
 
+def is_product(node: ir.Node) -> bool:
+    """Return True if ``node`` is a product into which onnxruntime fuses a Transpose."""
+    return (node.domain, node.op_type) in _PRODUCTS
+
+
 def moves_axes(value: ir.Value, graph: ir.Graph | ir.Function | None) -> bool:
-    """Whether ``value`` is, but for what onnxruntime may drop or fuse, the result of a Transpose of ``graph``."""
+    """Return True if a Transpose of ``graph`` moves ``value``, maybe through nodes that onnxruntime may drop or fuse."""
     link = link_above(value)
     while link is not None and link.node.graph is graph:
         if transposes_axes(link):
@@ -84,5 +156,32 @@ def moves_axes(value: ir.Value, graph: ir.Graph | ir.Function | None) -> bool:
 
 
 def transposes_axes(link: Link) -> bool:
-    """Whether the node of ``link`` transposes more than two axes, or may."""
+    """Return True if the node of ``link`` transposes more than two axes, or may."""
     return link.node.op_type == "Transpose" and (rank_of(link.node.outputs[0]) or 3) > 2
+
+
+def has_cast_transpose(model: ir.Model) -> bool:
+    """Return True if a product may read a Transpose by way of a Cast, its own or one that onnxruntime inserts."""
+    return any(_Paths(model, enters_loops=False).owners_by_product())
+
+
+def functions_with_cast_transposes(model: ir.Model) -> list[ir.Function]:
+    """Return the functions that a path from a product through a Cast to a Transpose may cross.
+
+    A path may also lead into a loop and out of it, because a rewrite may take the product or the Transpose out.
+    """
+    owners = set(chain.from_iterable(_Paths(model, enters_loops=True).owners_by_product())) if model.functions else set()
+    return [function for function in model.functions.values() if function in owners]
+
+
+def _holds_halves(model: ir.Model, nodes: dict[ir.Node, ir.Graph | ir.Function]) -> bool:
+    graph = model.graph
+    if any(value.dtype == _HALF for value in (*graph.inputs, *graph.initializers.values(), *inner_values(graph))):
+        return True
+    attributes = (attribute for node in nodes for attribute in node.attributes.values() if not attribute.is_ref())
+    return any(
+        attribute.as_tensor().dtype == _HALF
+        if attribute.type == ir.AttributeType.TENSOR
+        else attribute.name == "to" and attribute.value == _HALF.value
+        for attribute in attributes
+    )

@@ -1,9 +1,9 @@
-"""A body or branch reads a value itself, where it would read Casts of it to a wider type and back.
+"""A body or branch reads a value itself instead of Casts of it to a wider type and back.
 
     d = Cast <to = double> (x)  y = Cast <to = float> (d)  If (c) <then: Neg (y)>    ->    If (c) <then: Neg (x)>
 
-onnxruntime drops such Casts, which change no number, and forgets those who read them in a graph inside: "Missing Input: y".
-Casts through a type that does not hold all numbers of the first stay.
+onnxruntime drops such Casts, which change no number, and forgets their users in inner graphs: "Missing Input: y". Casts through a
+type that does not hold all numbers of the first stay.
 
 Works round ORT-RETURNING-CASTS.
 """
@@ -22,43 +22,43 @@ _WHOLE_64 = (ir.DataType.INT64, ir.DataType.UINT64)
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes in bodies and branches that read such Casts; what is left without users stays."""
+    """Find nodes in bodies and branches that read such Casts; unread Casts stay."""
     del ctx
-    found = [
-        (node, place, source)
+    reads = [
+        (node, index, source)
         for node in all_nodes(model.graph)
-        for place, value in enumerate(node.inputs)
+        for index, value in enumerate(node.inputs)
         if value is not None and value.graph is not node.graph and value.producer() is not None
-        if (source := _returned(value)) is not None
+        if (source := _cast_source(value)) is not None
     ]
 
     def edit() -> list[ir.Node]:
-        for node, place, source in found:
-            node.replace_input_with(place, source)
+        for node, index, source in reads:
+            node.replace_input_with(index, source)
         return []
 
-    return Patch("reads values past Casts there and back, whose readers onnxruntime forgets", edit) if found else NOTHING_HERE
+    return Patch("reads values past Casts there and back, whose readers onnxruntime forgets", edit) if reads else NOTHING_HERE
 
 
-def _returned(value: ir.Value) -> ir.Value | None:
-    """Return the value of the same type, in the same graph, from which Casts that lose nothing lead to ``value``; None without."""
-    found, kinds = None, [value.dtype]
-    at = through_identity(value)
-    while at is not None:
-        node = at.producer()
+def _cast_source(value: ir.Value) -> ir.Value | None:
+    """Return the value of the same type and graph from which lossless Casts lead to ``value``, or None."""
+    source, kinds = None, [value.dtype]
+    current = through_identity(value)
+    while current is not None:
+        node = current.producer()
         if node is None or node.op_type != "Cast" or node.domain != "" or node.inputs[0] is None:
             break
-        at = through_identity(node.inputs[0])
-        if at is None or at.graph is not value.graph or at.dtype is None:
+        current = through_identity(node.inputs[0])
+        if current is None or current.graph is not value.graph or current.dtype is None:
             break
-        if at.dtype == value.dtype and all(_holds(kind, at.dtype) for kind in kinds):
-            found = at
-        kinds.append(at.dtype)
-    return found
+        if current.dtype == value.dtype and all(_holds(kind, current.dtype) for kind in kinds):
+            source = current
+        kinds.append(current.dtype)
+    return source
 
 
 def _holds(wide: ir.DataType | None, narrow: ir.DataType) -> bool:
-    """Whether ``wide`` has all numbers of ``narrow``."""
+    """Return True if ``wide`` has all numbers of ``narrow``."""
     if wide is None or ir.DataType.STRING in (wide, narrow):
         return False
     if wide == narrow:

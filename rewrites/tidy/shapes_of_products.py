@@ -1,20 +1,20 @@
-"""A product of which nothing but the shape is read is not computed: its shape is told by its operands'.
+"""A product of which only the shape is read is not computed: its operands tell its shape.
 
     s = Shape (MatMul (x, W))  n = Gather (s, 0)    W [3, 4]    ->    s = Shape (x)  n = Gather (s, 0)
     s = Shape (MatMul (x, W))                       W [3, 4]    ->    s = Concat (Shape (x) but for the last size, [4])
 
-Exporters make initial states so, as zeros beside a product that the recurrence takes over; its weights would be there twice then.
-What is computed from the product element by element may stand between.
+Exporters write initial states like this, as zeros beside a product that the recurrence computes itself. Elementwise work on the
+product may stand between.
 
-Conditions: the right operand has a known shape of rank 2; nobody else reads what is left out, which is no output; what is added to
-it on the way is no larger.
+Conditions: the right operand has a known shape of rank 2; nothing else reads the omitted values, and none is an output; an operand
+that is added on the way is no larger.
 """
 
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.cleanup.sizes_read import places_read
+from rewrites.cleanup.folding import positions_read
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import dim_of, rank_of, static_dims
@@ -30,15 +30,15 @@ _TO_THE_END = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class _Source:
-    """``value`` has the sizes of what is left out but for the last, which is ``last`` there."""
+    """A ``value`` with the sizes of the product, except that the last size of the product is ``last``."""
 
     value: ir.Value
     last: int
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find Shapes of products that nobody else reads."""
-    found = [
+    """Find Shapes of products that nothing else reads."""
+    shapes = [
         (node, source)
         for node in all_nodes(model.graph)
         if node.op_type == "Shape" and node.domain == "" and not node.outputs[0].is_graph_output()
@@ -46,7 +46,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     ]
 
     def edit() -> list[ir.Node]:
-        for node, source in found:
+        for node, source in shapes:
             if _reads_no_last_size(node, source, ctx):
                 node.replace_input_with(0, source.value)
                 continue
@@ -60,7 +60,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
             replace_value(node.outputs[0], whole, ctx.names)
         return []
 
-    return Patch("reads the shapes of products from their operands", edit) if found else NOTHING_HERE
+    return Patch("reads the shapes of products from their operands", edit) if shapes else NOTHING_HERE
 
 
 def _source(shape: ir.Node) -> _Source | None:
@@ -82,17 +82,17 @@ def _source(shape: ir.Node) -> _Source | None:
 
 
 def _is_left_out(user: ir.Node, passed: bool) -> bool:
-    """Whether a node reads nothing but the shape, or is left out itself, its one result having been followed."""
+    """Return True if ``user`` reads only the shape, or is left out itself because only shapes of its result are read."""
     return user.op_type == "Shape" or (passed and len(user.outputs) == 1 and _only_shaped(user.outputs[0]))
 
 
 def _only_shaped(value: ir.Value) -> bool:
     pending, seen = [value], {value}
     while pending:
-        one = pending.pop()
-        if one.is_graph_output():
+        current = pending.pop()
+        if current.is_graph_output():
             return False
-        for user, _ in one.uses():
+        for user, _ in current.uses():
             if user.op_type == "Shape" and user.domain == "":
                 continue
             if len(user.outputs) != 1 or (_last_size(user) is None and _of_the_same_shape(user) is None):
@@ -104,28 +104,22 @@ def _only_shaped(value: ir.Value) -> bool:
 
 
 def _last_size(node: ir.Node) -> int | None:
-    """Return the last size of a product whose other sizes are those of its first operand; None of another node."""
+    """Return the last size of a product whose other sizes are those of its first operand; None for other nodes."""
     if node.domain != "" or node.op_type not in ("MatMul", "Gemm") or node.inputs[0] is None or node.inputs[1] is None:
         return None
     sizes = static_dims(node.inputs[1])
-    if sizes is None or len(sizes) != 2 or (rank_of(node.inputs[0]) or 0) < 2 or _is_set(node, "transA"):
+    if sizes is None or len(sizes) != 2 or (rank_of(node.inputs[0]) or 0) < 2 or node.attributes.get_int("transA", 0) != 0:
         return None
-    return sizes[0] if _is_set(node, "transB") else sizes[1]
-
-
-def _is_set(node: ir.Node, name: str) -> bool:
-    return node.attributes.get_int(name, 0) != 0
+    return sizes[0] if node.attributes.get_int("transB", 0) else sizes[1]
 
 
 def _of_the_same_shape(node: ir.Node) -> ir.Value | None:
-    """Return the operand of an elementwise node that has the shape of its result, as far as that is known for sure."""
+    """Return the operand of an elementwise node that surely has the shape of its result, or None."""
     if node.domain != "" or node.op_type not in operators("elementwise") or len(node.outputs) != 1:
         return None
-    given = [value for value in node.inputs if value is not None]
-    for value in given:
-        if all(other is value or _is_no_larger(other, value) for other in given):
-            return value
-    return None
+    operands = [value for value in node.inputs if value is not None]
+    largest = (value for value in operands if all(other is value or _is_no_larger(other, value) for other in operands))
+    return next(largest, None)
 
 
 def _is_no_larger(other: ir.Value, value: ir.Value) -> bool:
@@ -140,12 +134,12 @@ def _reads_no_last_size(shape: ir.Node, source: _Source, ctx: Context) -> bool:
     if dim_of(source.value, -1) == source.last:
         return True
     whole = not {"start", "end"} & shape.attributes.keys()
-    return whole and all(place == 0 and _spares_the_last(user, rank, ctx) for user, place in shape.outputs[0].uses())
+    return whole and all(index == 0 and _spares_the_last(user, rank, ctx) for user, index in shape.outputs[0].uses())
 
 
 def _spares_the_last(user: ir.Node, rank: int, ctx: Context) -> bool:
-    places = places_read(user, rank, ctx.opset)
-    return places is not None and all(-rank <= at < rank and at % rank != rank - 1 for at in places.reshape(-1).tolist())
+    read = positions_read(user, rank, ctx.opset)
+    return read is not None and all(-rank <= axis < rank and axis % rank != rank - 1 for axis in read.reshape(-1).tolist())
 
 
 RULE = Rule("shapes-of-products", "tidy", "model", check)

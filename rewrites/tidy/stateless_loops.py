@@ -1,4 +1,4 @@
-"""A Loop without states gets one that passes through, where the opset wants one: before 11 a Loop has three operands at least."""
+"""A Loop without states gets one that passes through if the opset requires it: before opset 11 a Loop has at least 3 operands."""
 
 import onnx_ir as ir
 
@@ -14,23 +14,22 @@ _FREE_OF_STATES = 11
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find the Loops of an older model that have nothing to carry: the trip count, or the condition, is carried through them."""
+    """Find the Loops of an older model without states; the new state carries the trip count or the condition."""
     if ctx.opset >= _FREE_OF_STATES:
         return NOTHING_HERE
-    loops = [view(node, ctx.opset) for node in loops_in(model.graph)]
-    found = [loop for loop in loops if isinstance(loop, LoopView) and not loop.states and (loop.limit or loop.condition)]
+    loops = (view(node, ctx.opset) for node in loops_in(model.graph))
+    stateless = [loop for loop in loops if isinstance(loop, LoopView) and not loop.states]
+    carrying = [(loop, carried) for loop in stateless if (carried := loop.limit or loop.condition) is not None]
 
     def edit() -> list[ir.Node]:
-        for loop in found:
-            _carry(loop, loop.limit or loop.condition, ctx)
+        for loop, carried in carrying:
+            _carry(loop, carried, ctx)
         return []
 
-    return Patch("gave Loops without states one that passes through, which their opset wants", edit) if found else NOTHING_HERE
+    return Patch("gave Loops without states one that passes through, which their opset wants", edit) if carrying else NOTHING_HERE
 
 
-def _carry(loop: LoopView, carried: ir.Value | None, ctx: Context) -> None:
-    if carried is None:
-        return
+def _carry(loop: LoopView, carried: ir.Value, ctx: Context) -> None:
     inner = ir.Value(name=ctx.names.fresh("carried"), type=carried.type, shape=carried.shape)
     copy = ir.Value(name=ctx.names.fresh("carried"), type=carried.type, shape=carried.shape)
     loop.body.append(ir.Node("", "Identity", [inner], outputs=[copy], name=ctx.names.fresh("carried/Identity")))

@@ -1,18 +1,18 @@
-"""Weights that one body alone multiplies by become that body's own.
+"""Weights that only one body multiplies by move into that body.
 
     w = initializer; h = Scan(h0, x) { g = MatMul(h, w) ... }    ->    h = Scan(h0, x) { w = initializer; g = MatMul(h, w) ... }
 
-onnxruntime packs such weights when it loads a model and lets go of the originals once each reader has its own. A body that captures
-one of them is then handed nothing for it, and with that its memory is planned anew in each step: about 0.1 µs a node and step, up
-to a quarter of the time of a small body. Its own weights are not handed to it, and cost nothing.
+onnxruntime packs such weights when it loads a model, and drops the originals once each reader has its own. A body that captures one
+of them then gets an empty value, and its memory is planned again in each step: about 0.1 µs for each node and step, up to a quarter
+of the time of a small body. A body's own weights cost nothing.
 
-A plan of the body's memory itself costs about 0.07 µs a step, more than it saves in a body that needs only one buffer. The weights
-of such a body stay outside. A body needs one buffer if only one of its values is no output, or two and the second overwrites the
-first.
+A plan of the body's memory itself costs about 0.07 µs a step. That is more than it saves in a body that needs only one buffer, so
+the weights of such a body stay outside. A body needs one buffer if only one of its values is no output, or two and the second
+overwrites the first.
 
-Only weights of up to a mebibyte, next to whose products the gain counts, that are in memory (those in files may be given by name,
-which does not reach into bodies), and that every reader packs. Never weights that the main graph or another body reads too, that
-are inputs or outputs, or that a node outside loops reads; never in models of IR version 3 or 4.
+The rule moves weights of up to 1 MiB, next to whose products the gain counts, that are in memory (the name of a weight in a file
+does not reach into bodies) and that every reader packs. It leaves weights that are inputs or outputs, or that the main graph,
+another body or a node outside loops reads, and models of IR version 3 or 4.
 """
 
 from collections.abc import Mapping
@@ -43,27 +43,27 @@ _PACKED: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("com.microsoft", "DynamicQuantizeMatMul"): (1,),
     ("com.microsoft", "MatMulIntegerToFloat"): (1,),
 }
-"""The operands that onnxruntime packs where they are constants, by operator."""
+"""The operands that onnxruntime packs if they are constants, by operator."""
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find such weights, and the graph that reads each."""
+    """Find such weights, and the graph that reads each of them."""
     if ctx.model.ir_version < _FIRST_IR:
         return NOTHING_HERE
     planned = {graph for node in all_nodes(model.graph) if is_loop(node) for graph in _planned_graphs(node)}
-    found = [
+    moves = [
         (weight, reader)
         for weight in model.graph.initializers.values()
         if (reader := _reader(weight)) is not None and reader in planned
     ]
 
     def edit() -> list[ir.Node]:
-        for weight, reader in found:
+        for weight, reader in moves:
             del model.graph.initializers[weight.name or ""]
             reader.register_initializer(weight)
         return []
 
-    return Patch("made weights that one body alone reads its own", edit) if found else NOTHING_HERE
+    return Patch("made weights that one body alone reads its own", edit) if moves else NOTHING_HERE
 
 
 def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
@@ -80,7 +80,7 @@ def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
 
 
 def _reader(weight: ir.Value) -> ir.Graph | None:
-    """Return the one graph that reads ``weight``, where it only packs it, or None."""
+    """Return the only graph that reads ``weight`` if all its readers pack it, or None."""
     data = weight.const_value
     if data is None or isinstance(data, ir.ExternalTensor) or data.nbytes > _MOST_BYTES:
         return None

@@ -1,41 +1,42 @@
-"""Where the target has no Loop, one that may stop early takes all the steps it may, and its states stand still from where it stops.
+"""If the target has no Loop, a Loop that may stop early takes all its steps, and keeps its states from where it stops.
 
     h = Loop(5, c0, h0) body(i, c, h) => (g(h), f(h))
     ->    h = Loop(5, true, h0, c0) body(i, c, h, going) => (c, Where(going, f(h), h), And(going, g(h)))
 
-which is unrolled then. Conditions: the trip count M is a constant, and the steps are few enough to be unrolled; nothing is stacked,
-for as many rows as there are steps; no operator of the body can fail, whatever it is given, nor draws random numbers; the states
-are tensors of known sizes that no step changes; the body runs on zeros, since perhaps it never has run.
+This Loop is then unrolled. Conditions: the trip count M is a constant, and the steps are few enough to unroll; there are no stacked
+results, whose size depends on the steps; no operator of the body can fail or draws random numbers; the states are tensors of known,
+constant sizes; the body runs on zeros, because it may never have run.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.shapes.refine import unsettled_shapes
-from rewrites.analysis.speculation import not_speculatable
+from rewrites.analysis.speculation import not_speculatable, runs_on_zeros
 from rewrites.analysis.unroll_limits import nodes_when_unrolled
 from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_scalar, rank_of, static_dims
 from rewrites.graph.walk import all_nodes
-from rewrites.loop_form.run_for import run_for
 from rewrites.loops import Loop, LoopView, State, rebuild
 from rewrites.loops.parts import label
 from rewrites.ops.versions import reshape, where
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.unroll.runs_on_zeros import runs_on_zeros
+from rewrites.scan_form.step_counts import run_for
 
 __all__ = ["RULE", "check"]
 
 _CODE = "EARLY-EXIT"
 _NODES_A_STATE = 4
-"""What choosing between two values of a state takes at most."""
+"""The most nodes that choose between two values of a state."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether a Loop that is stopped early may take all its steps."""
+    """Return a patch if a Loop that may stop early can take all its steps."""
     if not isinstance(loop, LoopView) or loop.never_stops_early or ctx.opset < since.WHERE:
         return NOTHING_HERE
     if "Loop" in ctx.options.target.control_flow or ctx.options.unroll.steps == 0:
@@ -76,13 +77,11 @@ def _obstacle(loop: LoopView, ctx: Context) -> str | None:
 
 
 def _masked(loop: LoopView, ctx: Context) -> ir.Node:
-    """Let each state stay what it is once the condition is false; return the new node."""
+    """Let each state keep its value once the condition is false; return the new node."""
     going = ir.Value(name=ctx.names.fresh("going"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([]))
     outside, inside = ctx.builder(), ctx.builder()
     first = ctx.constants.value(np.array(True)) if loop.condition is None else _scalar(outside, loop.condition)
-    states = [
-        State(state.initial, state.inner, where(inside, going, state.next, state.inner), state.final) for state in loop.states
-    ]
+    states = [replace(state, next=where(inside, going, state.next, state.inner)) for state in loop.states]
     after = inside.op("And", going, _scalar(inside, loop.condition_out))
     outside.insert_before(loop.node)
     for node in inside.nodes:

@@ -1,22 +1,21 @@
-"""Where the target has no If, both branches run and the condition chooses between what they give.
+"""If the target has no If, both branches run, and the condition chooses between their results.
 
     y = If(c) then () => (f(x)) else () => (g(x))    ->    y = Where(c, f(x), g(x))
 
-Conditions: no operator in either branch can fail, whatever it is given, nor draws random numbers; each result has the same known
-sizes in both; both branches run on zeros. An If inside a loop that is left stays: it runs where the loop runs.
+Conditions: no operator of a branch can fail or draws random numbers; each result has the same known sizes in both branches; both
+branches run on zeros. An If inside a remaining loop stays, because it runs where the loop runs.
 """
 
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
-from rewrites.analysis.speculation import not_speculatable
+from rewrites.analysis.speculation import not_speculatable, runs_on_zeros
 from rewrites.base import since
 from rewrites.graph.context import Context
 from rewrites.graph.replace import lift_initializers, move_before, remove_nodes, replace_value
 from rewrites.graph.values import rank_of, static_dims
 from rewrites.ops.versions import reshape, where
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.unroll.runs_on_zeros import runs_on_zeros
 
 __all__ = ["RULE", "check"]
 
@@ -24,7 +23,7 @@ _BRANCHES = ("then_branch", "else_branch")
 
 
 def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
-    """See whether both branches of an If may run, and what they give is alike."""
+    """Return a patch if both branches of an If may run, with results of the same type and sizes."""
     if "If" in ctx.options.target.control_flow or ctx.opset < since.WHERE:
         return NOTHING_HERE
     reason = _obstacle(node, ctx)
@@ -44,11 +43,11 @@ def _obstacle(node: ir.Node, ctx: Context) -> str | None:
         culprit = next((inner for inner in branch if not is_deterministic(inner)), None) or not_speculatable(branch)
         if culprit is not None:
             return f"{culprit.op_type} '{culprit.name or culprit.outputs[0].name}' might fail in a branch that is not wanted"
-    for one, other in zip(*(branch.outputs for branch in branches), strict=True):
-        if not isinstance(one.type, ir.TensorType) or one.dtype != other.dtype:
-            return f"its result '{one.name}' is no tensor"
-        if static_dims(one) is None or static_dims(one) != static_dims(other):
-            return f"the sizes of its results '{one.name}' and '{other.name}' differ, or are not known"
+    for then, otherwise in zip(*(branch.outputs for branch in branches), strict=True):
+        if not isinstance(then.type, ir.TensorType) or then.dtype != otherwise.dtype:
+            return f"its result '{then.name}' is no tensor"
+        if static_dims(then) is None or static_dims(then) != static_dims(otherwise):
+            return f"the sizes of its results '{then.name}' and '{otherwise.name}' differ, or are not known"
     for branch in branches:
         if not runs_on_zeros(branch, ctx):
             return f"its branch '{branch.name}' does not run by itself, or is too large to try"
@@ -68,7 +67,7 @@ def _flatten(node: ir.Node, ctx: Context) -> None:
     assert condition is not None
     if rank_of(condition) != 0:
         condition = reshape(build, condition, [])
-    chosen = [where(build, condition, one, other) for one, other in zip(*results, strict=True)]
+    chosen = [where(build, condition, then, otherwise) for then, otherwise in zip(*results, strict=True)]
     build.insert_before(node)
     for old, new in zip(node.outputs, chosen, strict=True):
         replace_value(old, new, ctx.names)

@@ -1,13 +1,13 @@
-"""A loop of a known number of steps becomes its steps, one after the other.
+"""A loop with a known number of steps becomes its steps, one after the other.
 
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [3, ...]
     ->    x0, x1, x2 = Split(Reshape(xs)); h1 = f(h0, x0); y0 = g(h0, x0); h2 = f(h1, x1); ...; ys = Reshape(Concat(y0, y1, y2))
 
-Work on constants (the number of the step among them) is done once for each step and for all, repeated work is shared, results that
-nobody reads are never stacked, and a step that is read out of a stack is read where it was made. Conditions: the number of steps is
-a constant and within the limits of ``UnrollLimits``; a Loop is not stopped by its condition, and no plan of a Scan is faster. Never
-an opset-8 Scan, whose body sees rows, nor a body whose operators may remember earlier steps: random ones with a seed, and those of
-domains that are not known; nor Bernoulli, copies of which onnxruntime takes for one.
+Constant work runs once (the step number is a constant), repeated work is shared, unread results are never stacked, and users of a
+single step of a stack read that step. Conditions: the number of steps is a constant within the limits of ``UnrollLimits``; the
+condition of a Loop never stops it, and no plan of a Scan is faster. An opset-8 Scan stays, because its body sees single batch
+elements, and so do bodies whose operators may remember earlier steps: random ones with a seed, those of unknown domains, and
+Bernoulli, whose copies onnxruntime merges.
 
 Works round ORT-BERNOULLI-MERGED.
 """
@@ -24,7 +24,7 @@ from rewrites.analysis.unroll_limits import too_long
 from rewrites.base import since
 from rewrites.base.report import PatchOutcome
 from rewrites.cleanup.cleanup import clean_up
-from rewrites.cleanup.computed_constants import computed_constants
+from rewrites.cleanup.folding import computed_constants
 from rewrites.cleanup.stacking import stack, unstack
 from rewrites.graph.builder import Builder
 from rewrites.graph.clones import copy_nodes
@@ -52,7 +52,7 @@ _KNOWN_DOMAINS = frozenset({"", "com.microsoft", "ai.onnx.ml"})
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether the loop can be unrolled."""
+    """Return a patch if the loop can be unrolled."""
     if ctx.options.unroll.steps == 0:
         return _switched_off(loop, ctx)
     steps = loop.steps
@@ -68,8 +68,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     def edit() -> Sequence[ir.Node]:
         graph = loop.node.graph
         assert isinstance(graph, ir.Graph)
-        made = _write_out(loop, steps, known, ctx)
-        nodes = clean_up(graph, made, ctx)
+        nodes = clean_up(graph, _unroll(loop, steps, known, ctx), ctx)
         mark_unrolled(nodes, loop.node)
         return loops_in(nodes)
 
@@ -115,10 +114,10 @@ def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
 
 
 def _faster_compiled(loop: Loop, ctx: Context) -> NotApplicable | None:
-    """Return a reason if the plan of a loop, which no other loop holds, is faster than its steps.
+    """Return a reason if the plan of an outermost loop is faster than its steps.
 
-    Measured at 8 to 12 steps: a plan runs 1.6 to 10 times faster. It copies the weights once a run, which takes longer than
-    few steps from a matrix of 256 columns on.
+    Measured at 8 to 12 steps: a plan runs 1.6 to 10 times faster. It copies the weights once a run, which takes longer than a few
+    steps from a matrix of 256 columns on.
     """
     if not ctx.options.unroll.where_it_pays or not isinstance(loop, ScanView) or loop.node.graph is not ctx.model.graph:
         return None
@@ -127,33 +126,32 @@ def _faster_compiled(loop: Loop, ctx: Context) -> NotApplicable | None:
     return NotApplicable("COST-UNROLL", "the plan of the loop, which is to be compiled, is faster than its steps unrolled")
 
 
-def _write_out(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: Context) -> list[ir.Node]:
-    """Put the steps before the loop and take the loop away; return the nodes, in order. ``known``: constants that are scanned."""
-    made: list[ir.Node] = []
+def _unroll(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: Context) -> list[ir.Node]:
+    """Replace the loop by its steps, and return their nodes in order; ``known``: the scanned constants."""
     graph = loop.node.graph
     assert isinstance(graph, ir.Graph)
     steady = loop.kind == "Scan"
     build = ctx.builder()
     rows = {scan.inner: _rows(build, scan, steps, known) for scan in loop.scan_inputs}
-    made += build.nodes
+    nodes = list(build.nodes)
     build.insert_before(loop.node)
     states = {state: state.initial for state in loop.states}
     stacked: dict[ScanOutput, list[ir.Value]] = {output: [] for output in loop.scan_outputs}
     body = list(loop.body)
     for step in range(steps):
-        instead = {state.inner: value for state, value in states.items()}
-        instead |= {inner: values[step] for inner, values in rows.items()}
+        value_map = {state.inner: value for state, value in states.items()}
+        value_map |= {inner: values[step] for inner, values in rows.items()}
         if isinstance(loop, LoopView):
-            instead |= _counters(loop, step, ctx)
-        copies = copy_nodes(body, instead, ctx.names, str(step), named=steady)
+            value_map |= _counters(loop, step, ctx)
+        copies = copy_nodes(body, value_map, ctx.names, str(step), named=steady)
         graph.insert_before(loop.node, copies)
-        made += copies
-        states = {state: instead.get(state.next, state.next) for state in states}
+        nodes += copies
+        states = {state: value_map.get(state.next, state.next) for state in states}
         for output, values in stacked.items():
-            values.append(instead.get(output.inner, output.inner))
-    made += _give(loop, states, stacked, ctx)
+            values.append(value_map.get(output.inner, output.inner))
+    nodes += _replace_results(loop, states, stacked, ctx)
     remove_nodes([loop.node])
-    return made
+    return nodes
 
 
 def _counters(loop: LoopView, step: int, ctx: Context) -> dict[ir.Value, ir.Value]:
@@ -168,21 +166,23 @@ def _rows(build: Builder, scan: ScanInput, steps: int, known: Mapping[ir.Value, 
     return rows[::-1] if scan.reverse else rows
 
 
-def _give(loop: Loop, states: dict[State, ir.Value], stacked: dict[ScanOutput, list[ir.Value]], ctx: Context) -> list[ir.Node]:
-    """Let what read the loop's results read the last step's states, and stacks of what each step gave."""
+def _replace_results(
+    loop: Loop, states: dict[State, ir.Value], stacked: dict[ScanOutput, list[ir.Value]], ctx: Context
+) -> list[ir.Node]:
+    """Let the users of the loop read the states of the last step, and stacks of the results of all steps."""
     build = ctx.builder()
     results = [(state.final, value) for state, value in states.items()]
     for output, values in stacked.items():
         if output.outer is not None and (output.outer.uses() or output.outer.is_graph_output()):
             results.append((output.outer, stack(build, values[::-1] if output.reverse else values, output.axis, output.inner)))
-    made = build.nodes
+    nodes = list(build.nodes)
     build.insert_before(loop.node)
     for old, new in results:
         if old is not None:
-            if new.shape is None and new.producer() in made:
+            if new.shape is None and new.producer() in nodes:
                 new.shape = old.shape
             replace_value(old, new, ctx.names)
-    return list(made)
+    return nodes
 
 
 RULE = Rule("unroll", "unroll", "loop", check)

@@ -2,8 +2,8 @@
 
     Y, Y_h = GRU(x, W, R)   # x [6, B, I]    ->    xw = x @ W' + biases; Y_h, Y = Scan(h0, xw) body(h, xw_t) => (h', h')
 
-Only where the target runs no loops either, the number of steps is known and within the limits, and the node is in no loop that is
-left: there it is better off as it is, on the CPU. Numbers stay those of onnxruntime: a row of length 0 ends in zeros, and float16
+Conditions: the target runs no loops either, the number of steps is known and within the limits, and the node is in no remaining
+loop, where it is better off as it is, on the CPU. Numbers stay those of onnxruntime: a row of length 0 ends in zeros, and float16
 is computed in float32.
 
 Works round ORT-RECURRENT-EMPTY-ROW.
@@ -20,8 +20,7 @@ from rewrites.graph.values import const_array
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read, taken_as_0, write_again
 from rewrites.ops.versions import unsqueeze, where
 from rewrites.recurrent_nodes.absent_nodes import Absent
-from rewrites.recurrent_nodes.expand import expand
-from rewrites.recurrent_nodes.in_float32 import in_float32
+from rewrites.recurrent_nodes.expand import expand, in_float32
 from rewrites.rule import Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -30,7 +29,7 @@ _LENGTHS = 4
 
 
 def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
-    """Say how to put Scans in the place of the node, or why it stays."""
+    """Return a patch that replaces the node by Scans, or the reason why it stays."""
     if not is_recurrent(absent.node):
         return NotApplicable("UNROLL-NODE", f"{absent.why}, whose numbers the equations in floats do not give")
     view = read(absent.node)
@@ -58,7 +57,7 @@ def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
 
 
 def _with_plain_lengths(view: RecurrentNode, steps: int, ctx: Context) -> RecurrentNode:
-    """Drop lengths that say nothing; let rows of length 0 end in zeros, as onnxruntime does."""
+    """Drop lengths that are all full; let rows of length 0 end in zeros, as onnxruntime does."""
     lengths = view.input("sequence_lens")
     if lengths is None:
         return view

@@ -24,8 +24,7 @@ from rewrites.graph.context import Context, Options
 from rewrites.native.functions import DOMAIN
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.python_ops.put_calls import place_python_ops
-from rewrites.recurrent_nodes.expand import expand
-from rewrites.recurrent_nodes.in_float32 import in_float32
+from rewrites.recurrent_nodes.expand import expand, in_float32
 from rewrites.registry import NODE_RULES
 from rewrites.rule import Patch
 

@@ -1,10 +1,10 @@
-"""Packs: nodes that do the same, one for each step, found by what they read and by what reads them.
+"""Packs: nodes that do the same, one for each step, and their operands over all steps.
 
     r0 = Gather(x, 0); a0 = Mul(r0, w); b0 = Add(a0, s);  r1 = Gather(x, 1); a1 = Mul(r1, w); b1 = Add(a1, b0)
     ->    [Mul, Mul], then [Add, Add]
 
-As in the vectorisation of straight-line code (Larsen and Amarasinghe, "Exploiting superword level parallelism", 2000): it begins
-with the rows of a tensor and grows along users and producers. Whether what a pack reads fits is for ``operands.py`` to say.
+The search begins with the rows of a tensor and grows along users and producers, like the vectorisation of straight-line code
+(Larsen and Amarasinghe, "Exploiting superword level parallelism", 2000).
 """
 
 from collections import deque
@@ -15,49 +15,85 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.value_numbering import attribute_key
+from rewrites.graph.values import const_array, shape_dims
 from rewrites.graph.walk import node_graphs
-from rewrites.loop_form.written_out.rows import Row, rows_of
+from rewrites.loop_form.written_out.rows import Row, Rows, rows_of
 
-__all__ = ["Column", "Pack", "Packs", "grow"]
+__all__ = ["Before", "Column", "Constants", "Operand", "Pack", "Packs", "Same", "Shared", "grow", "operand_of", "same_sizes"]
+
+_CONSTANT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The same outer value in every step; None for an omitted input."""
+
+    value: ir.Value | None
+
+
+@dataclass(frozen=True)
+class Constants:
+    """A constant of each step."""
+
+    values: tuple[ir.Value, ...]
 
 
 @dataclass(eq=False)
 class Column:
-    """The values that one name has in all steps; ``pack`` makes them (None: they are rows of a tensor, from ``first`` on)."""
+    """One value of each step, computed by ``pack``; without a pack the values are rows of a tensor from ``first`` on."""
 
     values: tuple[ir.Value, ...]
     pack: "Pack | None" = None
     first: Row | None = None
 
 
+@dataclass(frozen=True)
+class Same:
+    """The value of the same step in ``column``."""
+
+    column: Column
+
+
+@dataclass(frozen=True)
+class Before:
+    """The value of the previous step in ``column``, at first ``initial``; ``falling``: the steps run backwards."""
+
+    column: Column
+    initial: ir.Value
+    falling: bool
+
+
+Operand = Shared | Rows | Constants | Same | Before
+
+
 @dataclass(eq=False)
 class Pack:
-    """One node of each step; ``results``: a column for each of their outputs."""
+    """One node of each step; ``results`` has a column for each output."""
 
     nodes: tuple[ir.Node, ...]
     results: list[Column] = field(default_factory=list)
 
     def operands(self) -> Iterable[tuple[ir.Value | None, ...]]:
-        """Yield what the nodes read at each of their inputs."""
+        """Return the values that the nodes read, for each input."""
         return zip(*(node.inputs for node in self.nodes), strict=True)
 
 
 @dataclass
 class Packs:
-    """What was found. ``places``: the column, and the step in it, of each value that is in one."""
+    """The packs of some steps; ``positions`` has the column and the step of each value."""
 
     steps: int
     packs: list[Pack] = field(default_factory=list)
     member: dict[ir.Node, Pack] = field(default_factory=dict)
-    places: dict[ir.Value, tuple[Column, int]] = field(default_factory=dict)
+    positions: dict[ir.Value, tuple[Column, int]] = field(default_factory=dict)
 
     def add_column(self, column: Column) -> None:
-        """Note where its values are; one that is in a column already keeps that place."""
+        """Note the positions of its values; a value in another column keeps its position."""
         for step, value in enumerate(column.values):
-            self.places.setdefault(value, (column, step))
+            self.positions.setdefault(value, (column, step))
 
     def add(self, nodes: tuple[ir.Node, ...]) -> Pack:
-        """Make a pack of ``nodes``."""
+        """Add a pack of ``nodes``."""
         pack = Pack(nodes)
         pack.results = [Column(values, pack) for values in zip(*(node.outputs for node in nodes), strict=True)]
         for column in pack.results:
@@ -67,33 +103,15 @@ class Packs:
         return pack
 
 
-def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, Row], order: Mapping[ir.Node, int], keys: "Keys") -> Packs:
-    """Return the packs that ``seeds`` lead to. ``order``: the place of each node; ``rows``: values that need no pack."""
-    found = Packs(len(seeds[0].values))
-    waiting = deque(seeds)
-    for column in seeds:
-        found.add_column(column)
-    behind = deque[tuple[ir.Value | None, ...]]()
-    while waiting or behind:
-        if waiting:
-            made = _users(waiting.popleft(), found, order, keys)
-        else:
-            made = _producers(behind.popleft(), found, rows, keys)
-        for pack in made:
-            waiting.extend(pack.results)
-            behind.extend(pack.operands())
-    return found
-
-
 class Keys:
-    """What only nodes that do the same share; None for a node that is in no pack."""
+    """Keys that only nodes share that do the same; None for a node that fits in no pack."""
 
     def __init__(self, order: Mapping[ir.Node, int]) -> None:
         self._known: dict[ir.Node, Hashable] = {}
         self._order = order
 
     def of(self, node: ir.Node) -> Hashable:
-        """Return it."""
+        """Return the key of ``node``."""
         if node not in self._known:
             self._known[node] = self._key(node)
         return self._known[node]
@@ -102,31 +120,49 @@ class Keys:
         if node not in self._order or node_graphs(node) or not is_deterministic(node):
             return None
         attributes = frozenset((name, attribute_key(attribute)) for name, attribute in node.attributes.items())
-        given = tuple(value is not None for value in node.inputs)
-        return (node.domain, node.op_type, node.overload, attributes, given, len(node.outputs))
+        present = tuple(value is not None for value in node.inputs)
+        return (node.domain, node.op_type, node.overload, attributes, present, len(node.outputs))
 
 
-def _users(column: Column, found: Packs, order: Mapping[ir.Node, int], keys: Keys) -> list[Pack]:
-    """Make packs of nodes that read the column's values at the same input, as many of them in each step, in their order."""
+def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, Row], order: Mapping[ir.Node, int], keys: "Keys") -> Packs:
+    """Return the packs that ``seeds`` lead to; ``order`` has the position of each node, ``rows`` the values that need no pack."""
+    packs = Packs(len(seeds[0].values))
+    waiting = deque(seeds)
+    for column in seeds:
+        packs.add_column(column)
+    behind = deque[tuple[ir.Value | None, ...]]()
+    while waiting or behind:
+        if waiting:
+            new = _users(waiting.popleft(), packs, order, keys)
+        else:
+            new = _producers(behind.popleft(), packs, rows, keys)
+        for pack in new:
+            waiting.extend(pack.results)
+            behind.extend(pack.operands())
+    return packs
+
+
+def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Keys) -> list[Pack]:
+    """Add packs of nodes that read the column at the same input, as many in each step, in their order; return them."""
     by_key = dict[Hashable, dict[int, list[ir.Node]]]()
     for step, value in enumerate(column.values):
         for node, index in value.uses():
             key = keys.of(node)
-            if key is not None and node not in found.member:
+            if key is not None and node not in packs.member:
                 by_key.setdefault((key, index), {}).setdefault(step, []).append(node)
-    made = []
+    new = []
     for users in by_key.values():
-        for nodes in _one_of_each(users, found.steps, order):
-            if len(set(nodes)) == len(nodes) and not any(node in found.member for node in nodes):
-                made.append(found.add(nodes))
-    return made
+        for nodes in _one_of_each(users, packs.steps, order):
+            if len(set(nodes)) == len(nodes) and not any(node in packs.member for node in nodes):
+                new.append(packs.add(nodes))
+    return new
 
 
 def _one_of_each(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping[ir.Node, int]) -> Sequence[tuple[ir.Node, ...]]:
-    """Return the users of each step in their order, side by side; where those do not fit only such as read the same weights."""
-    found = _side_by_side(users, steps, order)
-    if found and all(map(_has_weights_of_a_loop, found)):
-        return found
+    """Return the users of each step in their order, side by side; if they do not fit, only users of the same weights."""
+    rows = _side_by_side(users, steps, order)
+    if rows and all(map(_has_weights_of_a_loop, rows)):
+        return rows
     by_weights = dict[Hashable, dict[int, list[ir.Node]]]()
     for step, of_step in users.items():
         for node in of_step:
@@ -140,12 +176,8 @@ def _side_by_side(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping
     return list(zip(*(sorted(users[step], key=order.__getitem__) for step in range(steps)), strict=True))
 
 
-def _weights(node: ir.Node) -> tuple[ir.Value | None, ...]:
-    return tuple(value if value is not None and value.is_initializer() else None for value in node.inputs)
-
-
 def _has_weights_of_a_loop(nodes: tuple[ir.Node, ...]) -> bool:
-    """Whether the nodes read the same weights, each its own, or only the first or the last any: one begins with a constant."""
+    """Return True if the nodes read the same weights or all different ones, or if only the first or last node reads any."""
     for values in zip(*map(_weights, nodes), strict=True):
         different = set(values)
         begins = different - {None} <= {values[0]} and values.count(values[0]) == 1
@@ -156,16 +188,63 @@ def _has_weights_of_a_loop(nodes: tuple[ir.Node, ...]) -> bool:
     return True
 
 
-def _producers(values: tuple[ir.Value | None, ...], found: Packs, rows: Mapping[ir.Value, Row], keys: Keys) -> list[Pack]:
-    """Make a pack of the nodes that give ``values``, unless they are known, or one of the step before or after."""
-    given = [value for value in values if value is not None]
-    if len(given) < len(values) or rows_of(given, rows) is not None:
+def _weights(node: ir.Node) -> tuple[ir.Value | None, ...]:
+    return tuple(value if value is not None and value.is_initializer() else None for value in node.inputs)
+
+
+def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[ir.Value, Row], keys: Keys) -> list[Pack]:
+    """Add a pack of the producers of ``values``, unless these are known or belong to another step; return it."""
+    present = [value for value in values if value is not None]
+    if len(present) < len(values) or rows_of(present, rows) is not None:
         return []
-    nodes = [None if value in found.places else value.producer() for value in given]
-    made = [node for node in nodes if node is not None]
-    if len(set(made)) < len(values) or any(node in found.member for node in made):
+    nodes = [node for value in present if value not in packs.positions and (node := value.producer()) is not None]
+    if len(set(nodes)) < len(values) or any(node in packs.member for node in nodes):
         return []
-    first = keys.of(made[0])
-    alike = first is not None and all(keys.of(node) == first for node in made[1:])
-    same = {list(node.outputs).index(value) for node, value in zip(made, given, strict=True)}
-    return [found.add(tuple(made))] if alike and len(same) == 1 else []
+    first = keys.of(nodes[0])
+    alike = first is not None and all(keys.of(node) == first for node in nodes[1:])
+    outputs = {list(node.outputs).index(value) for node, value in zip(nodes, present, strict=True)}
+    return [packs.add(tuple(nodes))] if alike and len(outputs) == 1 else []
+
+
+def operand_of(values: Sequence[ir.Value | None], packs: Packs, rows: Mapping[ir.Value, Row]) -> Operand | None:
+    """Return what ``values``, one for each step, are for a loop; None if a loop cannot read them."""
+    present = [value for value in values if value is not None]
+    if not present:
+        return Shared(None)
+    if len(present) < len(values):
+        return None
+    if len(set(present)) == 1:
+        return Shared(present[0]) if _is_outside(present[0], packs) else None
+    return _of_steps(present, packs) or rows_of(present, rows) or _of_constants(present)
+
+
+def _is_outside(value: ir.Value, packs: Packs) -> bool:
+    return value not in packs.positions or packs.positions[value][0].pack is None
+
+
+def _of_steps(values: Sequence[ir.Value], packs: Packs) -> Operand | None:
+    for column in {packs.positions[value][0] for value in values[:2] if value in packs.positions}:
+        if tuple(values) == column.values and column.pack is not None:
+            return Same(column)
+        if tuple(values[1:]) == column.values[:-1] and _is_outside(values[0], packs):
+            return Before(column, values[0], falling=False)
+        if tuple(values[:-1]) == column.values[1:] and _is_outside(values[-1], packs):
+            return Before(column, values[-1], falling=True)
+    return None
+
+
+def _of_constants(values: Sequence[ir.Value]) -> Shared | Constants | None:
+    arrays = [const_array(value, limit=_CONSTANT_BYTES) for value in values]
+    known = [array for array in arrays if array is not None]
+    if len(known) < len(values) or len({(array.dtype, array.shape) for array in known}) > 1 or known[0].dtype.kind not in "biuf":
+        return None
+    return Shared(values[0]) if len({array.tobytes() for array in known}) == 1 else Constants(tuple(values))
+
+
+def same_sizes(values: Sequence[ir.Value]) -> bool:
+    """Return True if ``values`` are tensors of one type and one shape without unknown sizes."""
+    first = values[0]
+    dims = [None] if first.shape is None else shape_dims(first.shape)
+    if not isinstance(first.type, ir.TensorType) or None in dims:
+        return False
+    return all(value.dtype == first.dtype and value.shape == first.shape for value in values[1:])

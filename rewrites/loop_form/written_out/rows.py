@@ -1,7 +1,7 @@
 """Rows of tensors that are read by constant numbers, one by one: ``Gather(x, 3)``, ``Slice(x, 3, 4)``, an output of a ``Split``.
 
-Of a tensor whose number of rows is not known, those count that onnxruntime refuses to read where they are not there: by a Gather,
-or a Slice of one row that is squeezed.
+If the number of rows of a tensor is not known, only reads count that onnxruntime refuses for missing rows: a Gather, or a Slice of
+one row that is squeezed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ __all__ = ["Family", "Row", "Rows", "rows_in", "rows_of"]
 
 @dataclass(frozen=True)
 class Family:
-    """All rows of ``source`` along ``axis``; ``width``: the size of that axis in each, None where they lack it."""
+    """All rows of ``source`` along ``axis``; ``width``: the size of that axis in a row, None if a row lacks it."""
 
     source: ir.Value
     axis: int
@@ -28,7 +28,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows ``first``, ``first + 1``, ... of a family, or ``first``, ``first - 1``, ... where ``falling``."""
+    """The rows ``first``, ``first + 1``, ... of a family, or ``first``, ``first - 1``, ... if ``falling``."""
 
     family: Family
     first: int
@@ -45,30 +45,29 @@ class Row:
 
 def rows_in(nodes: Iterable[ir.Node], opset: int) -> dict[ir.Value, Row]:
     """Return the results of ``nodes`` that are rows."""
-    found: dict[ir.Value, Row] = {}
+    rows: dict[ir.Value, Row] = {}
     for node in nodes:
         if node.domain != "" or node.op_type not in _READERS or not node.inputs or node.inputs[0] is None:
             continue
         rank = rank_of(node.inputs[0])
         if rank:
-            found.update(_READERS[node.op_type](node, node.inputs[0], rank, opset))
-    return found
+            rows.update(_READERS[node.op_type](node, node.inputs[0], rank, opset))
+    return rows
 
 
 def rows_of(values: Sequence[ir.Value], rows: Mapping[ir.Value, Row]) -> Rows | None:
-    """Say which rows of one tensor ``values`` are; None where they are not one behind the other."""
-    places = [row for row in map(rows.get, values) if row is not None]
-    if len(places) < len(values) or len({row.family for row in places}) > 1:
+    """Return the successive rows of one tensor that ``values`` are, or None."""
+    known = [row for row in map(rows.get, values) if row is not None]
+    if len(known) < len(values) or len({row.family for row in known}) > 1:
         return None
-    if (places[0].family.width or 0) > 1 and not _can_be_parted(places[0].family.source):
+    if (known[0].family.width or 0) > 1 and not _can_be_parted(known[0].family.source):
         return None
-    indices = [row.index for row in places]
-    ways = {after - before for before, after in pairwise(indices)}
-    return Rows(places[0].family, indices[0], ways == {-1}) if ways in ({1}, {-1}) else None
+    ways = {after.index - before.index for before, after in pairwise(known)}
+    return Rows(known[0].family, known[0].index, ways == {-1}) if ways in ({1}, {-1}) else None
 
 
 def _can_be_parted(source: ir.Value) -> bool:
-    """Whether a Reshape can give an axis of ``source`` another one: of its sizes one at most is open, and none is 0."""
+    """Return True if a Reshape can split an axis of ``source``: at most one size is unknown, and none is 0."""
     dims = [] if source.shape is None else list(source.shape.dims)
     return sum(not isinstance(dim, int) for dim in dims) <= 1 and 0 not in dims
 
@@ -80,8 +79,8 @@ def _gathered(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir
     index, length = int(indices.reshape(-1)[0]), dim_of(source, axis)
     if index < 0 if not isinstance(length, int) else not -length <= index < length:
         return {}
-    place = index % length if isinstance(length, int) else index
-    return {node.outputs[0]: Row(Family(source, axis, 1 if indices.ndim else None), place)}
+    number = index % length if isinstance(length, int) else index
+    return {node.outputs[0]: Row(Family(source, axis, 1 if indices.ndim else None), number)}
 
 
 def _sliced(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, Row]:
@@ -92,14 +91,14 @@ def _sliced(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.V
     length = dim_of(source, axis)
     if not isinstance(length, int) and start >= 0 and end == start + 1 and _is_squeezed(node.outputs[0], axis, rank, opset):
         return {node.outputs[0]: Row(Family(source, axis, 1), start)}
-    taken = slice_range(start, end, 1, length) if isinstance(length, int) else range(0)
-    if not taken or taken[0] % len(taken):
+    read = slice_range(start, end, 1, length) if isinstance(length, int) else range(0)
+    if not read or read[0] % len(read):
         return {}
-    return {node.outputs[0]: Row(Family(source, axis, len(taken)), taken[0] // len(taken))}
+    return {node.outputs[0]: Row(Family(source, axis, len(read)), read[0] // len(read))}
 
 
 def _is_squeezed(row: ir.Value, axis: int, rank: int, opset: int) -> bool:
-    """Whether all that reads ``row`` takes that axis of it away, which has to be of size 1 then."""
+    """Return True if all users squeeze ``axis`` of ``row``, so that its size must be 1."""
     if row.is_graph_output() or not row.uses():
         return False
     for node, _ in row.uses():

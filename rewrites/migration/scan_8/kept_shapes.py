@@ -29,7 +29,7 @@ _Shapes = list[ir.Shape | None]
 
 
 def may_change(loop: ScanView, ctx: Context) -> bool:
-    """Whether a step may give a state of ``loop``, an opset-8 Scan, another shape."""
+    """Return True if a step may give a state of ``loop``, an opset-8 Scan, another shape."""
     if _stay_the_same(loop):
         return False
     given = [_shape_of_row(state.initial, 1) for state in loop.states]

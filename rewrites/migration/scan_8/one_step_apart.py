@@ -28,7 +28,7 @@ __all__ = ["may_be_one_step", "one_step_apart"]
 
 
 def may_be_one_step(loop: ScanView) -> bool:
-    """Whether there may be but one step."""
+    """Return True if there may be but one step."""
     lengths = const_array(loop.sequence_lens)
     steps = next((dim for scan in loop.scan_inputs if isinstance(dim := dim_of(scan.outer, 1), int)), None)
     return not ((lengths is not None and (lengths > 1).any()) or (loop.sequence_lens is None and steps not in (None, 1)))

@@ -137,7 +137,7 @@ LOOPS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A Loop moves strings into a stack, away from the value that a step's result is a copy of: later steps find none.",
-        worked_round=("rewrites.tidy.copy_stacked_strings", "rewrites.tidy.stacked_strings", "tests.campaigns.fuzz.trust"),
+        worked_round=("rewrites.tidy.copy_stacked_strings", "tests.campaigns.fuzz.trust"),
     ),
     Quirk(
         id="ORT-LOOP-NO-STEPS-SIZES",
@@ -148,7 +148,7 @@ LOOPS = (
         worked_round=(
             "rewrites.analysis.shapes.sizes_without_steps",
             "rewrites.loop_form.no_steps",
-            "rewrites.loop_form.guard",
+            "rewrites.loop_form.loop_to_scan",
             "rewrites.batching.nested_loops",
             "ortscan.verification.oracle.sound",
             "tests.campaigns.fuzz.trust",

@@ -206,7 +206,7 @@ OPERATORS = (
         seen="1.31",
         kind=Kind.REFUSAL,
         symptom="There is no ConstantOfShape for bfloat16.",
-        worked_round=("rewrites.recurrent_nodes.empty_results",),
+        worked_round=("rewrites.recurrent_nodes.expand",),
         not_shown="onnxruntime 1.32 has one",
     ),
     Quirk(

@@ -16,7 +16,6 @@ REWRITING = (
         worked_round=(
             "rewrites.tidy.early_casts",
             "rewrites.tidy.moved_operands",
-            "rewrites.tidy.cast_transposes",
             "ortscan.pipeline.inlining",
             "ortscan.running.crash_risks",
         ),
@@ -29,7 +28,7 @@ REWRITING = (
         symptom="A MatMul of float16 that reads a Transpose and an operand of another rank ends the process that loads it.",
         worked_round=(
             "rewrites.tidy.level_half_products",
-            "rewrites.tidy.cast_transposes",
+            "rewrites.tidy.moved_operands",
             "ortscan.pipeline.inlining",
             "ortscan.running.crash_risks",
         ),
@@ -64,7 +63,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="An output that is transposed and quantized for another reader is given out quantized and dequantized.",
-        worked_round=("rewrites.tidy.quantize_before_transposing", "rewrites.tidy.transposed_outputs"),
+        worked_round=("rewrites.tidy.quantize_before_transposing", "rewrites.tidy.quantization_notes"),
     ),
     Quirk(
         id="ORT-QUANTIZED-WEIGHTS",
@@ -72,7 +71,7 @@ REWRITING = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Constant float weights of a Conv, ConvTranspose or Gemm of what was dequantized are made int8.",
-        worked_round=("rewrites.tidy.keep_float_weights", "rewrites.tidy.quantized_weights"),
+        worked_round=("rewrites.tidy.keep_float_weights", "rewrites.tidy.quantization_notes"),
     ),
     Quirk(
         id="ORT-DEQUANTIZED-OUTER-WEIGHTS",
@@ -144,7 +143,7 @@ REWRITING = (
         seen="1.31",
         kind=Kind.REFUSAL,
         symptom="Products do not broadcast to an axis of size 0, and a MatMul that is fused with an Add or Transpose fails on one.",
-        worked_round=("rewrites.batching.products", "rewrites.fission.stackable", "rewrites.recurrent_nodes.expand"),
+        worked_round=("rewrites.batching.products", "rewrites.fission.stacks", "rewrites.recurrent_nodes.expand"),
         not_shown=_NO_MORE,
     ),
     Quirk(

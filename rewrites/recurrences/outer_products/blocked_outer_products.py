@@ -41,7 +41,7 @@ from rewrites.recurrences.outer_products.matrix_state import MatrixState, matrix
 from rewrites.recurrences.outer_products.terms import Product, multiplied
 from rewrites.recurrences.results import StateUse, is_used, replace_state
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.lengths import most_steps
+from rewrites.scan_form.step_counts import most_steps
 from rewrites.scans.blocks import cut_steps
 
 __all__ = ["RULE", "check"]

@@ -95,8 +95,8 @@ def found_and_run(place: str, text: str) -> tuple[tuple[int, int, int] | None, l
         found = None
         if write is not None:
             assert write.node is result
-            assert not write.place.terms.keys() - {STEP}
-            found = (write.axis, int(write.place.const.item()), write.place.factor(STEP))
+            assert not write.index.terms.keys() - {STEP}
+            found = (write.axis, int(write.index.const.item()), write.index.factor(STEP))
             b = ctx.builder()
             row = write.row(b)
             b.insert_before(write.node)

@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 import ortscan
-from rewrites.cleanup.unread import drop_unread
+from rewrites.cleanup.cleanup import drop_unread
 from rewrites.driver.model_changes import change_model
 from rewrites.tidy import shapes_of_products
 from tests.rewrites.apply import prepared

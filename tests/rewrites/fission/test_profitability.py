@@ -4,7 +4,7 @@ import random
 
 import onnx_ir as ir
 
-from rewrites.fission.measured_sets import EMPTY, MeasuredSets
+from rewrites.fission.profitability import EMPTY, MeasuredSets
 
 
 def test_a_union_holds_each_value_once_and_knows_the_sum() -> None:

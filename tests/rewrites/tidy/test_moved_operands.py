@@ -4,7 +4,7 @@ import onnx_ir as ir
 import pytest
 
 from ortscan.running.crash_risks import may_crash_loading
-from rewrites.tidy.cast_transposes import functions_with_cast_transposes, has_cast_transpose
+from rewrites.tidy.moved_operands import functions_with_cast_transposes, has_cast_transpose
 from tests.support.quirks import model
 
 TURN = "t = Transpose <perm = [1, 0, 2]> (x)"

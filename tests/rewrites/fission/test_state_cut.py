@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rewrites.fission.min_cut import FOREVER, CutGraph
+from rewrites.fission.state_cut import FOREVER, CutGraph
 
 SOURCE, SINK = CutGraph.SOURCE, CutGraph.SINK
 Edge = tuple[str, str, int]

@@ -1,0 +1,34 @@
+"""Reads the number of steps of a Scan at run time, and sets that of a Loop."""
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.builder import Builder
+from rewrites.graph.context import Context
+from rewrites.graph.values import dim_of, rank_of
+from rewrites.loops import LoopView, ScanView
+from rewrites.ops.versions import concat, reduce, shape_of
+
+__all__ = ["most_steps", "run_for"]
+
+
+def most_steps(b: Builder, loop: ScanView) -> ir.Value:
+    """Return the length of the longest scan input; if another one is empty, onnxruntime should still refuse the Scan."""
+    unlike: dict[object, ir.Value] = {}
+    for scan in loop.scan_inputs:
+        size = dim_of(scan.outer, scan.axis)
+        if size is None or size not in unlike:
+            unlike[(id(scan),) if size is None else size] = shape_of(b, scan.outer, scan.axis)
+    sizes = list(unlike.values())
+    return reduce(b, "ReduceMax", concat(b, sizes, 0), [0], keepdims=True) if len(sizes) > 1 else sizes[0]
+
+
+def run_for(loop: LoopView, count: ir.Value, ctx: Context) -> None:
+    """Let ``loop`` take ``count`` steps, with a condition that is always true."""
+    loop.node.resize_inputs(max(2, len(loop.node.inputs)))
+    loop.node.replace_input_with(0, count)
+    dims = (1,) if rank_of(loop.condition_in) == 1 else ()
+    loop.node.replace_input_with(1, ctx.constants.value(np.ones(dims, np.bool_)))
+    go_on = ir.Value(name=ctx.names.fresh("go_on"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape(dims))
+    loop.body.append(ir.Node("", "Identity", [loop.condition_in], outputs=[go_on], name=ctx.names.fresh("node_go_on")))
+    loop.body.outputs[:] = [go_on, *loop.body.outputs[1:]]

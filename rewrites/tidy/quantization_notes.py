@@ -1,0 +1,59 @@
+"""Nodes that onnxruntime quantizes of its own accord, and notes on those that a model had at first.
+
+They are products of dequantized numbers by constant float weights, and outputs of a graph that another user transposes and
+quantizes.
+
+Works round ORT-QUANTIZED-WEIGHTS and ORT-QUANTIZED-OUTPUT.
+"""
+
+import onnx_ir as ir
+
+from rewrites.graph.marks import QUANTIZES_OUTPUT, QUANTIZES_WEIGHTS
+from rewrites.graph.values import const_array
+from rewrites.graph.walk import all_nodes
+
+__all__ = ["note_quantized_outputs", "note_quantized_weights", "reads_dequantized", "transposed_output"]
+
+_PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm"})
+_MOVES = frozenset({"Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+
+
+def reads_dequantized(node: ir.Node) -> bool:
+    """Return True if ``node`` multiplies dequantized numbers of its graph, which may be moved in between, by constant weights."""
+    if node.op_type not in _PRODUCTS or node.domain != "" or len(node.inputs) < 2 or const_array(node.inputs[1]) is None:
+        return False
+    value = node.inputs[0]
+    while value is not None and (producer := value.producer()) is not None:
+        if producer.graph is not node.graph or producer.domain != "" or producer.op_type not in _MOVES:
+            return producer.graph is node.graph and producer.op_type == "DequantizeLinear" and producer.domain == ""
+        value = producer.inputs[0]
+    return False
+
+
+def note_quantized_weights(graph: ir.Graph) -> None:
+    """Note on the main graph if the model has such products at first."""
+    if any(map(reads_dequantized, all_nodes(graph))):
+        QUANTIZES_WEIGHTS.put(graph, True)
+
+
+def note_quantized_outputs(graph: ir.Graph) -> None:
+    """Note the nodes that quantize outputs at first."""
+    for node in all_nodes(graph):
+        if transposed_output(node):
+            QUANTIZES_OUTPUT.put(node, node.graph)
+
+
+def transposed_output(node: ir.Node) -> list[ir.Node]:
+    """Return the nodes that transpose an output of the graph for ``node``, a QuantizeLinear, from the last to the first."""
+    if node.op_type != "QuantizeLinear" or node.domain != "":
+        return []
+    scale = const_array(node.inputs[1])
+    moves, value, is_output = [], node.inputs[0], False
+    while value is not None and (producer := value.producer()) is not None and producer.graph is node.graph:
+        if producer.domain != "" or producer.op_type not in ("Transpose", "Identity"):
+            break
+        moves.append(producer)
+        value = producer.inputs[0]
+        is_output = is_output or (value is not None and value.is_graph_output())
+    transposes = any(move.op_type == "Transpose" for move in moves)
+    return moves if is_output and transposes and scale is not None and scale.size == 1 else []
