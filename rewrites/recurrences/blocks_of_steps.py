@@ -6,7 +6,7 @@
                           else the Scan as it was
 
 What asked for the number of steps then knows it of the Scan over a block, and takes that out. Fewer steps than a block has run one
-by one. Numbers are those of the form that is found.
+by one. Numbers are those of that form.
 
 Conditions: a rule refuses the loop for nothing but the number of its steps, or there are several states; rules take the whole loop
 over a block, at once or part after part, and no native cell stands for it; the target runs Scan and If; opset 14. A loop that is to
@@ -21,7 +21,7 @@ from rewrites.base import since
 from rewrites.graph.context import Context, RuleInUse
 from rewrites.loops import Loop, ScanView
 from rewrites.recurrences.closed_form import plain_scan, plan_is_faster
-from rewrites.recurrences.step_blocks import Cut, put_in_blocks, tried_on_a_block
+from rewrites.recurrences.step_blocks import StepCut, put_in_blocks, tried_on_a_block
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -53,7 +53,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return plan_is_faster(scan, ctx, "COST-LINEAR", "blocks of steps") or _in_blocks(scan, least, ctx)
 
 
-def _in_blocks(loop: ScanView, least: Cut, ctx: Context) -> Patch | NotApplicable:
+def _in_blocks(loop: ScanView, least: StepCut, ctx: Context) -> Patch | NotApplicable:
     sizes = StepSizes.of(loop, ctx)
     if sizes.steps_known and sizes.steps < least.length:
         return NotApplicable("COST-LINEAR", f"blocks of {least.length} or more steps would be faster, {sizes.steps} are usual")
@@ -67,25 +67,25 @@ def _in_blocks(loop: ScanView, least: Cut, ctx: Context) -> Patch | NotApplicabl
     )
 
 
-def _least(loop: ScanView, ctx: Context) -> Cut | None:
+def _least(loop: ScanView, ctx: Context) -> StepCut | None:
     """Return the shortest blocks that pay, for states as wide as can be."""
     sizes = StepSizes.of(loop, ctx)
     widths = (None,) if all(sizes.hinted(state.inner) for state in loop.states) else _WIDTHS
-    if not _is_taken_out(loop, Cut(_LENGTHS[-1], widths[-1]), ctx):  # the most that could be asked for
+    if not _is_taken_out(loop, StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the most that could be asked for
         return None
-    cuts = (Cut(length, width) for width in widths for length in _LENGTHS)
+    cuts = (StepCut(length, width) for width in widths for length in _LENGTHS)
     return next((cut for cut in cuts if _is_taken_out(loop, cut, ctx)), None)
 
 
-def _is_taken_out(loop: ScanView, cut: Cut, ctx: Context) -> bool:
-    """Whether rules take out all of the loop over a block: one of them, or one after the other."""
+def _is_taken_out(loop: ScanView, cut: StepCut, ctx: Context) -> bool:
+    """Return True if rules take out all of the loop over a block: one of them, or one after the other."""
     with tried_on_a_block(loop, cut, ctx) as (block, recorded):
         left = [block]
         for _ in range(_MOST * len(loop.states)):
-            patch_found = _first(left.pop(), recorded)
-            if patch_found is None:
+            choice = _first(left.pop(), recorded)
+            if choice is None:
                 return False
-            rule, patch = patch_found
+            rule, patch = choice
             if not rule.recognises or rule.name == _BY_STATES:
                 left += [ScanView.of(node, ctx.opset) for node in patch.edit()]
             if not left:

@@ -29,13 +29,13 @@ from rewrites.recurrences.fallback import WrittenForm, guard_with_fallback, size
 from rewrites.recurrences.results import is_used
 from rewrites.scan_form.step_counts import most_steps
 
-__all__ = ["Cut", "put_in_blocks", "tried_on_a_block"]
+__all__ = ["StepCut", "put_in_blocks", "tried_on_a_block"]
 
 _END = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Cut:
+class StepCut:
     """``length``: the steps of a block. ``assumed``: what each size that is not known is at most; None where none matters."""
 
     length: int
@@ -50,7 +50,7 @@ class Cut:
 
 
 @contextmanager
-def tried_on_a_block(loop: ScanView, cut: Cut, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+def tried_on_a_block(loop: ScanView, cut: StepCut, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
     """Return the loop over the steps of one block, all of whose results are wanted, and the context to try rules on it with."""
     node = _over_a_block(loop, cut, _begun(loop, ctx), ctx)[0]
     with tried(node, ctx) as values:
@@ -59,7 +59,7 @@ def tried_on_a_block(loop: ScanView, cut: Cut, ctx: Context) -> Iterator[tuple[S
         yield values
 
 
-def put_in_blocks(loop: ScanView, cut: Cut, ctx: Context) -> list[ir.Node]:
+def put_in_blocks(loop: ScanView, cut: StepCut, ctx: Context) -> list[ir.Node]:
     """Change ``loop``, and return the loops that there are then, that over the steps of a block first."""
     build, inside = ctx.builder(), ctx.builder()
     steps = most_steps(build, loop)
@@ -78,7 +78,7 @@ def put_in_blocks(loop: ScanView, cut: Cut, ctx: Context) -> list[ir.Node]:
     return [*inner_loops, guard_with_fallback(loop, WrittenForm(build, results, (are_enough, inside)), ctx)]
 
 
-def _are_narrow(loop: ScanView, cut: Cut, build: Builder, ctx: Context) -> ir.Value | None:
+def _are_narrow(loop: ScanView, cut: StepCut, build: Builder, ctx: Context) -> ir.Value | None:
     """Return whether states are no wider than was assumed, None where that is known."""
     widest = cut.widest(loop, ctx)
     if widest is None:
@@ -87,7 +87,7 @@ def _are_narrow(loop: ScanView, cut: Cut, build: Builder, ctx: Context) -> ir.Va
 
 
 def _in_blocks(
-    loop: ScanView, cut: Cut, steps: ir.Value, inside: Builder, ctx: Context
+    loop: ScanView, cut: StepCut, steps: ir.Value, inside: Builder, ctx: Context
 ) -> tuple[Sequence[ir.Value], list[ir.Node]]:
     """Put the loops over blocks and over what is left into ``inside``; return their results, and the loops."""
     length = inside.const([cut.length])
@@ -116,7 +116,7 @@ def _begun(loop: ScanView, ctx: Context) -> list[ir.Value]:
     ]
 
 
-def _over_a_block(loop: ScanView, cut: Cut, states: Sequence[ir.Value], ctx: Context) -> tuple[ir.Node, list[ScanInput]]:
+def _over_a_block(loop: ScanView, cut: StepCut, states: Sequence[ir.Value], ctx: Context) -> tuple[ir.Node, list[ScanInput]]:
     """Return a Scan over the steps of a block, from ``states`` on, and its scan inputs, whose outer sides are new."""
     scans = []
     for scan in loop.scan_inputs:
@@ -133,7 +133,7 @@ def _over_a_block(loop: ScanView, cut: Cut, states: Sequence[ir.Value], ctx: Con
 
 
 def _over_blocks(
-    loop: ScanView, cut: Cut, blocks: ir.Value, end: ir.Value, build: Builder, ctx: Context
+    loop: ScanView, cut: StepCut, blocks: ir.Value, end: ir.Value, build: Builder, ctx: Context
 ) -> tuple[ir.Node, ir.Node]:
     """Put a Scan over the blocks of all steps before ``end`` into ``build``; return that inside it, and itself."""
     names, begun = ctx.names, _begun(loop, ctx)

@@ -59,7 +59,7 @@ class Accumulation:
 
     @property
     def state_first(self) -> bool:
-        """Whether the state is the operator's first operand."""
+        """Return True if the state is the operator's first operand."""
         return through_identity(self.node.inputs[0]) is self.state.inner
 
     @property
@@ -103,72 +103,75 @@ def accumulations(loop: ScanView) -> Iterator[Accumulation]:
     """Find the states of ``loop`` that accumulate."""
     varying: set[ir.Value] | None = None
     for state in loop.states:
-        next_value = through_identity(state.next)
-        if (chooser := None if next_value is None else next_value.producer()) is not None and chooser.op_type == "Where":
-            varying = varying or varying_values(loop.body, [each.inner for each in loop.states])
-            if (match := _chosen(chooser, state, varying, loop)) is not None:
-                yield match
-                continue
-        chosen = None if next_value is None else next_value.producer()
-        node, mask = (chosen, None) if chosen is None or chosen.op_type != "Where" else _unmasked(chosen, state)
-        if chosen is None or node is None or node.graph is not loop.body or node.domain != "" or len(node.inputs) != 2:
-            continue
-        sides = [side for side in _SIDES.get(node.op_type, ()) if through_identity(node.inputs[side]) is state.inner]
-        operand = node.inputs[1 - sides[0]] if len(sides) == 1 else None
-        if operand is None:
+        value = through_identity(state.next)
+        node = None if value is None else value.producer()
+        if node is None or node.graph is not loop.body or node.domain != "" or node.op_type not in ("Where", *_SIDES):
             continue
         varying = varying or varying_values(loop.body, [each.inner for each in loop.states])
-        if mask is not None and operand not in varying and mask[0] not in varying:
-            yield Accumulation(state, node, operand, (chosen,), mask)
-        elif mask is None and operand not in varying:
-            operands = _operands(node)
-            others = [each for each in loop.body if each is not node and (each.domain, each.op_type) == ("", node.op_type)]
-            makers = [node, *(each for each in others if _operands(each) == operands)]
-            yield Accumulation(state, node, operand, tuple(makers))
+        if node.op_type == "Where":
+            match: Accumulation | None = _chosen(node, state, varying) or _masked(node, state, varying, loop)
+        else:
+            operand = _operand(node, state, varying)
+            same = [each for each in loop.body if (each.domain, each.op_type) == ("", node.op_type)]
+            others = [each for each in same if each is not node and _operands(each) == _operands(node)]
+            match = None if operand is None else Accumulation(state, node, operand, (node, *others))
+        if match is not None:
+            yield match
+
+
+def _operand(node: ir.Node, state: State, varying: Collection[ir.Value]) -> ir.Value | None:
+    """Return what ``node`` combines ``state`` with, if no state has a part in it."""
+    sides = _SIDES.get(node.op_type, ()) if len(node.inputs) == 2 else ()
+    own = [side for side in sides if through_identity(node.inputs[side]) is state.inner]
+    operand = node.inputs[1 - own[0]] if len(own) == 1 else None
+    return None if operand in varying else operand
+
+
+def _operands(node: ir.Node) -> Collection[ir.Value | None]:
+    read = [through_identity(value) for value in node.inputs]
+    return read if node.op_type == "Sub" else set(read)
+
+
+def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | None:
+    """Return the condition of ``where``, the flag for which it takes the value that is not ``state``, and that value."""
+    condition, *sides = (through_identity(value) for value in where.inputs)
+    kept = [index for index, side in enumerate(sides) if side is state.inner]
+    new_value = where.inputs[2 - kept[0]] if len(kept) == 1 else None
+    return None if condition is None or new_value is None else (condition, kept[0] == 1, new_value)
 
 
 _LARGER = {"Greater": 0, "Less": 1}
-"""Which operand of a comparison is the larger, where it holds."""
+"""The operand of a comparison that is the larger if it holds."""
 
 
-def _chosen(node: ir.Node, state: State, varying: set[ir.Value], loop: ScanView) -> Choice | Latch | None:
+def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Choice | Latch | None:
     """Read a Where of the state and of what no state has a part in: by which of both is larger, or by a condition of that kind."""
-    condition, *sides = (through_identity(value) for value in node.inputs)
-    kept = [index for index, side in enumerate(sides) if side is state.inner]
-    if len(kept) != 1 or condition is None or node.domain != "" or node.graph is not loop.body:
+    mask = _mask(where, state)
+    new_value = None if mask is None else through_identity(mask[2])
+    if mask is None or new_value is None or new_value in varying:
         return None
-    new_value, when = sides[1 - kept[0]], kept[0] == 1
-    if new_value is None or new_value in varying:
-        return None
-    kind = state.inner.dtype
+    (condition, when, _), kind = mask, state.inner.dtype
     if condition not in varying:
         if kind is None or (kind.is_floating_point() and not when):
             return None  # onnxruntime's Where makes 0 of a -0 that it keeps as its second operand
-        return Latch(state, node, new_value, (node,), (condition, when))
+        return Latch(state, where, new_value, (where,), (condition, when))
     compared = condition.producer()
     if compared is None or compared.op_type not in _LARGER or compared.domain != "" or not when:
         return None
     read = [through_identity(value) for value in compared.inputs]
     if read not in ([state.inner, new_value], [new_value, state.inner]):
         return None
-    is_max = read[_LARGER[compared.op_type]] is new_value
-    return Choice(state, node, new_value, (node,), None, is_max, compared)
+    return Choice(state, where, new_value, (where,), None, read[_LARGER[compared.op_type]] is new_value, compared)
 
 
-def _unmasked(chosen: ir.Node, state: State) -> tuple[ir.Node | None, tuple[ir.Value, bool] | None]:
-    """Return the node whose result, which nothing else reads, ``chosen`` takes where its condition is as the flag says."""
-    condition, *sides = (through_identity(value) for value in chosen.inputs)
-    kept = [index for index, side in enumerate(sides) if side is state.inner]
-    if len(kept) != 1 or condition is None:
-        return None, None
-    new_value = chosen.inputs[2 - kept[0]]
-    node = None if new_value is None or len(new_value.uses()) != 1 or new_value.is_graph_output() else new_value.producer()
-    return node, (condition, kept[0] == 1)
-
-
-def _operands(node: ir.Node) -> Collection[ir.Value | None]:
-    read = [through_identity(value) for value in node.inputs]
-    return read if node.op_type == "Sub" else set(read)
+def _masked(where: ir.Node, state: State, varying: Collection[ir.Value], loop: ScanView) -> Accumulation | None:
+    """Read a Where between the state and what accumulates in it, which nothing else reads."""
+    mask = _mask(where, state)
+    if mask is None or mask[0] in varying or len(mask[2].uses()) != 1 or mask[2].is_graph_output():
+        return None
+    node = mask[2].producer()
+    operand = None if node is None or node.graph is not loop.body or node.domain != "" else _operand(node, state, varying)
+    return None if node is None or operand is None else Accumulation(state, node, operand, (where,), mask[:2])
 
 
 def rows_of(stacks: Stacks, total: Accumulation) -> ir.Value:
@@ -225,7 +228,7 @@ def shaped(stack: ir.Value, rows: ir.Value, initial: ir.Value) -> ir.Value:
 
 
 def is_filled(value: ir.Value, number: float) -> bool:
-    """Whether all elements of ``value`` are ``number``, and 0 is not -0."""
+    """Return True if all elements of ``value`` are ``number``, and 0 is not -0."""
     node = value.producer()
     if node is not None and node.domain == "":
         if node.op_type == "Expand" and node.inputs[0] is not None:

@@ -54,7 +54,7 @@ def averages(loop: ScanView, opset: int) -> Iterator[Average]:
     for state in candidates:
         node = _last(state, loop)
         assert node is not None
-        reader = _Reader(loop, state, varying, numbers)
+        reader = _TermReader(loop, state, varying, numbers)
         terms = reader.terms(node.outputs[0])
         if terms is None or len(terms) != 2 or state.inner not in terms:
             continue
@@ -100,7 +100,7 @@ def _samples(loop: ScanView, are_listed: bool) -> np.ndarray:
 
 
 def _is_large(factor: Numbers, loop: ScanView) -> bool:
-    """Whether ``factor`` is more than 1 in some step."""
+    """Return True if ``factor`` is more than 1 in some step."""
     with np.errstate(all="ignore"):
         try:
             return bool((abs(factor.of(_samples(loop, factor.listed))) > 1).any())
@@ -108,7 +108,7 @@ def _is_large(factor: Numbers, loop: ScanView) -> bool:
             return True
 
 
-class _Reader:
+class _TermReader:
     """Reads values of the body as sums of others, each times a number of the step."""
 
     def __init__(self, loop: ScanView, state: State, varying: set[ir.Value], numbers: StepNumbers) -> None:

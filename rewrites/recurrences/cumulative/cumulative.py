@@ -35,7 +35,7 @@ from rewrites.loops import Loop, ScanView
 from rewrites.recurrences.closed_form import first_patch, over_budget, plain_scan, plan_is_faster, width_patch
 from rewrites.recurrences.cumulative.accumulation import Accumulation, accumulations
 from rewrites.recurrences.cumulative.averages import Average, averages
-from rewrites.recurrences.cumulative.forms import Form, form_of
+from rewrites.recurrences.cumulative.forms import PrefixForm, form_of
 from rewrites.recurrences.fallback import can_check_width, states_of_unknown_width, tried_as_narrow
 from rewrites.recurrences.results import StateUse, replace_state, use_of
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -62,7 +62,7 @@ class _Candidate:
 
     loop: ScanView
     total: Accumulation
-    form: Form
+    form: PrefixForm
     use: StateUse
     sizes: StepSizes
     ctx: Context

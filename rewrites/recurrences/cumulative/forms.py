@@ -1,9 +1,8 @@
-"""What each operator that accumulates becomes for all steps at once, and for which states that is faster than the loop.
+"""The form for all steps of each operator that accumulates, and for which states that is faster than the loop.
 
-Measured on onnxruntime 1.32, one thread: sums and products are 2.5 times faster and more for rows of 2 KiB, whatever is done with
-them, 1.3 to 1.9 times for rows of 8 KiB, and as fast for rows of 16 KiB, where the number of steps is not known. Max and Min are
-twice as fast for rows of 1 KiB, and as fast for rows of 4 KiB while the stacks stay in the cache; what is chosen by a comparison,
-and what was taken on last, as fast for rows of 2 KiB or less.
+Measured on onnxruntime 1.32, one thread. Sums and products are at least 2.5 times faster for rows of 2 KiB, 1.3 to 1.9 times for
+rows of 8 KiB, and as fast for rows of 16 KiB, if the number of steps is unknown. Max and Min are twice as fast for rows of 1 KiB,
+and as fast for rows of 4 KiB while the stacks stay in the cache. Choices by a comparison, and latches, are as fast up to 2 KiB.
 """
 
 from collections.abc import Callable
@@ -20,16 +19,19 @@ from rewrites.recurrences.cumulative.prefix_choices import place_extremes, place
 from rewrites.recurrences.cumulative.prefix_sums import place_flags, place_means, place_sums, starts_neutral
 from rewrites.recurrences.results import StateUse
 
-__all__ = ["Form", "form_of"]
+__all__ = ["PrefixForm", "form_of"]
 
 
 @dataclass(frozen=True)
-class Form:
+class PrefixForm:
     """How states of one kind are computed: by ``place``, of ``types``, from opset ``since`` on.
 
-    ``widest_new``, ``widest_returned``: bytes of a step up to which that is no slower, where the stacks are new, and where the loop
-    reads and returns them. ``by_blocks``: the number of steps must be known for more than the last value; ``for_last``: for that,
-    too. ``widest_cached``: the same bytes of stacks that stay in the processor's cache; None for any number.
+    Args:
+        widest_new: The bytes of a step up to which the form is no slower, if the stacks are new.
+        widest_returned: The same if the loop reads and returns the stacks.
+        by_blocks: The number of steps must be known for more than the last value.
+        for_last: It must be known for the last value, too.
+        widest_cached: The bytes of a step whose stacks stay in the processor's cache; None for any number.
     """
 
     name: str
@@ -55,32 +57,18 @@ class Form:
 
 
 _KIB = 1 << 10
-_NUMBERS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
-_GATHERED = _NUMBERS | {ir.DataType.FLOAT16, ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT16}
-_SUMS = Form("CumSum", place_sums, _NUMBERS, since.CUM_SUM, 8 * _KIB, 8 * _KIB)
-_PRODUCTS = Form(
-    "CumProd",
-    place_sums,
-    _NUMBERS | {ir.DataType.UINT32, ir.DataType.UINT64},
-    since.CUM_PROD,
-    8 * _KIB,
-    8 * _KIB,
-)
-_EXTREMES = Form("blocks of steps", place_extremes, _NUMBERS, since.ALLOWZERO, _KIB, _KIB, by_blocks=True, widest_cached=3 * _KIB)
-_CHOICES = replace(_EXTREMES, widest_cached=_KIB)
-_LATCHES = Form(
-    "the last step that took a value on",
-    place_latches,
-    _GATHERED,
-    since.ALLOWZERO,
-    _KIB,
-    _KIB,
-    by_blocks=True,
-    for_last=True,
-    widest_cached=_KIB,
-)
-_FLAGS = Form("counting", place_flags, frozenset({ir.DataType.BOOL}), since.CUM_SUM, 256, 256)
-_MEANS = Form("CumSum", place_means, frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE}), since.CUM_SUM, 2 * _KIB, 2 * _KIB)
+_FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
+_NUMBERS = _FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
+_UNSIGNED = frozenset({ir.DataType.UINT32, ir.DataType.UINT64})
+_SMALL = frozenset({ir.DataType.FLOAT16, ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT16})
+_SUMS = PrefixForm("CumSum", place_sums, _NUMBERS, since.CUM_SUM, 8 * _KIB, 8 * _KIB)
+_PRODUCTS = replace(_SUMS, name="CumProd", types=_NUMBERS | _UNSIGNED, since=since.CUM_PROD)
+_MEANS = PrefixForm("CumSum", place_means, _FLOATS, since.CUM_SUM, 2 * _KIB, 2 * _KIB)
+_FLAGS = PrefixForm("counting", place_flags, frozenset({ir.DataType.BOOL}), since.CUM_SUM, 256, 256)
+_CHOICES = PrefixForm("blocks of steps", place_extremes, _NUMBERS, since.ALLOWZERO, _KIB, _KIB, True, widest_cached=_KIB)
+_EXTREMES = replace(_CHOICES, widest_cached=3 * _KIB)
+_LATCH_TYPES, _LATCH_NAME = _NUMBERS | _SMALL, "the last step that took a value on"
+_LATCHES = replace(_CHOICES, name=_LATCH_NAME, place=place_latches, types=_LATCH_TYPES, for_last=True)
 _FORMS = {
     "Add": _SUMS,
     "Sub": _SUMS,
@@ -94,6 +82,6 @@ _FORMS = {
 }
 
 
-def form_of(total: Accumulation) -> Form:
+def form_of(total: Accumulation) -> PrefixForm:
     """Return what becomes of a state."""
     return _CHOICES if isinstance(total, Choice) else _FORMS[total.op_type]

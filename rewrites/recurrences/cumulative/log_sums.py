@@ -171,26 +171,24 @@ class _Step:
         return fits and all(self._follow(operand) for operand in node.inputs)
 
     def agrees(self, points: list[tuple[float, float]], dtype: np.dtype, tolerance: float, is_power: bool) -> bool:
-        """Whether the step is the sum at ``points``, pairs of the state and of what it takes up."""
+        """Return True if the step is the sum at ``points``, pairs of the state and of what it takes up."""
         s, x = (np.array(numbers, dtype) for numbers in zip(*points, strict=True))
         with np.errstate(all="ignore"):
-            values_known = {self._state.inner: s, self.leaves[0]: np.exp(x) if is_power else x}
+            values = {self._state.inner: s, self.leaves[0]: np.exp(x) if is_power else x}
             match, wanted = (
-                self._value(self._state.next, values_known, dtype),
+                self._value(self._state.next, values, dtype),
                 np.logaddexp(s.astype(np.float64), x.astype(np.float64)),
             )
             close = np.abs(match - wanted) <= tolerance * (1 + np.abs(wanted))
         return bool(close.all())
 
-    def _value(self, value: ir.Value | None, values_known: dict[ir.Value, np.ndarray], dtype: np.dtype) -> np.ndarray:
+    def _value(self, value: ir.Value | None, values: dict[ir.Value, np.ndarray], dtype: np.dtype) -> np.ndarray:
         assert value is not None
-        if value not in values_known:
+        if value not in values:
             number, node = None if value in self._varying else self._constants.of(value), value.producer()
             if number is not None:
-                values_known[value] = number.reshape(-1)[0].astype(dtype)
+                values[value] = number.reshape(-1)[0].astype(dtype)
             else:
                 assert node is not None
-                values_known[value] = _OPERATORS[node.op_type](
-                    *(self._value(operand, values_known, dtype) for operand in node.inputs)
-                )
-        return values_known[value]
+                values[value] = _OPERATORS[node.op_type](*(self._value(operand, values, dtype) for operand in node.inputs))
+        return values[value]

@@ -204,7 +204,7 @@ def _truncates(cast: ir.Node) -> bool:
 
 
 def _same_length(first_value: ir.Value, second_value: ir.Value) -> bool:
-    """Whether both are known to have as many rows."""
+    """Return True if both are known to have as many rows."""
     if first_value.shape is None or second_value.shape is None or not len(first_value.shape) or not len(second_value.shape):
         return False
     return same(ir.Shape([first_value.shape[0]]), ir.Shape([second_value.shape[0]]))

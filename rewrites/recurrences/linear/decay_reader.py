@@ -21,7 +21,7 @@ from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView, State
 from rewrites.recurrences.constants import Constants
 
-__all__ = ["Drive", "Factor", "Linear", "NotLinear", "Path", "Reader", "drives_in_order", "gives_states_alone"]
+__all__ = ["Drive", "StepFactor", "Linear", "NotLinear", "Path", "DecayReader", "drives_in_order", "gives_states_alone"]
 
 _MOST = 128
 
@@ -46,7 +46,7 @@ class Drive:
 
 
 @dataclass(frozen=True)
-class Factor:
+class StepFactor:
     """What a state is multiplied by, or divided by where ``divides``: a value that changes from step to step."""
 
     value: ir.Value
@@ -62,7 +62,7 @@ class Path:
 
     state: State
     numbers: np.ndarray
-    factors: tuple[Factor, ...] = ()
+    factors: tuple[StepFactor, ...] = ()
     is_sum: bool = False
 
 
@@ -76,9 +76,9 @@ class Linear:
     paths: tuple[Path, ...]
     drive: Drive | ir.Value | None
 
-    def through(self, factor: np.ndarray | float | Factor, drive: Drive | ir.Value | None) -> "Linear":
+    def through(self, factor: np.ndarray | float | StepFactor, drive: Drive | ir.Value | None) -> "Linear":
         """Return this times ``factor``, with another drive."""
-        if isinstance(factor, Factor):
+        if isinstance(factor, StepFactor):
             paths = [replace(path, factors=(*path.factors, factor)) for path in self.paths]
         else:
             paths = [replace(path, numbers=path.numbers * factor) for path in self.paths]
@@ -94,7 +94,7 @@ class Linear:
         return Linear(_bounded(list(paths.values())), drive)
 
 
-class Reader:
+class DecayReader:
     """Reads values of the body of ``loop``; ``opset`` is the model's."""
 
     def __init__(self, loop: ScanView, opset: int) -> None:
@@ -107,7 +107,7 @@ class Reader:
                 self._known.update(dict.fromkeys(node.outputs, self._tried(node)))
 
     def is_free(self, value: ir.Value) -> bool:
-        """Whether ``value`` does not depend on the states."""
+        """Return True if ``value`` does not depend on the states."""
         return value not in self._known
 
     def constant(self, value: ir.Value) -> np.ndarray | None:
@@ -159,7 +159,7 @@ class Reader:
         linear, numbers = self.linear(value), self._constants.of(factor)
         if numbers is not None and numbers.dtype.kind != "f":
             raise NotLinear
-        by: np.ndarray | Factor = Factor(factor, node.op_type == "Div")
+        by: np.ndarray | StepFactor = StepFactor(factor, node.op_type == "Div")
         if numbers is not None:
             with np.errstate(all="ignore"):
                 by = numbers.astype(np.float64) if node.op_type == "Mul" else 1 / numbers.astype(np.float64)

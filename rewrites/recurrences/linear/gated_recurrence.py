@@ -38,7 +38,7 @@ from rewrites.recurrences.closed_form import (
     slower_than_loop,
 )
 from rewrites.recurrences.fallback import WrittenForm, all_finite_and_bounded
-from rewrites.recurrences.linear.decay_reader import Drive, NotLinear, Path, Reader, gives_states_alone
+from rewrites.recurrences.linear.decay_reader import DecayReader, Drive, NotLinear, Path, gives_states_alone
 from rewrites.recurrences.linear.step_rows import decays_of, stack_of
 from rewrites.recurrences.results import bind_state
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -74,7 +74,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if scan is None:
         return NOTHING_HERE
     try:
-        reader = Reader(scan, ctx.opset)
+        reader = DecayReader(scan, ctx.opset)
         states = [_read(state, reader) for state in scan.states]
     except NotLinear as refusal:
         return refusal.reason or NOTHING_HERE
@@ -91,7 +91,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     ).patch(ctx)
 
 
-def _read(state: State, reader: Reader) -> _GatedState:
+def _read(state: State, reader: DecayReader) -> _GatedState:
     """Return how ``state`` is gated; raises NotLinear."""
     linear = reader.own(state)
     known = rank_of(state.inner) is not None and state.inner.dtype in _LARGEST
@@ -100,7 +100,7 @@ def _read(state: State, reader: Reader) -> _GatedState:
     return _GatedState(state, linear.paths, linear.drive, _multiplies_first(state, reader))
 
 
-def _multiplies_first(state: State, reader: Reader) -> bool:
+def _multiplies_first(state: State, reader: DecayReader) -> bool:
     """Return True if what is free of the state is added to it once, after all products."""
     value, sums = through_identity(state.next), 0
     while value is not None and value is not state.inner:

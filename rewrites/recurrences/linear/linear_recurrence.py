@@ -33,7 +33,7 @@ from rewrites.loops import Loop, ScanView, State
 from rewrites.ops.versions import concat, slice_axis, squeeze, turned, unsqueeze
 from rewrites.recurrences.closed_form import ClosedForm, over_budget, passes_ns, plain_scan, slower_than_loop
 from rewrites.recurrences.fallback import WrittenForm
-from rewrites.recurrences.linear.decay_reader import Drive, Linear, NotLinear, Reader, drives_in_order, gives_states_alone
+from rewrites.recurrences.linear.decay_reader import DecayReader, Drive, Linear, NotLinear, drives_in_order, gives_states_alone
 from rewrites.recurrences.linear.step_rows import stack_of
 from rewrites.recurrences.results import bind_state
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -76,7 +76,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if scan is None:
         return NOTHING_HERE
     try:
-        reader = Reader(scan, ctx.opset)
+        reader = DecayReader(scan, ctx.opset)
         states = [_read(state, reader, ctx.options.fast_math) for state in scan.states]
     except NotLinear as refusal:
         return refusal.reason or NOTHING_HERE
@@ -93,7 +93,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     ).patch(ctx)
 
 
-def _read(state: State, reader: Reader, fast_math: bool) -> _DecayingState:
+def _read(state: State, reader: DecayReader, fast_math: bool) -> _DecayingState:
     """Return how ``state`` decays; raises NotLinear."""
     linear = reader.own(state)
     varying = next((path.factors[0].value for path in linear.paths if path.factors), None)
@@ -156,7 +156,7 @@ def _results(loop: ScanView, state: State, rows: ir.Value, first: int, stacks: S
     )
 
 
-def _corner_form(state: State, linear: Linear, decay: np.ndarray, reader: Reader) -> str | None:
+def _corner_form(state: State, linear: Linear, decay: np.ndarray, reader: DecayReader) -> str | None:
     """Return how a state is prepared before its ``decay``, so that infinities, NaN and zeros become what they become in the loop.
 
     "Add" and "Sub" put 0 times the state to it, "" is the state itself, None that there is no such form. The step as the loop
@@ -185,7 +185,7 @@ def _corner_form(state: State, linear: Linear, decay: np.ndarray, reader: Reader
 class _BodyStep:
     """The body's own arithmetic on ``state``, in numpy."""
 
-    def __init__(self, state: State, reader: Reader) -> None:
+    def __init__(self, state: State, reader: DecayReader) -> None:
         assert state.inner.dtype is not None
         self.dtype = np.dtype(state.inner.dtype.numpy())
         self._state, self._reader = state, reader

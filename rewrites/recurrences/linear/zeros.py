@@ -1,8 +1,7 @@
-"""Which values of a linear body may be -0: sums of products forget the sign of zeros, as long as not all that is summed is -0.
+"""Which values of a linear body may be -0: sums of products forget the sign of zeros, unless all terms are -0.
 
-A sum is -0 only where both of what is added are, and 0 where they cancel; what is multiplied by a number has the sign of both. The
-products of onnxruntime begin with 0, but where it adds something to one in the same kernel that begins with that. Numbers that are
-too small to be any are left out of account.
+A sum is -0 only if both operands are, and 0 if they cancel; a product with a number has the sign of both. The products of
+onnxruntime begin with 0, unless the same kernel adds something and begins with that. Numbers that underflow do not count.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,17 +21,17 @@ _PLUS, _MINUS, _BOTH, _PRODUCT = 1, 2, 3, 4
 def gives_negative_zeros(
     loop: ScanView, system: System, reader: SystemReader, constants: Mapping[ir.Value, np.ndarray | None], *, is_clean: bool
 ) -> bool:
-    """Whether a result of ``loop`` may be -0; ``given``: constant initial states; ``is_clean``: no other number given is -0."""
+    """Return True if a result of ``loop`` may be -0, for ``constants`` as initial states; ``is_clean``: no other number is -0."""
     free = _PLUS if is_clean else _BOTH
     signs = {state.inner: _of_numbers(constants.get(state.inner), free) for state in loop.states}
     while True:
-        signs_found = _Signs(loop, reader, signs, free)
-        after = {state.inner: signs[state.inner] | (signs_found.of(state.next) & _BOTH) for state in loop.states}
+        body_signs = _Signs(loop, reader, signs, free)
+        after = {state.inner: signs[state.inner] | (body_signs.of(state.next) & _BOTH) for state in loop.states}
         if after == signs:
             break
         signs = after
     results = [*(state.next for state in system.kept), *(output.inner for output in loop.scan_outputs)]
-    return any(signs_found.of(value) & _MINUS for value in results)
+    return any(body_signs.of(value) & _MINUS for value in results)
 
 
 def _of_numbers(numbers: np.ndarray | None, free: int) -> int:
@@ -47,13 +46,13 @@ def _turned(signs: int) -> int:
 
 
 def _added(left: int, right: int) -> int:
-    """Return the signs of a sum; a product that something is added to is -0 where that is."""
+    """Return the signs of a sum; a product that something is added to is -0 if that is."""
     with_product = (left if right & _PRODUCT else 0) | (right if left & _PRODUCT else 0)
     return _PLUS | ((left & right | with_product) & _MINUS)
 
 
 class _Signs:
-    """The signs that zeros may have among the values of a body, where those of states are as given."""
+    """The signs that zeros may have among the values of a body, for those of the states."""
 
     def __init__(self, loop: ScanView, reader: SystemReader, states: Mapping[ir.Value, int], free: int) -> None:
         self._reader, self._free = reader, free
@@ -88,11 +87,11 @@ class _Signs:
 
 
 def _moved(signs: list[int]) -> int:
-    """Return the signs of what is moved, or summed up; those of constants that say how are in no other way, mostly."""
-    signs_found = _PLUS
+    """Return the signs of what is moved, or summed up."""
+    body_signs = _PLUS
     for left in signs:
-        signs_found |= left & _BOTH
-    return signs_found
+        body_signs |= left & _BOTH
+    return body_signs
 
 
 _MADE: dict[str, Callable[[list[int]], int]] = {

@@ -14,7 +14,7 @@ from rewrites.graph.values import bytes_per_element
 from rewrites.recurrences.closed_form import MARGIN
 from rewrites.recurrences.outer_products.matrix_state import MatrixState
 
-__all__ = ["Plan", "Shape", "attention_ns", "block_shape", "fewest_steps", "plan_of"]
+__all__ = ["BlockPlan", "Shape", "attention_ns", "block_shape", "fewest_steps", "plan_of"]
 
 _LENGTHS = (16, 32, 64, 128)
 _USUAL = 1024
@@ -52,7 +52,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BlockPlan:
     """``length``: the steps of a block. ``ns``, ``bytes``: about what all takes."""
 
     length: int
@@ -82,7 +82,7 @@ def block_shape(matrix: MatrixState, sizes: StepSizes) -> Shape:
     )
 
 
-def plan_of(shape: Shape, options: Options) -> Plan:
+def plan_of(shape: Shape, options: Options) -> BlockPlan:
     """Return the plan that takes the least time, of those that fit into memory, where one does."""
     others = range(_LENGTHS[0], _LENGTHS[-1] + 1) if shape.are_known and not shape.by_key else ()
     candidates = {*_LENGTHS, *(length for length in others if shape.steps % length == 0)}
@@ -95,7 +95,7 @@ def plan_of(shape: Shape, options: Options) -> Plan:
     return min(fitting or plans, key=lambda plan: plan.ns)
 
 
-def fewest_steps(shape: Shape, plan: Plan, nodes: int, options: Options) -> int | None:
+def fewest_steps(shape: Shape, plan: BlockPlan, nodes: int, options: Options) -> int | None:
     """Return from how many steps on ``plan`` is faster than a loop of ``nodes`` by a fifth; None where it never is."""
     steps = plan.length
     while steps < _MANY:
@@ -113,7 +113,7 @@ def attention_ns(shape: Shape, costs: Costs) -> float:
     return shape.steps * shape.heads * shape.keys * shape.values * each * costs.product + 2 * rows * costs.far_byte
 
 
-def _plan(shape: Shape, length: int, costs: Costs, *, is_flat: bool) -> Plan:
+def _plan(shape: Shape, length: int, costs: Costs, *, is_flat: bool) -> BlockPlan:
     blocks = -(-shape.steps // length)
     steps = blocks * length
     scores = length * shape.key_heads * shape.keys + length * shape.heads * shape.values
@@ -131,7 +131,8 @@ def _plan(shape: Shape, length: int, costs: Costs, *, is_flat: bool) -> Plan:
     if blocks == 1 or is_flat:
         loop = costs.loop_ns(blocks, 3, shape.state_bytes) if blocks > 1 else 0.0
         byte = costs.near_byte if rows < _CACHE else costs.far_byte
-        return Plan(length, is_flat, around + loop + costs.operator * nodes + moved * byte, 3 * rows + 3 * between + 3 * states)
+        ns = around + loop + costs.operator * nodes + moved * byte
+        return BlockPlan(length, is_flat, ns, 3 * (rows + between + states))
     each = costs.step + nodes * (costs.node + costs.operator) / 2
     byte = costs.near_byte if moved // blocks < _CACHE else costs.far_byte
-    return Plan(length, is_flat, around + costs.start + blocks * each + moved * byte, 3 * rows)
+    return BlockPlan(length, is_flat, around + costs.start + blocks * each + moved * byte, 3 * rows)

@@ -2,9 +2,10 @@
 
     reads = (Q K^T * within) V + (Q S) * before        S' = whole * S + K^T (V * left)
 
-Q, K and V are the queries, keys and values of the steps of a block, S the matrix before it, the others are ``Weights``: what decays
-are together between two steps. Each is a product of the decays in between, or the power of e of the sum of their exponents in
-between. It is never a quotient of products of all decays so far, nor the difference of such sums, so a decay of 0 is no exception.
+Q, K and V are the queries, keys and values of the steps of a block, S the matrix before it, the others are ``BlockWeights``: what
+decays are together between two steps. Each is a product of the decays in between, or the power of e of the sum of their exponents
+in between. It is never a quotient of products of all decays so far, nor the difference of such sums, so a decay of 0 is no
+exception.
 
 If each key of a head has decays of its own, queries and keys of two steps meet in a product with the decays in between, key by key
 (``KeyProducts``). Blocks of 1, 2, 4, ... steps are put together by two and two. Queries of the later block are multiplied by its
@@ -20,11 +21,11 @@ from rewrites.graph.builder import Builder
 from rewrites.ops.versions import concat, reduce, reshape, slice_axis, split, transpose
 from rewrites.ops.versions.emit import where
 
-__all__ = ["KeyProducts", "Products", "Weights", "constant_weights", "exponent_weights", "key_products", "product_weights"]
+__all__ = ["KeyProducts", "Products", "BlockWeights", "constant_weights", "exponent_weights", "key_products", "product_weights"]
 
 
 @dataclass(frozen=True)
-class Weights:
+class BlockWeights:
     """The weights of a block; all but ``within`` are None if nothing decays.
 
     Args:
@@ -40,18 +41,18 @@ class Weights:
     whole: ir.Value | None = None
 
 
-def constant_weights(build: Builder, decay: np.ndarray | None, length: int, dtype: np.dtype) -> Weights:
+def constant_weights(build: Builder, decay: np.ndarray | None, length: int, dtype: np.dtype) -> BlockWeights:
     """Return the weights of ``decay`` [heads], the same in each step, or of none; they have no axis in front of the heads."""
     lag = np.arange(length)[:, None] - np.arange(length)[None, :]
     if decay is None:
-        return Weights(build.const((lag >= 0).astype(dtype)))
+        return BlockWeights(build.const((lag >= 0).astype(dtype)))
     powers = decay.astype(np.float64)[:, None] ** np.arange(length + 1)
     within = np.where(lag >= 0, powers[:, np.maximum(lag, 0)], 0)
     parts = (within, powers[:, 1:, None], powers[:, length - 1 :: -1, None], powers[:, length:, None])
-    return Weights(*(build.const(part.astype(dtype)) for part in parts))
+    return BlockWeights(*(build.const(part.astype(dtype)) for part in parts))
 
 
-def product_weights(build: Builder, decays: ir.Value, length: int, dtype: np.dtype, *, is_flat: bool) -> Weights:
+def product_weights(build: Builder, decays: ir.Value, length: int, dtype: np.dtype, *, is_flat: bool) -> BlockWeights:
     """Return the weights of ``decays`` [..., steps, heads, 1], with one axis in front if ``is_flat``."""
     rank, one = 4 if is_flat else 3, build.const(np.array(1, dtype))
     weights, reach = _between(build, decays, length, one, rank), 1
@@ -64,7 +65,7 @@ def product_weights(build: Builder, decays: ir.Value, length: int, dtype: np.dty
     return _parted(build, weights, length, dtype, rank)
 
 
-def exponent_weights(build: Builder, exponents: ir.Value, length: int, dtype: np.dtype, *, is_flat: bool) -> Weights:
+def exponent_weights(build: Builder, exponents: ir.Value, length: int, dtype: np.dtype, *, is_flat: bool) -> BlockWeights:
     """Return the weights of decays by their ``exponents`` [..., steps, heads, 1], as above."""
     rank, zero = 4 if is_flat else 3, build.const(np.array(0, dtype))
     axis = build.const(np.array(rank - 2, np.int64))
@@ -79,13 +80,13 @@ def _between(build: Builder, rows: ir.Value, length: int, neutral: ir.Value, ran
     return where(build, build.const(is_between), column, neutral)
 
 
-def _parted(build: Builder, weights: ir.Value, length: int, dtype: np.dtype, rank: int) -> Weights:
+def _parted(build: Builder, weights: ir.Value, length: int, dtype: np.dtype, rank: int) -> BlockWeights:
     before, after = split(build, weights, rank - 1, [1, length], 2)
     last = slice_axis(build, after, rank - 2, length - 1, length)
     order = [*range(rank - 2), rank - 1, rank - 2]
     within = build.op("Mul", after, build.const(np.tril(np.ones((length, length), dtype))))
     whole = slice_axis(build, before, rank - 2, length - 1, length)
-    return Weights(within, before, transpose(build, last, order), whole)
+    return BlockWeights(within, before, transpose(build, last, order), whole)
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Products:
     keys: ir.Value
     values: ir.Value
     queries: ir.Value | None
-    weights: Weights
+    weights: BlockWeights
     is_flat: bool
 
     @property

@@ -33,7 +33,7 @@ from rewrites.loops import Loop, ScanOutput, ScanView
 from rewrites.recurrences.closed_form import first_patch, plain_scan, plan_is_faster, slower
 from rewrites.recurrences.fallback import all_finite_and_bounded, no_fallback, write_fallback
 from rewrites.recurrences.linear.step_rows import put_stacks
-from rewrites.recurrences.outer_products.block_plan import Plan, block_shape, fewest_steps, plan_of
+from rewrites.recurrences.outer_products.block_plan import BlockPlan, block_shape, fewest_steps, plan_of
 from rewrites.recurrences.outer_products.exponents import exponent, is_never_negative
 from rewrites.recurrences.outer_products.head_rows import HeadRows
 from rewrites.recurrences.outer_products.matrix_blocks import MatrixBlocks, MatrixRows
@@ -124,7 +124,7 @@ class _BlocksOrLoop:
     constant: np.ndarray | None
     has_last: bool
 
-    def put(self, plan: Plan, least: int) -> list[ir.Node]:
+    def put(self, plan: BlockPlan, least: int) -> list[ir.Node]:
         """Change the loop; blocks run from ``least`` steps on. Return the loops that there are then."""
         rows, loop, ctx = self.rows, self.loop, self.ctx
         matrix, stacks, state = rows.matrix, rows.stacks, rows.matrix.state
@@ -154,7 +154,7 @@ class _BlocksOrLoop:
         use = StateUse(state, tuple(output.inner for output in outputs), before=False, after=bool(outputs), final=self.has_last)
         return [*replace_state(loop, use, stacks, final, ctx), *loops, scan]
 
-    def _rows_and_checks(self, plan: Plan, inside: Builder) -> tuple[MatrixRows, "_Checked"]:
+    def _rows_and_checks(self, plan: BlockPlan, inside: Builder) -> tuple[MatrixRows, "_Checked"]:
         rows, matrix = self.rows, self.rows.matrix
         steps, constant = self.loop.steps, self.constant
         if constant is not None and self.has_last and not (isinstance(steps, int) and steps % plan.length == 0):

@@ -1,4 +1,4 @@
-"""Decays as the exponents that LinearAttention takes: what an Exp is made of, or the logarithm of what is never negative.
+"""Decays as the exponents that LinearAttention takes: the operand of an Exp, or the logarithm of what is never negative.
 
 Of 0 the logarithm is -inf, and that to the power of e is 0 again.
 """
@@ -21,42 +21,42 @@ _NEVER_NEGATIVE = frozenset({"Abs", "Exp", "HardSigmoid", "Sigmoid", "Softmax", 
 
 
 def is_never_negative(decay: Product, stacks: Stacks) -> bool:
-    """Whether all factors of ``decay`` are surely above 0, or 0 but not -0."""
+    """Return True if all factors of ``decay`` are surely above 0, or 0 but not -0."""
     return all(_is_never_negative(_outer(factor.value, stacks)) for factor in decay.factors)
 
 
 def exponents(decay: Product, stacks: Stacks, put: Callable[[Product], ir.Value]) -> ir.Value:
-    """Return the exponents of ``decay``, which is never negative, as ``place`` puts a product."""
-    source_found = exponent(decay, stacks)
-    return stacks.build.op("Log", put(decay)) if source_found is None else put(source_found)
+    """Return the exponents of ``decay``, which is never negative, as ``put`` writes a product."""
+    source_exponent = exponent(decay, stacks)
+    return stacks.build.op("Log", put(decay)) if source_exponent is None else put(source_exponent)
 
 
 def exponent(decay: Product, stacks: Stacks) -> Product | None:
-    """Return what ``decay``, of one factor, is e to the power of, where that is known as a value of its own."""
+    """Return the exponent of ``decay``, if that has one factor and its exponent is a value of its own."""
     if len(decay.factors) != 1 or decay.number != 1:
         return None
     b, (factor,) = stacks.build, decay.factors
     source = _outer(factor.value, stacks)
     constant = const_array(source)
-    source_found = _exponent(source, b) if constant is None else b.const(_logarithms(constant))
-    if source_found is None:
+    source_exponent = _exponent(source, b) if constant is None else b.const(_logarithms(constant))
+    if source_exponent is None:
         return None
-    exponent_value = ir.Value(name=b.names.fresh("exponent"), type=factor.value.type, shape=factor.value.shape)
+    own_exponent = ir.Value(name=b.names.fresh("exponent"), type=factor.value.type, shape=factor.value.shape)
     scans = {scan.inner: scan for scan in stacks.loop.scan_inputs}
     scan = scans.get(factor.value)
-    ordered = source_found if scan is None else stacks.ordered(source_found, scan.reverse)
-    stacks.place(exponent_value, ordered, scan is not None or stacks.get(factor.value).batched)
-    return Product(1.0, (Factor(exponent_value, factor.labels),))
+    ordered = source_exponent if scan is None else stacks.ordered(source_exponent, scan.reverse)
+    stacks.place(own_exponent, ordered, scan is not None or stacks.get(factor.value).batched)
+    return Product(1.0, (Factor(own_exponent, factor.labels),))
 
 
 def _logarithms(array: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
-        source_found = np.asarray(np.log(array.astype(np.float64)), array.dtype)
-    return source_found
+        source_exponent = np.asarray(np.log(array.astype(np.float64)), array.dtype)
+    return source_exponent
 
 
 def _outer(value: ir.Value, stacks: Stacks) -> ir.Value:
-    """Return what stands for ``value`` for all steps: what a scan input is a row of, or what was made of its node."""
+    """Return ``value`` of all steps: the stack of a scan input, or the result of its node."""
     scans = {scan.inner: scan.outer for scan in stacks.loop.scan_inputs}
     return scans[value] if value in scans else stacks.get(value).value
 
@@ -66,7 +66,7 @@ def _is_never_negative(value: ir.Value | None) -> bool:
 
 
 def _signed_operands(value: ir.Value | None) -> Sequence[ir.Value | None]:
-    """Return the operands none of which may be negative for ``value`` not to be."""
+    """Return the operands that must not be negative, so that ``value`` is not."""
     node = value.producer() if value is not None and const_array(value) is None else None
     if node is None or node.domain != "":
         return ()
@@ -85,7 +85,7 @@ def _keeps_above_zero(value: ir.Value | None) -> bool:
 
 
 def _exponent(value: ir.Value | None, b: Builder) -> ir.Value | None:
-    """Return what ``value`` is e to the power of, moved as it is."""
+    """Return the exponent of ``value``, moved as that is."""
     value = through_identity(value)
     node = None if value is None else value.producer()
     if node is None or node.domain != "":

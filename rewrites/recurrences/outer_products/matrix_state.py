@@ -16,7 +16,7 @@ from rewrites.analysis.dependence import nodes_behind, reads, varying_values
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView, State
-from rewrites.recurrences.outer_products.product_reader import Reader
+from rewrites.recurrences.outer_products.product_reader import ProductReader
 from rewrites.recurrences.outer_products.terms import Axes, Factor, Labels, NotAProduct, Product, Tensor
 
 __all__ = ["MatrixState", "matrix_states"]
@@ -85,7 +85,7 @@ class _Found:
 
     def __init__(self, loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Value], opset: int, apart: bool) -> None:
         self._state, self._made = state, next_value
-        reader = Reader(loop, varying, opset, apart)
+        reader = ProductReader(loop, varying, opset, apart)
         self._axes = reader.axes
         own = reader.axes.factor(state.inner)
         reader.known[state.inner] = own
@@ -97,7 +97,7 @@ class _Found:
         reader.known = {next_value: reader.axes.factor(next_value)}
         self._read = self._reading(loop, reader, inside)
 
-    def _reading(self, loop: ScanView, reader: Reader, inside: set[ir.Value]) -> tuple[ir.Value, Tensor] | None:
+    def _reading(self, loop: ScanView, reader: ProductReader, inside: set[ir.Value]) -> tuple[ir.Value, Tensor] | None:
         """Return the one value that the rest of the body reads of the state; nothing else may read it, or what it is made from."""
         matches = list[tuple[ir.Value, Tensor]]()
         update = set(nodes_behind(loop.body, [self._made]))
@@ -196,7 +196,7 @@ class _Found:
 
 
 def _is_summed(tensor: Tensor, next_value: ir.Value) -> bool:
-    """Whether the one product of ``tensor`` is summed over an axis of ``made``."""
+    """Return True if the one product of ``tensor`` is summed over an axis of the state's next value."""
     if len(tensor.products) != 1:
         return False
     owns = [factor for factor in tensor.products[0].factors if factor.value is next_value]

@@ -18,7 +18,7 @@ from rewrites.ops.versions import axes_of, keepdims
 from rewrites.recurrences.constants import Constants
 from rewrites.recurrences.outer_products.terms import Axes, Factor, Labels, NotAProduct, Product, Tensor
 
-__all__ = ["Reader"]
+__all__ = ["ProductReader"]
 
 _MOST_PRODUCTS, _MOST_FACTORS = 8, 16
 _MOST_READ, _DEEPEST = 512, 32
@@ -26,7 +26,7 @@ _FREE_LETTERS = "0123456789"
 """What the dots of an equation stand for, axis by axis."""
 
 
-class Reader:
+class ProductReader:
     """Reads values of the body of ``loop``; ``varying`` are those that depend on a state.
 
     ``known``: what has been read of those. ``apart``: whether each Mul is taken apart.
@@ -199,7 +199,7 @@ def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 
 def _is_outer(tensor: Tensor) -> bool:
-    """Whether a factor has an axis that another lacks, and the other way round."""
+    """Return True if a factor has an axis that another lacks, and the other way round."""
     (product,) = tensor.products
     return any(_differ(first, second) and _differ(second, first) for first in product.factors for second in product.factors)
 

@@ -15,7 +15,7 @@ import onnx
 
 import ortscan
 from rewrites.recurrences.outer_products import blocked_outer_products
-from rewrites.recurrences.outer_products.block_plan import Plan
+from rewrites.recurrences.outer_products.block_plan import BlockPlan
 from tests.campaigns.benchmarks.closed_forms import best_of
 from tests.support.text import model_from_text
 
@@ -54,7 +54,7 @@ def models(steps: int) -> Iterator[tuple[str, onnx.ModelProto, dict[str, np.ndar
 
 
 def _in_blocks(model: onnx.ModelProto, length: int, *, is_flat: bool) -> onnx.ModelProto:
-    plan = Plan(length, is_flat, 0.0, 0)
+    plan = BlockPlan(length, is_flat, 0.0, 0)
     with (
         mock.patch.object(blocked_outer_products, "plan_of", return_value=plan),
         mock.patch.object(blocked_outer_products, "fewest_steps", return_value=length),

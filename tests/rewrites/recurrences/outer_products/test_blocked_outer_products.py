@@ -14,7 +14,7 @@ from rewrites.cleanup import fold_constants
 from rewrites.driver.engine import rewrite
 from rewrites.graph.context import Options
 from rewrites.recurrences.outer_products import blocked_outer_products, linear_attention
-from rewrites.recurrences.outer_products.block_plan import Plan
+from rewrites.recurrences.outer_products.block_plan import BlockPlan
 from tests.rewrites.apply import apply, patches, prepared, reasons, rules_of
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text
@@ -132,7 +132,7 @@ def test_every_decay_for_steps_of_one_block_and_of_several(decay: str, final: bo
 @pytest.mark.parametrize("steps", ["T", 150, 1100])
 @pytest.mark.parametrize("decay", ["none", "a constant for each head", "an Exp", "anything", "a gate by key"])
 def test_blocks_one_by_one_and_side_by_side(decay: str, steps: int | str, is_flat: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocked_outer_products, "plan_of", lambda *_: Plan(16, is_flat, 0.0, 0))
+    monkeypatch.setattr(blocked_outer_products, "plan_of", lambda *_: BlockPlan(16, is_flat, 0.0, 0))
     feeds = data(200 if steps == "T" else int(steps))
     feeds["gs"] = np.abs(feeds["gs"]).clip(0.1, 1) if decay == "anything" else feeds["gs"]
     same(*blocked(written(DECAYS[decay], steps=steps)), feeds)
