@@ -5,12 +5,11 @@
                               If (more are left) then the Scan on s1 and xs[n:], else s1
                           else the Scan as it was
 
-What asked for the number of steps then knows it of the Scan over a block, and takes that out. Fewer steps than a block has run one
-by one. Numbers are those of that form.
+The rule that needs the number of steps then takes out the Scan over a block. Fewer steps than a block has run one by one.
 
-Conditions: a rule refuses the loop for nothing but the number of its steps, or there are several states; rules take the whole loop
-over a block, at once or part after part, and no native cell stands for it; the target runs Scan and If; opset 14. A loop that is to
-be compiled stays, where it has a plan. What is scanned backwards stays so.
+Conditions: a rule refuses the loop only because the number of steps is unknown, or there are several states; rules take out the
+whole loop over a block, at once or part after part, and not as a native cell; the target runs Scan and If; opset 14. A loop that is
+to be compiled stays, if it has a plan. Directions stay as they are.
 """
 
 import math
@@ -35,9 +34,9 @@ _MOST = 4
 _LENGTHS = (16, 32, 64, 128, 256, 512)
 _USUAL = 128
 _WIDTHS = (256, 64, 16, 4, 1)
-"""What sizes that are not known may be."""
+"""Sizes that unknown ones may have."""
 _BLOCK_NS = 40_000
-"""What a block takes beside its steps, about: as much as it saves for one of 64 steps."""
+"""What a block takes beside its steps, about as much as it saves for 64 steps."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -94,7 +93,7 @@ def _is_taken_out(loop: ScanView, cut: StepCut, ctx: Context) -> bool:
 
 
 def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
-    """Return the first rule that would cut ``loop``, or take something out of it, and how; None where that is a native cell.
+    """Return the first rule that would cut ``loop``, or take something out of it, and how; None for a native cell.
 
     Cells know their price for any number of steps.
     """

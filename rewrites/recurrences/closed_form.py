@@ -1,8 +1,8 @@
-"""A loop that becomes a closed form: what a family says of one, and what is the same for all of them.
+"""The driver of closed forms, which compute all steps of a loop at once.
 
-A family's rule reads the loop and returns a ``ClosedForm``. The driver then asks whether the number of steps, the target and the
-costs allow it. It binds the results, keeps the loop as a fallback if the form does not cover all inputs, and checks the width of
-the states in each run if only the run tells it.
+A family's rule reads the loop and returns a ``ClosedForm``. The driver asks whether the number of steps, the target and the costs
+allow it. It keeps the loop as a fallback if the form does not cover all inputs. It checks the width of the states in each run if
+that is unknown before.
 """
 
 from collections.abc import Callable, Iterable

@@ -69,13 +69,16 @@ def no_fallback(ctx: Context) -> NotApplicable | None:
 
 def is_fallback_loop(loop: ScanView, ctx: Context) -> bool:
     """Return True if ``loop`` is a fallback, even if a guard was put around it inside the branch of the fallback."""
+    return any((graph.name or "").startswith(_FALLBACK) for graph in _branches_around(loop, ctx))
+
+
+def _branches_around(loop: ScanView, ctx: Context) -> Iterator[ir.Graph]:
+    """Return the branch of ``loop``, that around its If and so on, and at last the body of an outer loop, if there is one."""
     graph = loop.node.graph
     while isinstance(graph, ir.Graph) and graph is not ctx.model.graph:
-        if (graph.name or "").startswith(_FALLBACK):
-            return True
+        yield graph
         guard = ctx.if_around(graph)
         graph = None if guard is None else guard.graph
-    return False
 
 
 def write_fallback(
@@ -165,13 +168,7 @@ def states_of_unknown_width(loop: ScanView, sizes: StepSizes) -> list[State]:
 
 def can_check_width(loop: ScanView, ctx: Context) -> bool:
     """Return True if the target runs an If around ``loop``, and no outer loop does, which an If would keep from being batched."""
-    if no_fallback(ctx) is not None:
-        return False
-    graph = loop.node.graph
-    while isinstance(graph, ir.Graph) and graph is not ctx.model.graph:
-        guard = ctx.if_around(graph)
-        graph = None if guard is None else guard.graph
-    return graph is not None
+    return no_fallback(ctx) is None and all(ctx.if_around(graph) is not None for graph in _branches_around(loop, ctx))
 
 
 def sizes_at_most(build: Builder, limits: Iterable[tuple[ir.Value, int]]) -> ir.Value | None:

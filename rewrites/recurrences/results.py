@@ -1,4 +1,4 @@
-"""The results of a loop whose states are known for all steps: what reads them, and what they become."""
+"""The results of a loop whose states are known for all steps, and their users."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -53,7 +53,7 @@ def bind_state(
 
 @dataclass(frozen=True)
 class StateUse:
-    """What a loop and its users read of ``state``.
+    """The uses of ``state`` in a loop and behind it.
 
     Args:
         nexts: The values of the body that are its next value.
@@ -75,7 +75,7 @@ class StateUse:
 
 
 def use_of(loop: ScanView, state: State, makers: Sequence[ir.Node], also: Sequence[ir.Node] = ()) -> StateUse:
-    """Return what is read of ``state`` beside what ``makers``, which compute its next value, and ``also`` read for that."""
+    """Return what is read of ``state``, except by ``makers`` of its next value and by ``also``."""
     nexts = tuple(node.outputs[0] for node in makers)
     read = {value for output in loop.scan_outputs for value in (output.inner, through_identity(output.inner))}
     read |= {value for another in loop.states if another is not state for value in (another.next, through_identity(another.next))}

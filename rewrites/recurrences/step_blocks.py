@@ -5,8 +5,8 @@
                               If (more are left) then the Scan on s1 and xs[n:], else s1
                           else the Scan as it was
 
-The loop over the steps of a block knows how many there are, for the rules that need to. Directions are those of the Scan as it was,
-in all three loops: of what is scanned backwards the blocks are the last rows, and what is left over is the first.
+The loop over the steps of a block has a known number of steps, for the rules that need it. All three loops have the directions of
+the original. If inputs are scanned backwards, the blocks are the last rows and the rest is the first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class StepCut:
-    """``length``: the steps of a block. ``assumed``: what each size that is not known is at most; None where none matters."""
+    """``length``: the steps of a block. ``assumed``: the limit of each unknown size; None if no size matters."""
 
     length: int
     assumed: int | None
@@ -60,7 +60,7 @@ def tried_on_a_block(loop: ScanView, cut: StepCut, ctx: Context) -> Iterator[tup
 
 
 def put_in_blocks(loop: ScanView, cut: StepCut, ctx: Context) -> list[ir.Node]:
-    """Change ``loop``, and return the loops that there are then, that over the steps of a block first."""
+    """Change ``loop`` and return the new loops, that over the steps of a block first."""
     build, inside = ctx.builder(), ctx.builder()
     steps = most_steps(build, loop)
     are_enough = build.op("Less", build.const([cut.length - 1]), steps)
@@ -79,7 +79,7 @@ def put_in_blocks(loop: ScanView, cut: StepCut, ctx: Context) -> list[ir.Node]:
 
 
 def _are_narrow(loop: ScanView, cut: StepCut, build: Builder, ctx: Context) -> ir.Value | None:
-    """Return whether states are no wider than was assumed, None where that is known."""
+    """Return the flag that states are no wider than assumed; None if that is known."""
     widest = cut.widest(loop, ctx)
     if widest is None:
         return None

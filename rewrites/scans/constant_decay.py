@@ -69,7 +69,7 @@ class Decay:
         return self._factors(np.array(exponent))
 
     def powers(self, exponents: Sequence[int]) -> list[np.ndarray]:
-        """Return the factors of the decays over so many steps each, along a new axis 0."""
+        """Return the factors of the decays over ``exponents`` steps each, along a new axis 0."""
         return self._factors(np.array(exponents).reshape(-1, *[1] * self.numbers.ndim))
 
     def _factors(self, exponents: np.ndarray) -> list[np.ndarray]:
@@ -85,7 +85,7 @@ class Decay:
 
 
 class DecayBlocks:
-    """Writes the states of ``state``, whose rank is known and whose ``decay`` is given, to ``build``.
+    """Writes the states of ``state``, whose rank is known, to ``build``.
 
     Work is on [rows, numbers], or on [numbers, rows] where states have few numbers: onnxruntime broadcasts slowly along short axes.
     """
@@ -166,7 +166,7 @@ class DecayBlocks:
         return build.const(flat[..., None] if is_turned else flat)
 
     def _nothing(self, rows: int) -> ir.Value:
-        """Return rows of the zero that changes no other zero which it is added to."""
+        """Return rows of -0, which changes no other zero in a sum."""
         build, zero = self._build, np.array(-0.0, self._decay.dtype)
         if self._known is not None:
             return build.const(np.full((rows, math.prod(self._known)), zero))

@@ -152,7 +152,7 @@ class SystemBlocks:
 
 
 class _Responses:
-    """What a system makes within ``length`` steps of parts of ``inputs`` features and of the states, for outputs of ``widths``."""
+    """The responses of a system within ``length`` steps to inputs and states, for outputs of ``widths``."""
 
     def __init__(self, system: Matrices, length: int, inputs: Sequence[int], widths: Sequence[int]) -> None:
         self._system, self._length = system, length
@@ -160,22 +160,22 @@ class _Responses:
         self._inputs, self._outputs = _cuts(inputs), _cuts(widths)
 
     def left(self, steps: int) -> np.ndarray:
-        """Return what is left in the states after the first ``steps`` steps of what comes in in all of them."""
+        """Return the responses of the states after ``steps`` steps to the inputs of all steps."""
         left = np.zeros((self._length, *self._system.drive.shape))
         left[:steps] = self._system.drive @ self.powers[:steps][::-1]
         return np.concatenate([left[:, rows].reshape(-1, left.shape[2]) for rows in self._inputs])
 
     def left_all(self, steps: int) -> np.ndarray:
-        """Return that, and behind it what is left of the states before."""
+        """Return that, and behind it the responses to the states before."""
         return np.concatenate([self.left(steps), self.powers[steps]])
 
     def left_more(self, steps: int) -> np.ndarray:
-        """Return what is left of what is always added."""
+        """Return the responses of the states to what is always added."""
         left: np.ndarray = (self._system.more @ self.powers[:steps]).sum(0)
         return left
 
     def produced(self) -> np.ndarray:
-        """Return what the outputs make of what comes in, and behind it of the states before."""
+        """Return the responses of the outputs to the inputs, and behind it to the states before."""
         system, length = self._system, self._length
         delayed = np.concatenate([system.through[None], system.drive @ self.powers[: length - 1] @ system.seen])
         lag = np.arange(length)[None, :] - np.arange(length)[:, None]
@@ -188,7 +188,7 @@ class _Responses:
         return np.concatenate(columns, axis=1)
 
     def made_more(self) -> np.ndarray:
-        """Return what the outputs make of what is always added."""
+        """Return the responses of the outputs to what is always added."""
         system = self._system
         added = np.concatenate([np.zeros((1, len(system.more))), np.cumsum(system.more @ self.powers[: self._length - 1], axis=0)])
         whole = added @ system.seen + system.offset

@@ -23,15 +23,17 @@ __all__ = ["Accumulation", "Choice", "Latch", "accumulations", "aligned", "expan
 
 _BOTH = (0, 1)
 _SIDES = {"Add": _BOTH, "And": _BOTH, "Max": _BOTH, "Min": _BOTH, "Mul": _BOTH, "Or": _BOTH, "Sub": (0,)}
-"""Where the state may stand among the operands."""
+"""The operands that may be the state."""
 
 
 @dataclass(frozen=True)
 class Accumulation:
-    """``node`` makes the next value of ``state`` of it and of ``operand``, which no state has a part in.
+    """A state and what it takes up.
 
-    ``makers``: that node, and others that compute the same. ``mask``: where elements of that value are taken on, and not the state
-    as it was: in all steps (None), or where its value is the flag beside it; then the one of ``makers`` is the Where that chooses.
+    Args:
+        node: Computes the next value of ``state`` from it and from ``operand``, which depends on no state.
+        makers: That node, and others that compute the same; or the Where of a mask.
+        mask: The condition under which the state takes the value on, and the flag that it must be; None for always.
     """
 
     state: State
@@ -52,7 +54,7 @@ class Accumulation:
 
     @property
     def rank(self) -> int:
-        """The rank of the state, which rules make sure that the body tells."""
+        """The rank of the state, which must be known."""
         rank = rank_of(self.state.inner)
         assert rank is not None
         return rank
@@ -64,20 +66,20 @@ class Accumulation:
 
     @property
     def sources(self) -> list[ir.Value]:
-        """What the next value is made of, beside the state."""
+        """The other operands of the next value."""
         return [self.operand] if self.mask is None else [self.operand, self.mask[0]]
 
 
 @dataclass(frozen=True)
 class Choice(Accumulation):
-    """``node`` is a Where that takes ``operand`` on where it is larger (``is_max``), or smaller, by ``compared``."""
+    """``node`` is a Where that takes ``operand`` on if it is larger (``is_max``), or smaller, by ``compared``."""
 
     is_max: bool = True
     compared: ir.Node | None = None
 
     @property
     def op_type(self) -> str:
-        """The operator that gives the same of numbers."""
+        """The operator with the same result for numbers."""
         return "Max" if self.is_max else "Min"
 
     @property
@@ -91,7 +93,7 @@ class Choice(Accumulation):
 
 @dataclass(frozen=True)
 class Latch(Accumulation):
-    """``node`` is a Where that takes ``operand`` on where ``mask`` says so, and keeps the state elsewhere."""
+    """``node`` is a Where that takes ``operand`` on under ``mask``, and else keeps the state."""
 
     @property
     def op_type(self) -> str:
@@ -145,7 +147,7 @@ _LARGER = {"Greater": 0, "Less": 1}
 
 
 def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Choice | Latch | None:
-    """Read a Where of the state and of what no state has a part in: by which of both is larger, or by a condition of that kind."""
+    """Read a Where between the state and a value free of states, by which of both is larger or by a condition free of states."""
     mask = _mask(where, state)
     new_value = None if mask is None else through_identity(mask[2])
     if mask is None or new_value is None or new_value in varying:
@@ -198,7 +200,7 @@ def expanded(stacks: Stacks, rows: ir.Value, initial: ir.Value) -> ir.Value:
 
 
 def neutral(total: Accumulation) -> np.ndarray:
-    """Return what changes no state where it comes to it: of -0 a 0 that is added makes 0, a -0 does not."""
+    """Return the neutral element; of sums that is -0, since 0 changes -0 into 0."""
     assert total.state.initial.dtype is not None
     kind = np.dtype(total.state.initial.dtype.numpy())
     if total.op_type in ("Max", "Min"):

@@ -1,8 +1,8 @@
 """States that are the mean of all that came so far: ``m' = m + (x - m) / (t + 1)``, however it is written.
 
-Such a state is multiplied by ``(n - 1) / n`` in each step, and takes up ``x / n``, where n is 1 more from step to step. So n times
-it is a running sum. What counts is read off as numbers, not off operators: for all steps where those of the loop are listed, else
-as fractions for more steps than two quotients of polynomials of such degrees can agree in without being equal.
+Step n multiplies such a state by ``(n - 1) / n`` and adds ``x / n``. So n times the state is a running sum. The rule compares
+numbers, not operators: those of all steps if the loop lists them. Else it compares fractions for so many steps that two different
+quotients of polynomials of such degrees cannot agree in all.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _EXACT_TO = 1 << 24
 class Average(Accumulation):
     """The state counts as the mean of ``weight`` numbers before the first step; ``operand`` is what comes in.
 
-    ``sums``: whether the loop itself computes the sum on the way, which may overflow where the mean does not. ``exact_to``: what
+    ``sums``: the loop itself computes the sum on the way, which may overflow when the mean does not. ``exact_to``: what
     counts stands still from there on, and the state is no mean any more; None where no loop takes as many steps.
     """
 
@@ -41,7 +41,7 @@ class Average(Accumulation):
 
     @property
     def op_type(self) -> str:
-        """What it is, among operators."""
+        """The name among operators."""
         return "Mean"
 
 

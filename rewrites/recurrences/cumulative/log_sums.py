@@ -1,8 +1,8 @@
 """States to which each step adds something as logarithms of what they stand for: ``s' = log(exp(s) + exp(x))``, however spelled.
 
-The step is run in numpy on the state and the one value that it takes up, and is such a sum where it agrees with one at all points:
-in double for what it means, and in the state's type for how far it can be trusted. Operators that could tell points apart that are
-not probed, and constants but 0 and 1, are not followed.
+The step runs in numpy on the state and the one value that it takes up. It is such a sum if it agrees with one at all points: in
+double for its meaning, and in the state's type for its range. Other constants than 0 and 1, and operators that could distinguish
+more points than are probed, are refused.
 
 Works round ORT-LOG-SUM-EXP-28.
 """
@@ -30,10 +30,14 @@ _MOST_NODES = 16
 
 @dataclass(frozen=True)
 class LogSum:
-    """``state`` takes up ``operand``: itself, or where ``is_power`` its logarithm, or without the axis ``extra``.
+    """A state that takes up ``operand``.
 
-    ``nodes``: what computes the next value. The step is such a sum where the larger of both is at most ``largest`` in size, and the
-    state at most ``reach`` below what it takes up, or the logarithm of 0 where ``reach`` is infinite.
+    Args:
+        nodes: Compute the next value.
+        is_power: The state takes up the logarithm of ``operand``.
+        largest: The limit of the larger of both, in size, up to which the step is such a sum.
+        reach: How far the state may be below the operand for that; if infinite, it may be the logarithm of 0.
+        extra: An axis of the operand that the state lacks.
     """
 
     state: State
@@ -142,7 +146,7 @@ _OPERATORS: Mapping[str, Callable[..., np.ndarray]] = {
 
 
 class _Step:
-    """The nodes that make the next value of ``state`` of it, and the values that they read beside it and constants."""
+    """The nodes that compute the next value of ``state``, and the other values that they read."""
 
     def __init__(self, state: State, varying: set[ir.Value], constants: Constants) -> None:
         self._state, self._varying, self._constants = state, varying, constants

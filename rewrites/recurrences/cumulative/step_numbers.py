@@ -1,8 +1,8 @@
 """Numbers that depend on the step alone, such as ``1 / (t + 1)``: as functions of the number of the step.
 
-Followed are scan inputs that count, by a Range or a running sum of ones, and scan inputs that are constants; and what a body
-computes of them. A value counts where it holds one number in each step, in however many elements. One that counts by sums of
-float32 stands still from 2 ** 24 on, so ``exact_to`` goes with it.
+Such numbers are scan inputs that count, by a Range or a running sum of ones, constant scan inputs, and what a body computes of
+them. All elements of a value must be the same number in each step. A count by sums of float32 stands still from 2 ** 24 on:
+``exact_to`` is that limit.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _STILL = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that change no number."""
 _FURTHEST = 32
-"""How many nodes numbers that count are followed through, in the body and before the loop."""
+"""How many nodes are followed, in the body and before the loop."""
 
 
 @dataclass(frozen=True)

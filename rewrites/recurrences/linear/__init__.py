@@ -1,3 +1,3 @@
-"""States that are linear in what they were before: filters, gated and decaying states, read, and written for all steps at once."""
+"""Linear states: filters, gated and decaying states."""
 
 __all__: list[str] = []

@@ -1,11 +1,10 @@
 """Reads the next value of a state as decay times state, plus what does not depend on the states.
 
-Followed are Identity, Neg, and Add, Sub, Mul and Div, on whatever shapes they broadcast. What does not depend on the states, the
-drive, stays an expression of the body's own operators, so that it is computed as the loop computes it.
+The reader follows Identity, Neg, Add, Sub, Mul and Div, with any broadcasting. The drive, which does not depend on the states,
+stays an expression of the body's own operators, so that it is computed as in the loop.
 
 A body may reach a state on exponentially many ways: each of ``a = Add(h, h)  b = Add(a, a)  ...`` doubles them. So ways with the
-same factors are one path, paths with more factors than ``_MOST`` in all are not followed, and a drive that is read twice is one
-object.
+same factors are one path, and a drive that is read twice is one object. Paths with more than ``_MOST`` factors in all are refused.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +26,7 @@ _MOST = 128
 
 
 class NotLinear(Exception):
-    """The value is not linear in the states; ``reason`` where it is, but not in a way that is taken."""
+    """The value is not linear in the states, or not in a supported way, which is ``reason``."""
 
     def __init__(self, reason: NotApplicable | None = None) -> None:
         super().__init__()
@@ -36,7 +35,7 @@ class NotLinear(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Drive:
-    """What ``node`` of the body computes of ``operands``: other drives and body values, one for each input; None has no drive.
+    """The result of ``node`` for ``operands``: other drives and body values, one for each input; None has no drive.
 
     Drives compare by identity: several may share one, so that comparing them by their operands would take exponential time.
     """
@@ -47,7 +46,7 @@ class Drive:
 
 @dataclass(frozen=True)
 class StepFactor:
-    """What a state is multiplied by, or divided by where ``divides``: a value that changes from step to step."""
+    """A factor that changes from step to step, or a divisor if it ``divides``."""
 
     value: ir.Value
     divides: bool
@@ -68,9 +67,9 @@ class Path:
 
 @dataclass(frozen=True)
 class Linear:
-    """``paths``: on which states come in; what those of one state come to together is its decay.
+    """``paths``: how states come in; the sum of those of one state is its decay.
 
-    ``drive``: what is added to that, or None.
+    ``drive``: the rest of the sum, or None.
     """
 
     paths: tuple[Path, ...]
@@ -122,7 +121,7 @@ class DecayReader:
         return result
 
     def own(self, state: State) -> Linear:
-        """Return the next value of ``state``, which no other state has a part in and which takes something up; raises NotLinear."""
+        """Return the next value of ``state``, which depends on no other state and has a drive; raises NotLinear."""
         linear = self.linear(state.next)
         if linear.drive is None or not linear.paths or any(path.state is not state for path in linear.paths):
             raise NotLinear
@@ -177,13 +176,13 @@ def drives_in_order(drive: Drive | ir.Value) -> list[Drive | ir.Value]:
 
 
 def gives_states_alone(loop: ScanView) -> bool:
-    """Return whether all that a loop stacks are states, as they come in or as they leave."""
+    """Return True if all scan outputs are states, before or after each step."""
     parts = {part for state in loop.states for part in (state.inner, through_identity(state.next))}
     return all(through_identity(output.inner) in parts for output in loop.scan_outputs)
 
 
 def _bounded(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return ``paths``; raises NotLinear where they are too many, or a number of theirs is not finite."""
+    """Return ``paths``; raises NotLinear if they are too many, or a number of theirs is not finite."""
     if any(not np.isfinite(path.numbers).all() for path in paths):
         raise NotLinear
     if sum(1 + len(path.factors) for path in paths) > _MOST:

@@ -1,4 +1,4 @@
-"""What is added to a state in each step, and what it is multiplied by, for all steps at once, by the body's own operators."""
+"""The drives and decays of a state in all steps, by the body's own operators."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

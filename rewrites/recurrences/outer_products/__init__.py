@@ -1,3 +1,3 @@
-"""States that are matrices to which each step adds an outer product: linear attention and its relatives."""
+"""Matrices that take up an outer product in each step: linear attention and its relatives."""
 
 __all__: list[str] = []

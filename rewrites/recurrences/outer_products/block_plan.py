@@ -1,7 +1,7 @@
-"""How many steps a block of outer products is to have, whether blocks lie side by side, and what that takes, by an estimate.
+"""The choice of the length and the layout of blocks of outer products, by an estimate.
 
-Fitted to what was measured for 18 shapes of 1024 steps on onnxruntime 1.32, one thread, at lengths of up to 128: the plan that
-is chosen takes 1.01 times as long as the best of them on average, and 1.07 times at most.
+It is fitted to 18 shapes of 1024 steps on onnxruntime 1.32, one thread, at lengths of up to 128. The chosen plan takes 1.01 times
+as long as the best on average, and 1.07 times at most.
 """
 
 from dataclasses import dataclass, replace
@@ -18,21 +18,24 @@ __all__ = ["BlockPlan", "Shape", "attention_ns", "block_shape", "fewest_steps", 
 
 _LENGTHS = (16, 32, 64, 128)
 _USUAL = 1024
-"""Steps, where nothing is known of their number."""
+"""The assumed number of steps."""
 _MANY = 1 << 20
 _NODES, _LEVEL_NODES, _AROUND = 20, 18, 24
 _CACHE = 1 << 22
 _SHORT = 12
 _LONG_ROW, _LONG_PRODUCTS, _SHORT_PRODUCTS = 32, 3, 28
-"""What LinearAttention takes of a number of the matrix in a step, in products: for rows of so many values and more; for fewer."""
+"""The time of LinearAttention for a number of the matrix in a step, in products: for rows of so many values and more; for fewer."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """``steps`` (``are_known``: in the model) of ``heads`` matrices of ``keys`` by ``values``, of numbers of ``wide`` bytes.
+    """``steps`` of ``heads`` matrices of ``keys`` by ``values``, of numbers of ``wide`` bytes.
 
-    ``key_heads``: how many have keys and queries of their own. ``by_key``: whether each key has decays of its own. ``passes``:
-    over what is between steps, for the weights.
+    Args:
+        are_known: The model has the number of steps.
+        key_heads: How many heads have keys and queries of their own.
+        by_key: Each key has decays of its own.
+        passes: How often the weights are read or written.
     """
 
     steps: int
@@ -53,7 +56,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """``length``: the steps of a block. ``ns``, ``bytes``: about what all takes."""
+    """``length``: the steps of a block. ``ns``, ``bytes``: the estimate of all blocks."""
 
     length: int
     is_flat: bool
@@ -83,7 +86,7 @@ def block_shape(matrix: MatrixState, sizes: StepSizes) -> Shape:
 
 
 def plan_of(shape: Shape, options: Options) -> BlockPlan:
-    """Return the plan that takes the least time, of those that fit into memory, where one does."""
+    """Return the fastest plan, of those that fit into memory if any does."""
     others = range(_LENGTHS[0], _LENGTHS[-1] + 1) if shape.are_known and not shape.by_key else ()
     candidates = {*_LENGTHS, *(length for length in others if shape.steps % length == 0)}
     lengths = [(length, is_flat) for length in sorted(candidates) if length < shape.steps for is_flat in (False, True)]
@@ -96,7 +99,7 @@ def plan_of(shape: Shape, options: Options) -> BlockPlan:
 
 
 def fewest_steps(shape: Shape, plan: BlockPlan, nodes: int, options: Options) -> int | None:
-    """Return from how many steps on ``plan`` is faster than a loop of ``nodes`` by a fifth; None where it never is."""
+    """Return from how many steps on ``plan`` is faster than a loop of ``nodes`` by a fifth; None if it never is."""
     steps = plan.length
     while steps < _MANY:
         estimate = _plan(replace(shape, steps=steps), plan.length, options.costs, is_flat=plan.is_flat)
@@ -107,7 +110,7 @@ def fewest_steps(shape: Shape, plan: BlockPlan, nodes: int, options: Options) ->
 
 
 def attention_ns(shape: Shape, costs: Costs) -> float:
-    """Return what LinearAttention takes for ``shape``, and what comes to it, for each head by itself."""
+    """Return the time of LinearAttention and its operands for ``shape``."""
     each = _LONG_PRODUCTS if shape.values >= _LONG_ROW else _SHORT_PRODUCTS
     rows = shape.wide * shape.steps * shape.heads * (2 * shape.keys + shape.values)
     return shape.steps * shape.heads * shape.keys * shape.values * each * costs.product + 2 * rows * costs.far_byte

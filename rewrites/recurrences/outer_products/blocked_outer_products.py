@@ -223,7 +223,7 @@ class _BlocksOrLoop:
 
 @dataclass(frozen=True)
 class _Checked:
-    """What must be plain numbers; and ``decays``, at most 1, if only the run tells them."""
+    """Values that must be finite and bounded; ``decays``, if unknown before the run, are at most 1."""
 
     plain: Sequence[ir.Value]
     decays: ir.Value | None

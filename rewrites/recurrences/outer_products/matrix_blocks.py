@@ -1,7 +1,7 @@
 """A matrix that takes up outer products, for all steps: block by block, as products of matrices.
 
-Blocks are the steps of a Scan whose state is the matrix. Or all that does not need the matrix is done for all blocks side by side,
-and a Scan, or for a few blocks one more product, has the matrices before each block.
+One layout is a Scan over blocks whose state is the matrix. The other computes all that does not need the matrix for all blocks side
+by side; a Scan, or for a few blocks one more product, then has the matrices before each block.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ _FEW_PRODUCTS = 5 << 20
 
 @dataclass(frozen=True)
 class MatrixRows:
-    """What comes to the matrix, as rows [steps, heads, size].
+    """The operands of the matrix, as rows [steps, heads, size].
 
     Args:
         queries: None if only the last matrix is of use.

@@ -2,8 +2,8 @@
 
     S' = a S + b k (v - (a S)^T k)^T,   y = q^T S'
 
-``a`` and ``b`` may be missing, and with ``b`` all that is taken away. The axis that the query is summed over is that of the keys;
-axes that only values have are those of the values; all others are of states side by side.
+``a`` and ``b`` may be missing; without ``b`` nothing is subtracted. The product with the query sums over the axis of the keys. Axes
+that only values have are those of the values; all others are of states side by side.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,10 +24,15 @@ __all__ = ["MatrixState", "matrix_states"]
 
 @dataclass(frozen=True)
 class MatrixState:
-    """``state``, whose axes are ``labels``: ``heads``, the axis of the keys ``key`` (None: of size 1) and of the values ``values``.
+    """``state``, whose axes are ``labels``.
 
-    ``decay``, ``keys``, ``added``, ``written``, ``query``: the factors of a, k, v, b and q. ``written`` is None where nothing is
-    taken away. ``read``: what the query gives, with its axes, or None where only the last value is of use.
+    Args:
+        heads: The axes of states side by side.
+        key: The axis of the keys; None for size 1.
+        values: The axes of the values.
+        decay: The factors of a; those of ``keys``, ``added``, ``written`` and ``query`` are of k, v, b and q.
+        written: None if nothing is subtracted.
+        read: The result of the query and its axes; None if only the last state is of use.
     """
 
     state: State
@@ -81,7 +86,7 @@ def matrix_states(loop: ScanView, opset: int) -> Iterator[MatrixState]:
 
 
 class _Found:
-    """The products that one state is made of, and those that it is read by."""
+    """The products of one state's next value, and the one that reads it."""
 
     def __init__(self, loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Value], opset: int, apart: bool) -> None:
         self._state, self._made = state, next_value
@@ -120,7 +125,7 @@ class _Found:
         return matches[0] if matches else None
 
     def classified(self) -> MatrixState:
-        """Return what is what; raises NotAProduct."""
+        """Return the roles of all factors; raises NotAProduct."""
         if self._next is None:
             raise NotAProduct
         next_value = self._axes.settled(self._next)
@@ -179,7 +184,7 @@ class _Found:
 
     @staticmethod
     def _axis_taken(labels: Labels, own: Factor, key: int | None, *, has_query: bool) -> tuple[int, int]:
-        """Return the axis of the keys, and the label over which the state is summed where it is taken away."""
+        """Return the axis of the keys, and the label over which the subtracted product sums the state."""
         pairs = [(mine, other) for mine, other in zip(labels, own.labels, strict=True) if mine != other]
         if len(pairs) != 1 or pairs[0][0] is None or pairs[0][1] is None or (has_query and pairs[0][0] != key):
             raise NotAProduct
@@ -187,7 +192,7 @@ class _Found:
 
     @staticmethod
     def _guessed(named: Sequence[int], decay: Product, written: Product) -> int:
-        """Return the axis of the keys where nothing reads the state: one that another axis is independent of."""
+        """Return the axis of the keys if nothing reads the state: one that another axis is independent of."""
         for label in named:
             along = {other for factor in written.factors if label in factor.named for other in factor.named}
             if label in along and any(other not in along | decay.named for other in named):
@@ -210,7 +215,7 @@ def _relabelled(factor: Factor, to: dict[int, int]) -> Factor:
 def _delta(
     decay: Product, keys: Product, rest: Product, taken: Product, key: int | None, summed: int | None
 ) -> tuple[Product, Product]:
-    """Return how much is written, and the values, where what is ``taken`` is what the keys find; raises NotAProduct."""
+    """Return the factors of b and v, if ``taken`` subtracts what the keys find; raises NotAProduct."""
     if key is None or summed is None:
         raise NotAProduct
     to = {label: label for factor in taken.factors for label in factor.named} | {summed: key}

@@ -1,7 +1,7 @@
 """Reads values of a body as sums of products of states and of what does not depend on them.
 
-Followed are products (Mul, MatMul, Gemm, Einsum, ReduceSum), Add, Sub and Neg, and what only moves axes. What does not depend on a
-state is taken apart into the factors of outer products, and no further; it stays computed as in the loop.
+The reader follows products (Mul, MatMul, Gemm, Einsum, ReduceSum), Add, Sub and Neg, and operators that only move axes. It splits
+values that do not depend on a state into the factors of outer products, and no further; they are computed as in the loop.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ __all__ = ["ProductReader"]
 _MOST_PRODUCTS, _MOST_FACTORS = 8, 16
 _MOST_READ, _DEEPEST = 512, 32
 _FREE_LETTERS = "0123456789"
-"""What the dots of an equation stand for, axis by axis."""
+"""Letters for the dots of an equation, axis by axis."""
 
 
 class ProductReader:
     """Reads values of the body of ``loop``; ``varying`` are those that depend on a state.
 
-    ``known``: what has been read of those. ``apart``: whether each Mul is taken apart.
+    ``known``: the tensors of those so far. ``apart``: split each Mul.
     """
 
     def __init__(self, loop: ScanView, varying: set[ir.Value], opset: int, apart: bool) -> None:
@@ -181,7 +181,7 @@ def _with_other_ones(labels: Labels, source: ir.Value, target: ir.Value) -> Labe
 
 
 def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """Return the letters of the operands, of ``ranks``, and of the result, those that dots stand for among them."""
+    """Return the letters of the operands, of ``ranks``, and of the result, with letters for dots."""
     sides, arrow, result = equation.replace(" ", "").partition("->")
     operands = sides.split(",")
     lacking = [rank - len(letters.replace("...", "")) for letters, rank in zip(operands, ranks, strict=True)]

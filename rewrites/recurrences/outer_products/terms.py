@@ -59,7 +59,7 @@ class Tensor:
 
 
 class Axes:
-    """Labels, the sizes that they stand for, and which are the same."""
+    """Labels, their sizes, and which are equal."""
 
     def __init__(self) -> None:
         self._sizes = list[ir.SymbolicDim | int | None]()
@@ -79,18 +79,18 @@ class Axes:
         return len(self._same) - 1
 
     def size(self, label: int) -> int | str | None:
-        """Return what is known of the size of an axis."""
+        """Return the size of an axis as far as it is known."""
         (dim,) = shape_dims(ir.Shape([self._sizes[self.of(label)]]))
         return dim
 
     def of(self, label: int) -> int:
-        """Return the label that stands for all that are the same as ``label``."""
+        """Return the representative of all labels that equal ``label``."""
         while self._same[label] != label:
             label = self._same[label]
         return label
 
     def unite(self, first: int | None, second: int | None) -> int | None:
-        """Return the label of an axis along which operands are ``one`` and ``other``; raises NotAProduct where sizes may differ."""
+        """Return the label of an axis along which operands are ``one`` and ``other``; raises NotAProduct if sizes may differ."""
         if first is None or second is None:
             return second if first is None else first
         first, second = self.of(first), self.of(second)
