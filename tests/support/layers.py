@@ -75,8 +75,8 @@ def layers(
     return model
 
 
-def layer_feeds(model: onnx.ModelProto, seed: int = 2) -> dict[str, np.ndarray]:
-    """Random inputs."""
-    draw = np.random.default_rng(seed).standard_normal
+def layer_feeds(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """Return random inputs."""
+    draw = np.random.default_rng(2).standard_normal
     shapes = {info.name: [dim.dim_value for dim in info.type.tensor_type.shape.dim] for info in model.graph.input}
     return {name: draw(shape).astype(np.float32) for name, shape in shapes.items()}

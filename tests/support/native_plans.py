@@ -135,8 +135,6 @@ def single(
     *,
     matrix: Sequence[int] = (1, 1, 1),
     immediates: tuple[float, float] = (0.0, 0.0),
-    block: int = 1,
-    stepwise: bool = True,
     dtype: int = FLOAT,
     to: int | None = None,
 ) -> Plan:
@@ -155,8 +153,8 @@ def single(
         states=(),
         values=tuple(values),
         instructions=(Instruction(op, (three, two, one, zero), tuple(operands), (m, n, k), immediates),),
-        phases=(Phase(stepwise, 0, 1),),
-        block=block,
+        phases=(Phase(True, 0, 1),),
+        block=1,
     )
 
 

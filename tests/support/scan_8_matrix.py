@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-__all__ = ["Form", "all_forms", "some_forms"]
+__all__ = ["Form", "some_forms"]
 
 DIRECTIONS = ("forward", "backward", "mixed")
 LENGTHS = ("none", "empty name", "ragged input", "full input", "ragged constant", "full constant", "one column")
@@ -160,14 +160,6 @@ def _random(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.
     if dtype.startswith("float"):
         return np.asarray(rng.standard_normal(shape)).astype(dtype)
     return np.asarray(rng.integers(0, 9, shape)).astype(dtype)
-
-
-def all_forms() -> Iterator[Form]:
-    """Every combination that has a result."""
-    for parts in itertools.product(DIRECTIONS, LENGTHS, ROWS, STATES, INPUTS, OUTPUTS, DTYPES, NESTED, SHAPES):
-        form = Form(*parts)
-        if form.states + form.outputs:
-            yield form
 
 
 def some_forms(count: int, seed: int = 0) -> list[Form]:

@@ -15,13 +15,13 @@ __all__ = ["Spoil", "constant", "failing", "put_after", "spoil"]
 Spoil = Callable[[ir.Model], object]
 
 
-def spoil(monkeypatch: pytest.MonkeyPatch, rule: Any, defect: Spoil, word: str = "") -> None:
-    """Let each patch that `rule` makes on a loop with `word` in an output's name do `defect` as well."""
+def spoil(monkeypatch: pytest.MonkeyPatch, rule: Any, defect: Spoil) -> None:
+    """Let each patch that `rule` makes do `defect` as well."""
     real = rule.check
 
     def check(loop: Any, ctx: Any) -> Any:
         outcome = real(loop, ctx)
-        if not isinstance(outcome, Patch) or not any(word in (value.name or "") for value in loop.node.outputs):
+        if not isinstance(outcome, Patch):
             return outcome
 
         def edit() -> Any:
@@ -56,8 +56,8 @@ def constant(model: ir.Model, array: Any) -> ir.Value:
     return value
 
 
-def failing(defect: BaseException | type[BaseException], module: str = "ortscan.broken") -> Callable[..., Any]:
-    """Give a function that raises ``defect``, and is in ``module`` for whoever asks where it was raised."""
-    names: dict[str, Any] = {"__name__": module, "defect": defect}
+def failing(defect: BaseException | type[BaseException]) -> Callable[..., Any]:
+    """Return a function that raises ``defect`` as if it stood in a module of ortscan."""
+    names: dict[str, Any] = {"__name__": "ortscan.broken", "defect": defect}
     exec("def fails(*_, **__):\n    raise defect", names)
     return names["fails"]

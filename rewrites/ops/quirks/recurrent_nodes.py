@@ -175,7 +175,7 @@ RECURRENT_NODES = (
         worked_round=(
             "ortscan.verification.judge.precision",
             "ortscan.verification.judge.compare_outputs",
-            "tests.campaigns.fuzz.damage_oracle",
+            "tests.campaigns.fuzz.damage_judging",
         ),
     ),
 )

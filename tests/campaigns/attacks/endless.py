@@ -17,7 +17,6 @@ STACK = "<body = e (int64 i, bool c) => (bool d, float o) { d = Identity (c) o =
 SCAN = "Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] a) => (float[4] n, float[4] r) { p = Mul (s, a) n = Tanh (p) r = Exp (n) }>"
 MAP = "Scan <num_scan_inputs = 1, body = b (float[4] a) => (float[4] r) { r = Exp (a) }>"
 NAMES = ", ".join(['"Tanh"'] * 100_000)
-MAP_8 = f'{MAP} ("", x)'
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 

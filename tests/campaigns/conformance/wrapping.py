@@ -23,7 +23,6 @@ STEPS = 3
 WRAPPER = "wrapping"
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _NEGATED = _FLOATS
-_NO_INITIALIZERS = frozenset({"string"})
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from tests.campaigns.fuzz.workers import Task, Workers
 
 __all__ = ["Campaign", "Figures"]
 
-
 TWICE_EVERY = 20
 """Of so many models one is rewritten twice, to see whether the bytes are the same."""
 

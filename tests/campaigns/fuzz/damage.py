@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.campaigns.fuzz.damage_bases import bases
-from tests.campaigns.fuzz.damage_judging import Verdict, outcome
+from tests.campaigns.fuzz.damage_judging import Verdict, compared, outcome
 from tests.campaigns.fuzz.damage_kinds import damaged
-from tests.campaigns.fuzz.damage_oracle import compared
 
 __all__ = ["campaign", "model_of"]
 

@@ -6,8 +6,7 @@ import numpy as np
 import onnx
 
 from tests.campaigns.verification_pairs.harmless import harmless_pairs, harmless_sizes
-from tests.campaigns.verification_pairs.honest_at_named_values import honest_at_named_values
-from tests.campaigns.verification_pairs.honest_by_roundings import honest_by_roundings
+from tests.campaigns.verification_pairs.honest_at_named_values import honest_at_named_values, honest_by_roundings
 from tests.campaigns.verification_pairs.pair import Pair, pair, with_weights
 from tests.support.text import model_from_text
 

@@ -7,8 +7,7 @@ import numpy as np
 from tests.campaigns.verification_pairs.named import wrong_at_named_values
 from tests.campaigns.verification_pairs.pair import Pair, faulty, pair, with_weights
 from tests.campaigns.verification_pairs.unusual import unusual_pairs
-from tests.campaigns.verification_pairs.wrong_by_little import wrong_by_little
-from tests.campaigns.verification_pairs.wrong_by_size import wrong_by_size
+from tests.campaigns.verification_pairs.wrong_by_size import wrong_by_little, wrong_by_size
 from tests.support.text import model_from_text
 
 __all__ = ["wrong_pairs"]

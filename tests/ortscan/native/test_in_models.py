@@ -57,11 +57,11 @@ def test_a_model_with_plans_gives_the_same_with_the_library_and_without(model: o
     assert ortscan.verify(model, native).ok
 
 
-def iterations(width: int, steps: int = 12) -> onnx.ModelProto:
+def iterations(width: int) -> onnx.ModelProto:
     """A loop of few steps that reads no row in each and gives one result."""
     shape = f"float[1,{width}]"
     return model_from_text(
-        f"""g ({shape} h, float[{width},{width}] w) => ({shape} z) <int64 m = {{{steps}}}, bool c = {{1}}> {{
+        f"""g ({shape} h, float[{width},{width}] w) => ({shape} z) <int64 m = {{12}}, bool c = {{1}}> {{
             z = Loop <body = b (int64 i, bool c0, {shape} s) => (bool c1, {shape} s1) {{
                 p = MatMul (s, w) q = Tanh (p) r = ReduceMax <keepdims = 1> (q) s1 = Sub (q, r) c1 = Identity (c0) }}> (m, c, h) }}""",
         18,

@@ -15,8 +15,8 @@ __all__ = ["counter", "delay_line", "linear_recurrence", "mapped", "outer_produc
 Vals = Sequence[Val]
 
 
-def _element(world: World, lead: tuple[Dim, ...], most: int = 2) -> tuple[Dim, ...]:
-    return (*lead, *(world.width() for _ in range(world.between(0 if lead else 1, most))))
+def _element(world: World, lead: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    return (*lead, *(world.width() for _ in range(world.between(0 if lead else 1, 2))))
 
 
 def running(world: World, lead: tuple[Dim, ...]) -> Recurrence:
