@@ -27,7 +27,7 @@ def readme() -> None:
     print(ortscan.verify("model.onnx", smaller).summary())
     for loop in ortscan.explain("model.onnx").loops:  # changes nothing
         print(loop.where, loop.fate, [reason.code for reason in loop.reasons])
-    print(ortscan.bench("model.onnx", smaller, sizes={"T": [64, 256]}).summary())  # times, each gain with its noise
+    print(ortscan.bench("model.onnx", smaller, sizes={"T": [64, 256]}).summary())  # times, and speed-ups with confidence intervals
     ortscan.migrate("old.onnx", 21, output="new.onnx")  # the same model in another opset; also "auto" and "latest"
-    session = ortscan.InferenceSession("model.onnx")  # onnxruntime's own, of the optimised model, which is kept for the next start
+    session = ortscan.InferenceSession("model.onnx")  # runs the optimised model, and caches it for the next start
     print(session.get_inputs())

@@ -98,8 +98,8 @@ def setting(measured: Found) -> str:
     busy = "" if measured.load <= _QUIET else f", **busy with other work (load {measured.load})**"
     return (
         f"Measured with onnxruntime {measured.runtime} on one thread of {measured.processor}, {measured.cores} cores{busy}, on "
-        f"{counted(len(measured.gains), 'model')}; 64 steps\nwhere their number is free, one row where that is. The geometric mean, "
-        "and the least and most; in sessions of ortscan the last column.\n"
+        f"{counted(len(measured.gains), 'model')}, with 64 steps\nand one row if their number is free. Speed-ups are geometric means "
+        "(minimum to maximum). The last column uses ortscan sessions.\n"
     )
 
 
