@@ -79,7 +79,7 @@ FLOORS = {
         ),
     ],
     "ortscan.verification": [
-        *("readable", "result", "inputs", "oracle", "judge", "compare_models", "cut_loop", "compare_loops", "verifier"),
+        *("result", "inputs", "oracle", "judge", "compare_models", "cut_loop", "compare_loops", "verifier"),
     ],
 }
 HEAVY = {"onnxruntime", "onnxruntime_extensions", "rich", "torch"}

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 
 import onnx
@@ -44,8 +43,6 @@ def compare_loops(
     specs: Sequence[Spec],
     sizes: Mapping[str, int],
     settings: CompareSettings,
-    budget: Budget,
-    stack: ExitStack,
 ) -> Verification:
     """Compare each loop and recurrent node of the main graph by itself, in an order drawn by the seed, until time is up.
 
@@ -53,6 +50,7 @@ def compare_loops(
     model. If ``sizes`` fixes some sizes, and those at a loop are unknown, the whole models must differ. If no loop can be cut out,
     the models are compared as a whole, if there is time. See `compare_models` for the arguments.
     """
+    budget, stack = settings.budget, settings.stack
     before, after = GraphIndex(old.proto.graph), GraphIndex(new.proto.graph)
     types = value_types(old.proto, specs, sizes)
     positions = [position for position, node in enumerate(before.nodes) if node.op_type in _LOOPS]
@@ -81,13 +79,14 @@ def compare_loops(
             unchanged += 1
             continue
         sides = changed_source(old, first, stack), changed_source(new, second, stack)
-        outcome = compare_models(*sides, input_specs(sides[0].proto.graph), {}, [{}], settings, budget, stack)
+        outcome = compare_models(*sides, input_specs(sides[0].proto.graph), {}, [{}], settings)
         if outcome.outcome == "inconclusive":
             leave_out(label, outcome.problems[0])
             continue
         outcome = _labelled(outcome, label)
         if outcome.outcome == "different":
-            whole = compare_models(old, new, specs, sizes, [{}], settings, Budget(RUN_SECONDS, _ANY_BYTES), stack)
+            patient = replace(settings, budget=Budget(RUN_SECONDS, _ANY_BYTES))
+            whole = compare_models(old, new, specs, sizes, [{}], patient)
             if whole.outcome == "different":
                 return replace(whole, notes=(*whole.notes, f"{label} differs by itself"))
             if whole.outcome == "equal":
@@ -100,7 +99,7 @@ def compare_loops(
         outcomes.append(outcome)
     outcome = _summed_up(outcomes, left_out, unchanged, len(positions))
     if outcome.inconclusive and _SECONDS_A_NODE * _count(old.proto) < budget.left():
-        return compare_models(old, new, specs, sizes, [{}], settings, budget, stack)
+        return compare_models(old, new, specs, sizes, [{}], settings)
     return outcome
 
 

@@ -58,8 +58,21 @@ _CPU = ("CPUExecutionProvider",)
 
 @dataclass(frozen=True)
 class CompareSettings:
-    """How to compare. ``configure`` is called with the SessionOptions of each session."""
+    """How to compare.
 
+    Attributes:
+        budget: the time and memory there is.
+        stack: what temporary files and processes live as long as.
+        seed: what values are drawn with.
+        rtol: the caller's relative tolerance.
+        atol: the caller's absolute tolerance.
+        providers: where the result runs.
+        configure: called with the SessionOptions of each session.
+        level: how much is tried.
+    """
+
+    budget: Budget
+    stack: ExitStack
     seed: int = 0
     rtol: float | None = None
     atol: float | None = None
@@ -83,8 +96,6 @@ def compare_models(
     sizes: Mapping[str, int],
     sets: Sequence[Mapping[str, Any]],
     settings: CompareSettings,
-    budget: Budget,
-    stack: ExitStack,
     recorded: Sequence[Mapping[str, Any]] = (),
 ) -> Verification:
     """Run both models on given inputs, with generated values for the rest, and compare their outputs.
@@ -96,10 +107,9 @@ def compare_models(
         sizes: the free dimensions that are fixed.
         sets: the sets of given inputs.
         settings: how to compare.
-        budget: the time and memory there is.
-        stack: what temporary files and processes live as long as.
         recorded: the known outputs of each set, by name.
     """
+    budget, stack = settings.budget, settings.stack
     names = [spec.name for spec in output_specs(old.proto.graph)]
     coarsest = coarsest_floats(old.proto)
     notes = []
@@ -167,7 +177,7 @@ def compare_models(
     records = compare_with_records(judge, sets, recorded) if any(recorded) else RecordedOutcome()
     origin = []
     if (witness := next((result for result in judged if result.witness is not None), None)) is not None:
-        inside = "" if perilous or budget.is_spent() else _inside(old, new, witness, settings, comparer, stack)
+        inside = "" if perilous or budget.is_spent() else _inside(old, new, witness, settings, comparer)
         origin = [blame(old.proto, comparer, witness, lambda: runs(old, optimise=False)), inside]
     return conclude(judge, judged, notes, list(dict.fromkeys(not_tried)), records, old.proto, "; ".join(filter(None, origin)))
 
@@ -182,7 +192,7 @@ def _stand_in(old: Source, refused: Runs, runs: Callable[..., Runs], stack: Exit
     return (refused, old, []) if plain.error is not None else (plain, old, [_UNOPTIMISED.format(refused.error)])
 
 
-def _inside(old: Source, new: Source, witness: Judged, settings: CompareSettings, comparer: Comparer, stack: ExitStack) -> str:
+def _inside(old: Source, new: Source, witness: Judged, settings: CompareSettings, comparer: Comparer) -> str:
     """Say which value inside both is the first to differ in a case that differs."""
     if witness.witness is None or weight(old.proto) > _LARGEST_INSIDE:
         return ""
@@ -192,4 +202,4 @@ def _inside(old: Source, new: Source, witness: Judged, settings: CompareSettings
     def runs(source: Source, names: Sequence[str]) -> Runs:
         return Runner(source, names, _CPU, settings.configure)
 
-    return first_inside(old, new, witness.witness[0], runs, usual, stack)
+    return first_inside(old, new, witness.witness[0], runs, usual, settings.stack)

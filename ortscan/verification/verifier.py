@@ -106,11 +106,11 @@ def verify(
             alike = not interface_differences(old.proto, new.proto)
             names = [spec.name for spec in outputs]
             return refuse(names, problems, inconclusive=alike and bool(crash_risks(old.proto)))
-        settings = CompareSettings(seed, rtol, atol, providers or _CPU, configure, level)
+        settings = CompareSettings(budget, stack, seed, rtol, atol, providers or _CPU, configure, level)
         if level == "quick" and inputs is None and is_large(old.proto) and has_loops_of_its_own(old.proto):
-            outcome = compare_loops(old, new, specs, sizes, settings, budget, stack)
+            outcome = compare_loops(old, new, specs, sizes, settings)
         else:
-            outcome = compare_models(old, new, specs, sizes, sets, settings, budget, stack, recorded)
+            outcome = compare_models(old, new, specs, sizes, sets, settings, recorded)
         outcome = replace(outcome, level=level, limits_hit=tuple(budget.hits))
         _log.info("%s", outcome.summary().splitlines()[0])
         return outcome

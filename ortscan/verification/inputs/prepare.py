@@ -1,8 +1,8 @@
 """Read what a pair of models tells of its inputs, and prepare the inputs that are tried."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -23,10 +23,11 @@ from ortscan.verification.inputs.plan import untried_rows
 from ortscan.verification.inputs.roles import Role, find_roles
 from ortscan.verification.inputs.shapes import with_arrays
 from ortscan.verification.inputs.value_kinds import MOST_ALONE, can_be_zero, unfed
-from ortscan.verification.readable import if_readable
 from rewrites.base.errors import is_from_elsewhere
 
-__all__ = ["InputPlan", "prepare"]
+__all__ = ["InputPlan", "if_readable", "prepare"]
+
+_Result = TypeVar("_Result")
 
 _SMALL = 1 << 22
 _LOOPS = frozenset(["Scan", "Loop", "RNN", "LSTM", "GRU"])
@@ -129,6 +130,16 @@ def prepare(
         not_tried=(*_not_tried(inputs, before, after), *untried_rows(inputs.axes(learned), level)),
         too_large=() if fits else (f"'{name}' would take {size >> 20} MiB",),
     )
+
+
+def if_readable(read: Callable[[], _Result]) -> _Result | None:
+    """Return the result of ``read``, which only looks for advice, or None if a library or a rule cannot read the model."""
+    try:
+        return read()
+    except Exception as error:
+        if is_from_elsewhere(error):
+            raise
+        return None
 
 
 def _analysis(proto: onnx.ModelProto, specs: Sequence[Spec]) -> tuple[Analysis | None, list[str]]:

@@ -24,7 +24,7 @@ from ortscan.base.proto_graphs import bodies_of
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.analysis import analyse
 from ortscan.running.graph_index import GraphIndex, all_nodes
-from ortscan.verification.readable import if_readable
+from ortscan.verification.inputs.prepare import if_readable
 from rewrites.base.errors import MalformedLoop
 from rewrites.graph import walk
 from rewrites.loops.view import captured_values, is_loop, view

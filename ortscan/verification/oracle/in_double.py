@@ -1,9 +1,9 @@
-"""The original with float64 in place of its narrower floats: what both models would give if nothing were rounded.
+"""The original with float64 in place of its narrower floats: what both models would compute without rounding.
 
     x (float) ─► MatMul ─► y (float)        ->        x (double) ─► MatMul ─► y (double)
 
-A node that onnxruntime has no kernel of float64 for runs in float32 between casts. Recurrent nodes become Scans of their equations.
-Products of bytes are products of float64, which are exact.
+A node without a float64 kernel in onnxruntime runs in float32 between casts. Recurrent nodes become Scans of their equations.
+Products of bytes become products of float64, which are exact.
 
 Works round ORT-SATURATED-PRODUCTS.
 """
@@ -22,8 +22,8 @@ from ortscan.modelio.protos import hide_map_types, holds_map
 from ortscan.modelio.refusals import called_nodes
 from ortscan.modelio.source import Source, changed_source, model_of, weight
 from ortscan.ort.sessions import has_kernel
+from ortscan.verification.inputs.prepare import if_readable
 from ortscan.verification.oracle.runnable import with_scans
-from ortscan.verification.readable import if_readable
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context, Options
@@ -40,11 +40,11 @@ _LARGEST = 256 << 20
 _NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _RECURRENT = ("RNN", "GRU", "LSTM")
 _BY_TYPE = ("BitCast", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
-"""Operators that give another result for a wider type."""
+"""Operators that compute another result for a wider type."""
 
 
 def in_double(source: Source, stack: ExitStack) -> Source | None:
-    """Return the model with float64 in place of narrower floats; `feed_in_double` has its inputs. None if it cannot be had."""
+    """Return the model with float64 in place of narrower floats, or None if it is too large or unreadable. See `feed_in_double`."""
     if weight(source.proto) > _LARGEST or called_nodes(source.proto) > _MOST_INLINED:
         return None
     widened = if_readable(lambda: _widened(source))
@@ -53,14 +53,14 @@ def in_double(source: Source, stack: ExitStack) -> Source | None:
 
 def feed_in_double(feed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs with float64 in place of narrower floats."""
-    return {name: _array_in_double(value) for name, value in feed.items()}
 
+    def widened(value: Any) -> Any:
+        if isinstance(value, list):
+            return [widened(item) for item in value]
+        is_narrow = isinstance(value, np.ndarray) and value.dtype.name in ("float32", "float16", "bfloat16")
+        return value.astype(np.float64) if is_narrow else value
 
-def _array_in_double(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_array_in_double(item) for item in value]
-    is_narrow = isinstance(value, np.ndarray) and value.dtype.name in ("float32", "float16", "bfloat16")
-    return value.astype(np.float64) if is_narrow else value
+    return {name: widened(value) for name, value in feed.items()}
 
 
 def _widened(source: Source) -> onnx.ModelProto:
@@ -82,25 +82,24 @@ def _widened(source: Source) -> onnx.ModelProto:
         elif any(value in kinds for value in (*node.inputs, *node.outputs)) and not node_graphs(node):
             if _keeps_its_type(node):
                 _put_between_casts(node, kinds, ctx)
-            elif node.op_type not in _RECURRENT and not _has_kernel(node, ctx):
+            elif node.op_type not in _RECURRENT and not _runs(node, ctx):
                 _put_between_casts(node, dict.fromkeys(kinds, ir.DataType.FLOAT), ctx)
     wide = ir.to_proto(model)
-    for mine, theirs in zip(wide.graph.output, source.proto.graph.output, strict=True):
-        if holds_map(theirs.type):
-            mine.type.CopyFrom(theirs.type)
+    for output, original in zip(wide.graph.output, source.proto.graph.output, strict=True):
+        if holds_map(original.type):
+            output.type.CopyFrom(original.type)
     return wide
 
 
 def _values(graph: ir.Graph) -> list[ir.Value]:
-    nodes = list(graph)
-    return list(dict.fromkeys([*graph.inputs, *graph.initializers.values(), *(value for node in nodes for value in node.outputs)]))
+    return list(dict.fromkeys([*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]))
 
 
 def _keeps_its_type(node: ir.Node) -> bool:
     return node.domain not in ("", "ai.onnx") or node.op_type in _BY_TYPE
 
 
-def _has_kernel(node: ir.Node, ctx: Context) -> bool:
+def _runs(node: ir.Node, ctx: Context) -> bool:
     model = node_model(node, ctx)
     return isinstance(model, NotApplicable) or bool(has_kernel(model))
 
@@ -129,7 +128,7 @@ def _widen_attributes(node: ir.Node) -> None:
 
 
 def _put_between_casts(node: ir.Node, kinds: Mapping[ir.Value, ir.DataType], ctx: Context) -> None:
-    """Let a node read and give the types in ``kinds``, and the rest of the model float64."""
+    """Add Casts so that a node reads and returns the types in ``kinds``, and the rest of the model has float64."""
     before, after = ctx.builder(), ctx.builder()
     for position, value in enumerate(node.inputs):
         if value is not None and value in kinds:

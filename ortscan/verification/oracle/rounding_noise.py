@@ -1,9 +1,9 @@
-"""A model that rounds a little otherwise: each float that it computes, and each weight, is moved in its last digits.
+"""A model that rounds otherwise: noise moves each float that it computes, and each weight, in its last digits.
 
     y = MatMul (x, w)     ->     y' = y + amount * (y - y rounded to few digits)        (Monte Carlo arithmetic)
 
-What the lower digits of a number are is as good as random, so no operator draws anything. A number of few digits, such as 0.5, a
-count or an infinity, stands for itself: it stays as it is, and so does what is computed of such numbers without rounding.
+The lower digits of a number are as good as random, so the model draws no random numbers. A number of few digits, such as 0.5, a
+count or an infinity, is exact: it stays unchanged, and so do the results of such numbers without rounding.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ from ortscan.modelio.slots import own_ir
 from ortscan.modelio.source import Source, changed_source
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.graph_index import all_nodes
-from ortscan.verification.readable import if_readable
+from ortscan.verification.inputs.prepare import if_readable
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.names import Names
 from rewrites.graph.walk import inner_graphs, node_graphs
@@ -32,29 +32,29 @@ from rewrites.graph.walk import inner_graphs, node_graphs
 __all__ = ["noise_feeds", "noisy_source", "with_rounding_noise"]
 
 _FIRST_OPSET = 9
-"""Since when there is a Where."""
+"""The first opset with a Where."""
 _MOST_NODES = 2_000
 _MOST_INLINED = 2_000
 _LARGEST = 1 << 22
-"""The elements of a weight that is moved."""
+"""The most elements of a weight that moves."""
 _DIGITS = {ir.DataType.DOUBLE: 16, ir.DataType.FLOAT: 16, ir.DataType.FLOAT16: 7, ir.DataType.BFLOAT16: 5}
-"""The bits that a number of few digits has at most."""
+"""The most bits of a number of few digits."""
 _OF_DOUBLE = 53
 _FINITE = 1e290
 _ROUNDINGS = 2.0
 _RUNS = ((0, 1.0), (0, -1.0), (1, -1.0), (1, 1.0), (2, 1.0), (2, -1.0))
-"""By how many bits fewer a number of few digits has in each run, and whither the others are moved."""
-_GIVE_BACK = (
+"""For each run: how many bits fewer a number of few digits has, and the sign of the noise."""
+_PASSING = (
     "Identity Reshape Transpose Squeeze Unsqueeze Flatten Slice Gather GatherElements GatherND Concat Split Expand Tile Pad Where "
     "Max Min Relu Neg Abs Clip Floor Ceil Round Sign MaxPool Compress ScatterElements ScatterND Scatter ReverseSequence Trilu TopK "
     "ReduceMax ReduceMin DepthToSpace SpaceToDepth OneHot EyeLike If Loop Scan"
 )
-_GIVING_BACK = frozenset(_GIVE_BACK.split())
-"""The operators that give back numbers that they were given, or whole ones."""
+_NOT_ROUNDING = frozenset(_PASSING.split())
+"""The operators that return numbers that they read, or whole numbers."""
 
 
 def with_rounding_noise(proto: onnx.ModelProto) -> onnx.ModelProto | None:
-    """Return the model with inputs more, which `noise_feeds` has values for; None where it is too old, too large or unreadable."""
+    """Return the model with further inputs, for `noise_feeds`, or None if it is too old, too large or unreadable."""
     large = sum(1 for _ in all_nodes(proto)) > _MOST_NODES
     return None if large or (default_opset(proto.opset_import) or 1) < _FIRST_OPSET else if_readable(lambda: _with_noise(proto))
 
@@ -74,15 +74,15 @@ def _with_noise(proto: onnx.ModelProto) -> onnx.ModelProto:
     for graph in [model.graph, *inner_graphs(model.graph)]:
         noise.add_to(graph)
     noisy = ir.to_proto(model)
-    for mine, theirs in zip(noisy.graph.output, proto.graph.output, strict=True):
-        mine.type.CopyFrom(theirs.type)
+    for output, original in zip(noisy.graph.output, proto.graph.output, strict=True):
+        output.type.CopyFrom(original.type)
     return noisy
 
 
 def noise_feeds(roundings: float, feed: Mapping[str, Any] = MappingProxyType({})) -> Iterator[dict[str, Any]]:
-    """Return values for all inputs, so that each number moves by ``roundings`` times as much as it may be rounded by.
+    """Yield the inputs of several runs: the further ones, and ``feed`` with noise of the other sign, so that it passes thresholds.
 
-    It moves the other way if that is negative, and so do the numbers in ``feed``: a threshold that one of them meets is passed.
+    Each number moves by ``roundings`` times as much as rounding may move it, in the other direction if that is negative.
     """
     for fewer, direction in _RUNS:
         inputs = {}
@@ -127,14 +127,14 @@ class _Noise:
         self._ours = set(self._bounds)
 
     def add_to(self, graph: ir.Graph) -> None:
-        """Move the weights of ``graph`` and what its own nodes compute."""
+        """Move the weights of ``graph`` and the results of its own nodes."""
         nodes = list(graph)
-        given = set(graph.inputs)
+        inputs = set(graph.inputs)
         for value in list(graph.initializers.values()):
-            if value not in self._ours and value not in given and not value.is_graph_output() and _is_small(value) and nodes:
+            if value not in self._ours and value not in inputs and not value.is_graph_output() and _is_small(value) and nodes:
                 self._move(value, nodes[0], graph, before=True)
         for node in nodes:
-            if node.op_type in _GIVING_BACK or node_graphs(node):
+            if node.op_type in _NOT_ROUNDING or node_graphs(node):
                 continue
             for value in node.outputs:
                 self._move(value, node, graph, before=False)
@@ -144,12 +144,12 @@ class _Noise:
         if kind not in self._added or not isinstance(value.type, ir.TensorType) or not value.name:
             return
         split, amount = self._added[kind]
-        made: list[ir.Node] = []
+        nodes: list[ir.Node] = []
 
         def node(op_type: str, *inputs: ir.Value, to: ir.DataType | None = None) -> ir.Value:
             attributes = {} if to is None else {"to": int(to)}
-            made.append(ir.node(op_type, inputs, attributes))
-            result = made[-1].outputs[0]
+            nodes.append(ir.node(op_type, inputs, attributes))
+            result = nodes[-1].outputs[0]
             result.name = self._names.fresh(f"{value.name}_noise")
             return result
 
@@ -169,7 +169,7 @@ class _Noise:
             if output is value:
                 graph.outputs[position] = moved
                 moved.name, value.name = value.name, moved.name
-        (graph.insert_before if before else graph.insert_after)(beside, made)
+        (graph.insert_before if before else graph.insert_after)(beside, nodes)
 
 
 def _scalar(name: str) -> ir.Value:
