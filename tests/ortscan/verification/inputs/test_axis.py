@@ -1,12 +1,35 @@
-"""A result that does something else from a size on is compared beyond that size, in a quick comparison too."""
+"""Sizes that are computed from others, and sizes that a result compares with."""
 
 import pytest
 
 from ortscan.verification import verify
-from ortscan.verification.inputs.axis import asked_size
+from ortscan.verification.inputs.axis import asked_size, derived_dims, derived_size
 from tests.support.text import model_from_text
 
+
+@pytest.mark.parametrize(
+    ("names", "derived"),
+    [
+        (["T", "2*T"], {"2*T"}),
+        (["s0", "s1", "s0 + s1 - 1"], {"s0 + s1 - 1"}),
+        (["L", "(L - 1)//2"], {"(L - 1)//2"}),
+        (["2*T"], set()),
+        (["batch-size"], set()),
+        (["x[0]", "unk__1", "a.b", "1", "f(T)", "T", "T/2", "T//T", "T//0", ""], set()),
+    ],
+)
+def test_arithmetic_over_other_dimensions_is_known(names, derived):
+    assert derived_dims(names) == derived
+
+
+def test_derived_sizes_are_computed():
+    assert derived_size("(L - 1)//2", {"L": 7}) == 3
+    assert derived_size("L - 9", {"L": 7}) == 0
+
+
 BEFORE = model_from_text("g (float[T, 2] x) => (float[T, 2] y) { y = Neg (x) }", 18)
+
+
 FROM_200_ON = """g (float[T, 2] x) => (float[T, 2] y) <int64[1] most = {199}, float two = {2}> {
     n = Shape <start = 0, end = 1> (x)  many = Less (most, n)
     y = If (many) <then_branch = a () => (float[N, 2] p) { q = Mul (x, two)  p = Neg (q) },

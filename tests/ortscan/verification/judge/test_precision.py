@@ -1,4 +1,4 @@
-"""The coarsest floats that each output is computed from, through bodies and functions."""
+"""The coarsest floats that each output depends on, through bodies and functions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Which sizes, trip counts and lengths of rows are tried, alone and together, and what is said of the rest."""
+"""Which sizes, trip counts and sequence lengths are tried, alone and together, and which are not."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""One name for dimensions of inputs that cannot be of one size: the model is run with sizes that differ, as its users do."""
+"""Dimensions of one name that cannot have one size run with different sizes."""
 
 import pytest
 from onnx import ModelProto

@@ -1,39 +1,79 @@
-"""Quick and full comparisons, their limits, and loops that are compared by themselves."""
+"""What would crash onnxruntime never runs, or runs in a subprocess, with limits of time and memory."""
 
 import numpy as np
-import onnx
 import pytest
 
-from ortscan.verification import compare_loops, compare_models, verify
+import ortscan
+from ortscan.verification import compare_models, verify
 from rewrites.base.errors import OptionError
 from tests.support.text import model_from_text
 
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("g (float[N, 4] x, float[4] s) => (float[N, 4] y) { y = LayerNormalization (x, s, \"\") }", "ends in an empty input name"),
+        (
+            """g (int64 n, float[2] x) => (float[K, 2] y) {
+              t = Constant <value = bool {1}> ()
+              "", y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] s) => (bool go, float[2] m, float[2] o) {
+                go = Identity(c) m = Add(s, s) o = Identity(s)
+              }>
+            }""",
+            "has an output without a name",
+        ),
+    ],
+)  # fmt: skip
+def test_a_model_that_would_kill_the_process_is_not_run(text, said):
+    proto = model_from_text(text, 18, check=False)
+    outcome = verify(proto, proto)
+    assert not outcome.ok
+    assert f"the original would crash onnxruntime: {outcome.problems[0].split(': ')[1]}" in outcome.summary()
+    assert said in outcome.summary()
+
+
+PRODUCTS = {
+    "of the inputs": "p = MatMul (x0, d) y0 = Tanh (p) h1 = Add (h0, y0)",
+    "of the state": "p = MatMul (h0, d) h1 = Tanh (p) y0 = Mul (h1, x0)",
+    "with a bias": "p = Gemm (x0, d) y0 = Tanh (p) h1 = Add (h0, y0)",
+    "of what the state becomes": "r = Relu (h0) p = MatMul (r, d) h1 = Tanh (p) y0 = Mul (h1, x0)",
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS)
+def test_an_original_that_the_optimiser_of_onnxruntime_refuses_runs_without_it(product: str) -> None:
+    weights = "<int8[2,2] w = {1, 2, 3, 4}, float s = {0.5}, int8 z = {0}>"
+    text = f"""g (float[1,2] h, float[T,1,2] x) => (float[1,2] hT, float[T,1,2] y) {weights} {{
+        hT, y = Scan <num_scan_inputs = 1, body = b (float[1,2] h0, float[1,2] x0) => (float[1,2] h1, float[1,2] y0) {{
+            d = DequantizeLinear (w, s, z) {product} }}> (h, x) }}"""
+    original = model_from_text(text, 17, check=False)
+    found = ortscan.verify(original, ortscan.optimize(original, verify=False), level="quick")
+    assert found.outcome == "equal"
+    assert "the original ran without onnxruntime's optimisation, which fails on it" in found.summary()
+    wrong = model_from_text(
+        text.replace("Tanh (p)", "Sigmoid (p)")
+        .replace("int8[2,2] w", "float[2,2] d")
+        .replace("{1, 2, 3, 4}", "{0.5, 1, 1.5, 2}")
+        .replace("d = DequantizeLinear (w, s, z)", "")
+        .replace(", float s = {0.5}, int8 z = {0}", ""),
+        17,
+        check=False,
+    )
+    assert ortscan.verify(original, wrong, level="quick").outcome == "different"
+
+
 SUM = "g (float[T, B, 4] x) => (float[B, 4] y) { a = Constant <value_ints = [0]> () y = ReduceSum <keepdims = 0> (x, a) }"
+
+
 SHAPED = """
 g (float[T, B, 4] x) => (float[B, 4] y) {{
   a = Constant <value_ints = [0]> () s = ReduceSum <keepdims = 0> (x, a) n = Shape <start = {axis}, end = {end}> (x)
   w = Constant <value_ints = [{size}]> () e = Equal(n, w) f = Cast <to = 1> (e) y = Sub(s, f)
 }}"""
-CHAIN = """
-g (float[T, B, 3] x, float[B, 3] h) => (float[T, B, 3] z)
-<float[3, 3] v = {{1, 2, 3, 4, 5, 6, 7, 8, 10}}, float[3, 3] r = {{0.1, -0.2, 0.3, 0.4, -0.5, 0.6, 0.7, 0.8, -0.9}}> {{
-  p = MatMul(x, v)
-  last, y = Scan <num_scan_inputs = 1, body = b (float[B, 3] s, float[B, 3] xt) => (float[B, 3] n, float[B, 3] yt) {{
-    q = MatMul(s, {first}) a = Add(q, xt) n = Tanh(a) yt = Identity(n)
-  }}> (h, p)
-  q2 = MatMul(y, v)
-  last2, z = Scan <num_scan_inputs = 1, body = c (float[B, 3] s2, float[B, 3] xt2) => (float[B, 3] n2, float[B, 3] yt2) {{
-    q3 = MatMul(s2, {second}) a2 = Add(q3, xt2) n2 = Tanh(a2) {out}
-  }}> (h, q2)
-}}"""
 
 
 def model(text, opset=18):
     return model_from_text(text, opset)
-
-
-def chain(first="r", second="r", out="yt2 = Identity(n2)"):
-    return model(CHAIN.format(first=first, second=second, out=out))
 
 
 def test_a_quick_comparison_takes_few_small_cases_of_unlike_sizes():
@@ -75,77 +115,6 @@ def test_a_quick_comparison_tries_the_first_trip_counts():
 def test_a_level_or_limit_that_is_none_is_refused(options, said):
     with pytest.raises(OptionError, match=said):
         verify(model(SUM), model(SUM), **options)
-
-
-@pytest.fixture
-def everything_is_large(monkeypatch):
-    monkeypatch.setattr(compare_loops, "LARGE_NODES", 0)
-
-
-@pytest.mark.usefixtures("everything_is_large")
-def test_the_loops_of_a_large_model_are_compared_one_by_one():
-    outcome = verify(chain(), chain(out="m = Tanh(a2) yt2 = Identity(m)"), level="quick")
-    assert outcome.outcome == "equal"
-    assert [output.name for output in outcome.outputs] == ["last2", "z"]
-    assert "compared loop by loop, each on inputs of its own: 1 of 2; 1 more are as they were" in outcome.summary()
-    assert "not tried: the model around its loops" in outcome.summary()
-
-
-@pytest.mark.usefixtures("everything_is_large")
-def test_a_fault_in_one_loop_of_a_large_model_is_found_and_named():
-    outcome = verify(chain(), chain(out="yt2 = Sin(a2)"), level="quick")
-    assert outcome.outcome == "different"
-    assert outcome.first_difference.output == "z"
-    assert "Scan 'last2' differs by itself" in outcome.notes
-
-
-@pytest.mark.usefixtures("everything_is_large")
-def test_a_mask_is_no_value_to_cut_at():
-    text = """
-    g (float[T, 3] x, float[3] h) => (float[3] last) <float zero = {{0}}> {{
-      m = Greater(x, zero) k = Cast <to = 1> (m)
-      last = Scan <num_scan_inputs = 2, body = b (float[3] s, float[3] xt, float[3] kt) => (float[3] n) {{
-        a = Add(s, xt) b1 = Mul(a, kt) {}
-      }}> (h, x, k)
-    }}"""
-    before = model(text.format("n = Identity(b1)"))
-    assert verify(before, model(text.format("n = Mul(b1, kt)")), level="quick").outcome == "equal"
-
-
-@pytest.mark.usefixtures("everything_is_large")
-def test_a_state_that_the_result_knows_is_no_value_to_cut_at():
-    text = """
-    g (float[T, 3] x) => (float[3] last) {{
-      h0 = ConstantOfShape <value = float[1] {{0}}> (w) {}
-      last = Scan <num_scan_inputs = 1, body = b (float[3] s, float[3] xt) => (float[3] n) {{ n = {} }}> (h0, x)
-    }}"""
-    text = text.replace("=> (float[3] last) {{", "=> (float[3] last) <int64[1] w = {{3}}> {{")
-    before = model(text.format("", "Add(s, xt)"))
-    after = model(text.format("z = Add(h0, h0)", "Add(s, xt)").replace("(h0, x)", "(z, x)"))
-    assert verify(before, after, level="quick").outcome == "equal"
-
-
-@pytest.mark.usefixtures("everything_is_large")
-def test_a_large_model_whose_loops_cannot_be_cut_is_compared_as_a_whole_if_there_is_time(monkeypatch):
-    text = """
-    g (float[T, 3] x, float[3] h) => (float[3] z) {{
-      {0} = Scan <num_scan_inputs = 1, body = b (float[3] s, float[3] xt) => (float[3] n) {{ n = Add(s, xt) }}> (h, x)
-      k = Greater({0}, h) z = Where(k, h, h)
-    }}"""
-    far = [("e", "Exp(u)"), *[(f"e{i}", f"Cos({'e' if i == 0 else f'e{i - 1}'})") for i in range(50)]]
-    steps = " ".join(f"{name} = {value}" for name, value in far)
-    before = model(text.format("u").replace("k = Greater(u, h)", f"{steps} k = Greater(e49, h)"))
-    after = onnx.ModelProto()
-    after.CopyFrom(before)
-    for node in after.graph.node[:-2]:
-        node.input[:] = [f"{name}_" if name.startswith(("e", "u")) else name for name in node.input]
-        node.output[:] = [f"{name}_" for name in node.output]
-    after.graph.node[-2].input[0] = "e49_"
-    assert verify(before, after, level="quick").outcome == "equal"
-    monkeypatch.setattr(compare_loops, "_SECONDS_A_NODE", 1000)
-    outcome = verify(before, after, level="quick")
-    assert (outcome.outcome, outcome.problems) == ("inconclusive", ("no loop could be compared by itself",))
-    assert "not tried: Scan 'u' (nothing that it gives has a name in both models)" in outcome.summary()
 
 
 def test_a_result_far_slower_than_the_time_limit_leaves_the_comparison_open():

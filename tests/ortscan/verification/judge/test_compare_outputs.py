@@ -1,4 +1,4 @@
-"""What is computed of a stack of no steps is compared with what onnxruntime gives once it is told the stack's sizes."""
+"""The results of a stack without steps are compared once its sizes are declared."""
 
 import onnx
 import pytest

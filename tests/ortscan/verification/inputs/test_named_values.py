@@ -1,4 +1,4 @@
-"""Values that a model names for its inputs, how they are read off it and in which cases they are fed."""
+"""Values that a model names for its inputs, and the cases that feed them."""
 
 import numpy as np
 import onnx

@@ -1,11 +1,9 @@
-"""The parts of the verifier with rules of their own: comparing, learning sizes, arithmetic dimensions."""
+"""Single outputs are compared by their roundings, their scales and what they were in earlier cases."""
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from ortscan.verification.inputs.axis import derived_dims, derived_size
-from ortscan.verification.inputs.constraints import SizeFacts
 from ortscan.verification.judge.compare_values import as_table, compare_values, is_table
 from ortscan.verification.judge.tolerances import History, Tolerances
 
@@ -127,47 +125,3 @@ def test_maps_of_floats_by_the_same_keys_are_rows_of_a_table():
 def test_an_empty_optional_equals_only_itself():
     assert not differs(None, None)
     assert differs(None, floats(1))
-
-
-def test_what_is_learned_of_sizes_is_joined():
-    sizes = SizeFacts()
-    sizes.same("a", "b")
-    sizes.same("b", 5)
-    sizes.same("a", 7)
-    sizes.broadcasts("c", "a")
-    sizes.broadcasts("d", 1)
-    assert sizes.groups(["a", "b", "c", "d"]) == [[["a", "b"], ["c"]], [["d"]]]
-    assert (sizes.number("a"), sizes.number("c"), sizes.number("d")) == (5, None, None)
-    assert sizes.likely_number("c") == 5
-
-
-def test_sizes_are_allowed_that_are_as_was_learned():
-    sizes = SizeFacts()
-    sizes.same("a", "b")
-    sizes.broadcasts("b", "c")
-    sizes.same("d", 5)
-    sizes.broadcasts("e", 7)
-    assert sizes.allow({"a": 2, "b": 2, "c": 2, "d": 5, "e": 7, "f": 9})
-    assert sizes.allow({"a": 2, "b": 2, "c": 1, "d": 5, "e": 1})
-    for wrong in ({"a": 2, "b": 1}, {"a": 2, "c": 3}, {"a": 0, "c": 2}, {"d": 1}, {"e": 5}):
-        assert not sizes.allow(wrong)
-
-
-@pytest.mark.parametrize(
-    ("names", "derived"),
-    [
-        (["T", "2*T"], {"2*T"}),
-        (["s0", "s1", "s0 + s1 - 1"], {"s0 + s1 - 1"}),
-        (["L", "(L - 1)//2"], {"(L - 1)//2"}),
-        (["2*T"], set()),
-        (["batch-size"], set()),
-        (["x[0]", "unk__1", "a.b", "1", "f(T)", "T", "T/2", "T//T", "T//0", ""], set()),
-    ],
-)
-def test_arithmetic_over_other_dimensions_is_known(names, derived):
-    assert derived_dims(names) == derived
-
-
-def test_derived_sizes_are_computed():
-    assert derived_size("(L - 1)//2", {"L": 7}) == 3
-    assert derived_size("L - 9", {"L": 7}) == 0

@@ -1,4 +1,4 @@
-"""Noise in the last digits of what a model computes, and what a comparison makes of what hangs on them."""
+"""Noise in the last digits of what a model computes, and results that are sensitive to it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Outputs recorded beside given inputs are compared with what both models give."""
+"""The conclusion: recorded outputs, rough gains, and originals that never run."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -6,7 +8,12 @@ import pytest
 
 import ortscan
 from ortscan.__main__ import main
+from ortscan.base.proto_graphs import bodies_of
+from ortscan.errors import OrtscanWarning
+from ortscan.verification import verify
+from ortscan.verification.judge.verdict import _times_as_fast
 from rewrites.base.errors import ModelFileError
+from tests.support.text import model_from_text
 
 TEXT = """<ir_version: 8, opset_import: ["": 18]>
 g (float[T, 2] x, float[2] w) => (float[T, 2] y, int64[T] k) { a = Mul(x, w) y = Tanh(a) k = ArgMax <axis = 1, keepdims = 0> (x) }"""
@@ -82,3 +89,62 @@ def test_the_command_line_takes_folders(model, tmp_path, capsys) -> None:
     assert main(["verify", path, path, "--inputs", folder(tmp_path / "a", [X, W], [Y, K])]) == 0
     assert "both give 2 recorded outputs" in capsys.readouterr().out
     assert main(["verify", path, path, "--inputs", folder(tmp_path / "b", [X, W], [Y + 1])]) == 3
+
+
+STEADY = [(30.0, 10.0), (22.0, 10.0), (41.0, 10.0), (28.0, 10.0), (31.0, 10.0), (29.0, 10.0)]
+
+
+DISTURBED = [(9000.0, 10.0), (22.0, 700.0), (41.0, 10.0), (28.0, 3000.0), (4000.0, 10.0), (29.0, 10.0)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"), [(STEADY, 2.95), ([*STEADY[:5], (9000.0, 10.0)], 3.05), (DISTURBED, None), (STEADY[1:], None)]
+)
+def test_a_gain_is_said_where_the_runs_agree_on_it(runs: list[tuple[float, float]], said: float | None) -> None:
+    found = _times_as_fast([SimpleNamespace(seconds=seconds) for seconds in [(1.0, 1.0), *runs]])  # type: ignore[arg-type]
+    assert found == (None if said is None else pytest.approx(said))
+
+
+MISDECLARED = {
+    "Scan": """g (float[2] s, float[3,2] xs) => (float[2] z, float[3,2] ys) {
+        z, ys = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] x) => (float[2] h1, float[2,2] y) {
+            h1 = Add (h, x) y = Identity (h1) }> (s, xs) }""",
+    "Scan of free sizes": """g (float[N] s, float[T,N] xs) => (float[N] z, float[T,N] ys) {
+        z, ys = Scan <num_scan_inputs = 1, body = b (float[N] h, float[N] x) => (float[N] h1, float[N,N] y) {
+            p = Tanh (h) h1 = Mul (p, x) y = Sin (h1) }> (s, xs) }""",
+    "Scan in another": """g (float[2] s, float[3,4,2] xs) => (float[2] z) {
+        z = Scan <num_scan_inputs = 1, body = b (float[2] h, float[4,2] r) => (float[2] h1) {
+            z, ys = Scan <num_scan_inputs = 1, body = c (float[2] k, float[2] x) => (float[2] k1, float[2,2] y) {
+                k1 = Add (k, x) y = Identity (k1) }> (h, r)
+            t = ReduceSum (ys) h1 = Add (z, t) }> (s, xs) }""",
+}
+
+
+@pytest.mark.parametrize("name", ["Scan", "Scan of free sizes"])
+@pytest.mark.parametrize("opset", [9, 18])
+def test_optimize_says_that_a_model_itself_does_not_run_and_which_loop_fails(name: str, opset: int) -> None:
+    original = model_from_text(MISDECLARED[name], opset, check=False)
+    said = (
+        r"the original itself does not run: Scan 'z' fails in all \d+ cases: Subgraph must have the shape set for all outputs but y"
+    )
+    with pytest.warns(OrtscanWarning, match=said):
+        ortscan.optimize(original)
+    original.graph.node[0].name = "cell"
+    assert "the original itself does not run: Scan 'cell' fails in all " in verify(original, original).summary()
+
+
+def test_a_loop_that_fails_within_another_is_named() -> None:
+    original = model_from_text(MISDECLARED["Scan in another"], 18, check=False)
+    original.graph.node[0].name = "outer"
+    (body,) = bodies_of(original.graph.node[0])
+    body.node[0].name = "inner"
+    assert "the original itself does not run: Scan 'inner' fails in all " in verify(original, original).summary()
+
+
+def test_a_loop_is_not_blamed_for_a_node_in_its_body() -> None:
+    text = """g (float[2] s, float[3,2] xs, int64[1] size) => (float[2] z) {
+        z = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] x) => (float[2] h1) {
+            r = Reshape (x, size) h1 = Add (h, r) }> (s, xs) }"""
+    original = model_from_text(text, 18)
+    summary = verify(original, original, inputs={"size": np.array([7])}).summary()
+    assert summary.startswith("nothing was compared: the original ran in none of ")

@@ -1,9 +1,9 @@
-"""Loops of large models with sizes built in are compared by themselves at these sizes."""
+"""Large models are compared loop by loop."""
 
 import pytest
 
 import ortscan
-from ortscan.verification import compare_loops, verify
+from ortscan.verification import verify
 from tests.support.text import model_from_text
 
 LOOP = """
@@ -13,23 +13,22 @@ g (float[{t}, {n}] x, float[{n}] h) => (float[{n}] last, float[{t}, {n}] y) <int
     c1 = Identity(c) xi = Gather(p, i) t = Tanh(xi) a = Mul(s0, t) s1 = Sub(a, t) y0 = {out}
   }}> (n, yes, h)
 }}"""
+
+
 SCAN_8 = """
 g (float[B, T, 4] x, float[B, 4] h) => (float[B, 4] last, float[B, T, 4] y) {
   last, y = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] xt) => (float[4] n, float[4] o) {
     t = Tanh(xt) a = Mul(s, t) n = Sub(a, t) o = Add(n, t)
   }> (, h, x)
 }"""
+
+
 UNKNOWN = """
 g (float[T, 4] x, float[4] h, int64[1] k) => (float[4] last, float[7, 7] never)
 <int64[1] zero = {{0}}, int64[2] two = {{2, 4}}, int64[2] seven = {{7, 7}}> {{
   p = Slice(x, zero, k) {} never = Reshape(x, seven)
   last = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] xt) => (float[4] n) {{ n = Add(s, xt) }}> (h, r)
 }}"""
-
-
-@pytest.fixture(autouse=True)
-def everything_is_large(monkeypatch):
-    monkeypatch.setattr(compare_loops, "LARGE_NODES", 0)
 
 
 def loop(t="T", n=4, out="Add(s1, t)"):
