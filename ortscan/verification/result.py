@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from ortscan.page.document import document, fragment, header, listed, paragraphs, table
-from rewrites.base.plain_text import sentence
+from rewrites.base.plain_text import counted, sentence
 
 __all__ = [
     "Case",
@@ -146,7 +146,7 @@ class Verification:
         skipped = [case for case in self.cases if case.status == "skipped"]
         remarks = list(self.notes)
         if skipped:
-            remarks.insert(0, f"{_count(len(skipped), 'case')} skipped ({_clipped(skipped[0].reason or '')})")
+            remarks.insert(0, f"{counted(len(skipped), 'case')} skipped ({_clipped(skipped[0].reason or '')})")
         if remarks:
             lines.append("; ".join(remarks))
         untried = [*self.not_tried, *(f"more, for {limit} was reached" for limit in self.limits_hit)]
@@ -169,7 +169,7 @@ class Verification:
         if not ran and not any(case.status == "fails only after" for case in self.cases):
             return f"nothing was compared: {'; '.join(self.problems) or 'no case ran on the original'}"
         compared = [output for output in self.outputs if output.compared]
-        what = f"compared {_count(len(compared), 'output')} on {_count(len(ran), 'case')}{_ranges(ran)}"
+        what = f"compared {counted(len(compared), 'output')} on {counted(len(ran), 'case')}{_ranges(ran)}"
         if self.ok:
             worst = max((output.absolute for output in compared), default=0.0)
             return f"{what}: equal (worst error {_short(worst)})"
@@ -199,10 +199,6 @@ def _ranges(cases: Sequence[Case]) -> str:
                 seen.setdefault(name, set()).add(value)
     text = "; ".join(f"{name} in {', '.join(map(str, sorted(sizes)))}" for name, sizes in seen.items())
     return f": {text}" if text else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _clipped(text: str) -> str:

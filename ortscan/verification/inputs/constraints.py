@@ -7,7 +7,7 @@
 All of it is advice: if it is wrong the original fails, and other sizes are tried.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 import onnx_ir as ir
@@ -106,41 +106,65 @@ def learn_sizes(analysis: Analysis, *, branches: bool = True) -> SizeFacts:
     """Read all operators of the model and its bodies. ``branches=False`` leaves out the branches of Ifs, of which only one runs."""
     sizes = SizeFacts()
     for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph, recursive=lambda node: branches or node.op_type != "If"):
-        if node.op_type in _BROADCASTING:
-            shapes = [dims for value in node.inputs if (dims := analysis.dims(value))]
-            for left, right in pairwise(shapes):
-                for a, b in zip(reversed(left), reversed(right), strict=False):
-                    sizes.broadcasts(a, b)
-        elif node.op_type in _READERS:
-            _READERS[node.op_type](node, analysis, sizes)
+        _learn_from(node, analysis, sizes)
     return sizes
 
 
-def _read_matmul(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
-    left, right = analysis.dims(node.inputs[0]), analysis.dims(node.inputs[1])
-    if left and right:
-        sizes.same(left[-1], right[max(len(right) - 2, 0)])
-        for a, b in zip(reversed(left[:-2]), reversed(right[:-2]), strict=False):
-            sizes.broadcasts(a, b)
+def _learn_from(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+    def dim(operand: int, axis: int) -> _Known:
+        return analysis.dim(node.inputs[operand], axis)
+
+    def number(name: str, default: int) -> int:
+        return node.attributes.get_int(name, default)
+
+    def shapes() -> list[list[_Known]]:
+        return [dims for value in node.inputs if (dims := analysis.dims(value))]
+
+    match node.op_type:
+        case "MatMul":
+            left, right = analysis.dims(node.inputs[0]), analysis.dims(node.inputs[1])
+            if left and right:
+                sizes.same(left[-1], right[max(len(right) - 2, 0)])
+                for a, b in zip(reversed(left[:-2]), reversed(right[:-2]), strict=False):
+                    sizes.broadcasts(a, b)
+        case "Gemm":
+            left, right = analysis.dims(node.inputs[0]), analysis.dims(node.inputs[1])
+            if left and right and len(left) == len(right) == 2:
+                sizes.same(left[1 - number("transA", 0)], right[number("transB", 0)])
+        case "Concat":
+            for first, second in pairwise(shapes()):
+                if len(first) == len(second):
+                    axis = number("axis", 1) % len(first)
+                    for position, (a, b) in enumerate(zip(first, second, strict=True)):
+                        if position != axis:
+                            sizes.same(a, b)
+        case "Conv":
+            channels = dim(1, 1)
+            if isinstance(channels, int):
+                sizes.same(dim(0, 1), channels * number("group", 1))
+        case "BatchNormalization":
+            sizes.same(dim(0, 1), dim(1, 0))
+        case "ReverseSequence":
+            sizes.same(dim(0, number("batch_axis", 1)), dim(1, 0))
+        case "Einsum":
+            terms = node.attributes["equation"].as_string().replace(" ", "").split("->")[0].split(",")
+            letters: dict[str, _Known] = {}
+            for term, value in zip(terms, node.inputs, strict=False):
+                dims = analysis.dims(value)
+                if dims is not None and len(dims) == len(term) and "." not in term:
+                    for letter, size in zip(term, dims, strict=True):
+                        sizes.same(letters.setdefault(letter, size), size)
+        case "RNN" | "LSTM" | "GRU" | "DynamicQuantizeLSTM":
+            _learn_from_recurrent(node, analysis, sizes)
+        case "Scan":
+            _learn_from_scan(node, analysis, sizes)
+        case kind if kind in _BROADCASTING:
+            for first, second in pairwise(shapes()):
+                for a, b in zip(reversed(first), reversed(second), strict=False):
+                    sizes.broadcasts(a, b)
 
 
-def _read_gemm(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
-    left, right = analysis.dims(node.inputs[0]), analysis.dims(node.inputs[1])
-    if left and right and len(left) == len(right) == 2:
-        sizes.same(left[1 - _int(node, "transA", 0)], right[_int(node, "transB", 0)])
-
-
-def _read_concat(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
-    shapes = [dims for value in node.inputs if (dims := analysis.dims(value))]
-    for left, right in pairwise(shapes):
-        if len(left) == len(right):
-            axis = _int(node, "axis", 1) % len(left)
-            for position, (a, b) in enumerate(zip(left, right, strict=True)):
-                if position != axis:
-                    sizes.same(a, b)
-
-
-def _read_recurrent(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+def _learn_from_recurrent(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
     """Inputs X [T, B, I], W [D, gates*H, I], R [D, gates*H, H], bias, lengths [B], and states [D, B, H].
 
     Quantised weights are transposed.
@@ -155,10 +179,10 @@ def _read_recurrent(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None
         sizes.same(analysis.dim(state, 2), analysis.dim(r, last))
 
 
-def _read_scan(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
+def _learn_from_scan(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
     body, batched = node.attributes["body"].as_graph(), analysis.model.opset_imports.get("", 1) < 9
     operands = node.inputs[1:] if batched else node.inputs
-    states = len(body.inputs) - _int(node, "num_scan_inputs", 1)
+    states = len(body.inputs) - node.attributes.get_int("num_scan_inputs", 1)
     axes = node.attributes["scan_input_axes"].as_ints() if "scan_input_axes" in node.attributes else None
     steps = [analysis.dim(v, 1 if batched else axes[i] if axes else 0) for i, v in enumerate(operands[states:])]
     batches = [analysis.dim(v, 0) for v in operands] if batched else []
@@ -170,44 +194,3 @@ def _read_scan(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
     for formal, result in zip(body.inputs[:states], body.outputs, strict=False):
         for a, b in zip(analysis.dims(formal) or [], analysis.dims(result) or [], strict=False):
             sizes.same(a, b)
-
-
-def _read_conv(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
-    channels = analysis.dim(node.inputs[1], 1)
-    if isinstance(channels, int):
-        sizes.same(analysis.dim(node.inputs[0], 1), channels * _int(node, "group", 1))
-
-
-def _read_channels(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
-    sizes.same(analysis.dim(node.inputs[0], 1), analysis.dim(node.inputs[1], 0))
-
-
-def _read_reverse_sequence(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
-    sizes.same(analysis.dim(node.inputs[0], _int(node, "batch_axis", 1)), analysis.dim(node.inputs[1], 0))
-
-
-def _read_einsum(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
-    terms = node.attributes["equation"].as_string().replace(" ", "").split("->")[0].split(",")
-    letters: dict[str, int | str | None] = {}
-    for term, value in zip(terms, node.inputs, strict=False):
-        dims = analysis.dims(value)
-        if dims is not None and len(dims) == len(term) and "." not in term:
-            for letter, dim in zip(term, dims, strict=True):
-                sizes.same(letters.setdefault(letter, dim), dim)
-
-
-def _int(node: ir.Node, name: str, default: int) -> int:
-    return node.attributes.get_int(name, default)
-
-
-_READERS: dict[str, Callable[[ir.Node, Analysis, SizeFacts], None]] = {
-    "MatMul": _read_matmul,
-    "Gemm": _read_gemm,
-    "Concat": _read_concat,
-    **dict.fromkeys(("RNN", "LSTM", "GRU", "DynamicQuantizeLSTM"), _read_recurrent),
-    "Scan": _read_scan,
-    "Conv": _read_conv,
-    "BatchNormalization": _read_channels,
-    "ReverseSequence": _read_reverse_sequence,
-    "Einsum": _read_einsum,
-}

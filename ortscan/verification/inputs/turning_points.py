@@ -70,7 +70,8 @@ def named_at(node: onnx.NodeProto, position: int, constants: Constants) -> Itera
         case "HardSwish":
             yield from (3.0, -3.0)
         case "HardSigmoid":
-            slope, height = _float(node, "alpha", 0.2), _float(node, "beta", 0.5)
+            floats = {each.name: each.f for each in node.attribute}
+            slope, height = floats.get("alpha", 0.2), floats.get("beta", 0.5)
             yield from ((level - height) / slope for level in (0.0, 1.0) if slope)
         case "QuantizeLinear":
             zero = next((number for number in constants(2) if isinstance(number, int)), 0)
@@ -109,10 +110,6 @@ def _values_of(attribute: onnx.AttributeProto) -> Iterator[Known]:
             yield from (text(value) if isinstance(value, bytes) else value for value in values)
         case _:
             yield from (*map(text, attribute.strings), *attribute.ints, *attribute.floats)
-
-
-def _float(node: onnx.NodeProto, name: str, default: float) -> float:
-    return next((each.f for each in node.attribute if each.name == name), default)
 
 
 @dataclass(frozen=True)

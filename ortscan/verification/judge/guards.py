@@ -37,14 +37,13 @@ class Guards:
         self._source, self._stack = source, stack
         self._paths: list[_Path] = []
         self._nodes: list[onnx.NodeProto] = []
+        self._runner: Runner | None = None
         self.watched: set[tuple[str, ...]] = set()
-        guarded = guarded_nodes(source.proto)
-        if guarded:
+        if guarded := guarded_nodes(source.proto):
             self._walk(source.proto.graph, (), guarded)
         self._model = self._conditions() if self._paths else None
         if self._model is None:
             self.watched.clear()
-        self._runner: Runner | None = None
 
     def _walk(self, graph: onnx.GraphProto, path: _Path, guarded: Set[tuple[str, ...]]) -> None:
         """Collect the nodes of ``graph`` and of the branches in it, and the branches that lead to guarded nodes."""
