@@ -51,8 +51,8 @@ def exponent(decay: Product, stacks: Stacks) -> Product | None:
 
 def _logarithms(array: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
-        source_exponent = np.asarray(np.log(array.astype(np.float64)), array.dtype)
-    return source_exponent
+        logarithms = np.asarray(np.log(array.astype(np.float64)), array.dtype)
+    return logarithms
 
 
 def _outer(value: ir.Value, stacks: Stacks) -> ir.Value:

@@ -130,7 +130,7 @@ class _Found:
             raise NotAProduct
         next_value = self._axes.settled(self._next)
         inner = self._state.inner
-        kept, written, taken = list[tuple[Product, Factor]](), list[Product](), list[tuple[Product, Factor]]()
+        kept, written, removed = list[tuple[Product, Factor]](), list[Product](), list[tuple[Product, Factor]]()
         for product in next_value.products:
             own = [factor for factor in product.factors if factor.value is inner]
             others = Product(product.number, tuple(factor for factor in product.factors if factor.value is not inner))
@@ -139,12 +139,12 @@ class _Found:
             elif len(own) > 1:
                 raise NotAProduct
             else:
-                (kept if own[0].labels == next_value.labels else taken).append((others, own[0]))
-        if len(kept) != 1 or len(written) != 1 or len(taken) > 1 or kept[0][0].number != 1:
+                (kept if own[0].labels == next_value.labels else removed).append((others, own[0]))
+        if len(kept) != 1 or len(written) != 1 or len(removed) > 1 or kept[0][0].number != 1:
             raise NotAProduct
-        return self._with_roles(next_value.labels, kept[0][0], written[0], taken[0] if taken else None)
+        return self._with_roles(next_value.labels, kept[0][0], written[0], removed[0] if removed else None)
 
-    def _with_roles(self, labels: Labels, decay: Product, written: Product, taken: tuple[Product, Factor] | None) -> MatrixState:
+    def _with_roles(self, labels: Labels, decay: Product, written: Product, removed: tuple[Product, Factor] | None) -> MatrixState:
         named = [label for label in labels if label is not None]
         query, read, key = None, None, None
         if self._read is not None:
@@ -152,15 +152,15 @@ class _Found:
             query, key, read_labels = self._query(tensor, labels)
             read = (value, read_labels)
         summed = None
-        if taken is not None:
-            key, summed = self._axis_taken(labels, taken[1], key, has_query=query is not None)
-        if query is None and taken is None:
+        if removed is not None:
+            key, summed = self._axis_taken(labels, removed[1], key, has_query=query is not None)
+        if query is None and removed is None:
             key = self._guessed(named, decay, written)
         keys = Product(1.0, tuple(factor for factor in written.factors if key is not None and key in factor.named))
         rest = Product(written.number, tuple(factor for factor in written.factors if factor not in keys.factors))
         by = None
-        if taken is not None:
-            by, rest = _delta(decay, keys, rest, taken[0], key, summed)
+        if removed is not None:
+            by, rest = _delta(decay, keys, rest, removed[0], key, summed)
         shared = {*decay.named, *keys.named, *(query.named if query else ()), *(by.named if by else ())}
         values = tuple(label for label in named if label != key and label not in shared)
         heads = tuple(label for label in named if label != key and label not in values)
@@ -184,7 +184,7 @@ class _Found:
 
     @staticmethod
     def _axis_taken(labels: Labels, own: Factor, key: int | None, *, has_query: bool) -> tuple[int, int]:
-        """Return the axis of the keys, and the label over which the subtracted product sums the state."""
+        """Return the axis of the keys, and the label over which the removed product sums the state."""
         pairs = [(mine, other) for mine, other in zip(labels, own.labels, strict=True) if mine != other]
         if len(pairs) != 1 or pairs[0][0] is None or pairs[0][1] is None or (has_query and pairs[0][0] != key):
             raise NotAProduct
@@ -213,18 +213,18 @@ def _relabelled(factor: Factor, to: dict[int, int]) -> Factor:
 
 
 def _delta(
-    decay: Product, keys: Product, rest: Product, taken: Product, key: int | None, summed: int | None
+    decay: Product, keys: Product, rest: Product, removed: Product, key: int | None, summed: int | None
 ) -> tuple[Product, Product]:
-    """Return the factors of b and v, if ``taken`` subtracts what the keys find; raises NotAProduct."""
+    """Return the factors of b and v, if ``removed`` is what the keys find; raises NotAProduct."""
     if key is None or summed is None:
         raise NotAProduct
-    to = {label: label for factor in taken.factors for label in factor.named} | {summed: key}
-    matches = [_relabelled(factor, to) for factor in taken.factors]
-    found_by = [each for each, factor in zip(matches, taken.factors, strict=True) if summed in factor.named]
+    to = {label: label for factor in removed.factors for label in factor.named} | {summed: key}
+    matches = [_relabelled(factor, to) for factor in removed.factors]
+    found_by = [each for each, factor in zip(matches, removed.factors, strict=True) if summed in factor.named]
     along_key = [factor for factor in decay.factors if key in factor.named]
-    if _without(_without(found_by, along_key), keys.factors) or taken.number != -1 or rest.number != 1:
+    if _without(_without(found_by, along_key), keys.factors) or removed.number != -1 or rest.number != 1:
         raise NotAProduct
-    others = [factor for factor in taken.factors if summed not in factor.named]
+    others = [factor for factor in removed.factors if summed not in factor.named]
     written = _without(_without(others, [factor for factor in decay.factors if factor not in along_key]), keys.factors)
     return Product(1.0, tuple(written)), Product(1.0, tuple(_without(rest.factors, written)))
 
