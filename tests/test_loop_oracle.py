@@ -17,10 +17,7 @@ BATCHED = """
 g (int64[B] lengths, float[B,E] s0, float[B,T,E] x, float[B,T,E] w) => (float[B,E] s, float[B,T,E] y, float[B,T,F] z) {
     s, y, z = Scan <num_scan_inputs = 2, directions = [0, 1], body = step (float[E] h, float[E] xt, float[E] wt)
                     => (float[E] h1, float[E] yt, float[F] zt) {
-        sum = Add (h, xt)
-        h1 = Tanh (sum)
-        yt = Mul (h1, wt)
-        zt = Concat <axis = 0> (xt, wt)
+        sum = Add (h, xt) h1 = Tanh (sum) yt = Mul (h1, wt) zt = Concat <axis = 0> (xt, wt)
     }> (lengths, s0, x, w)
 }"""
 
@@ -30,11 +27,7 @@ g (float[2] s0, float[2,T] x, float[T,2] w, float[2] bias) => (float[2] s, float
                     scan_output_axes = [{minus}1, 0, 0], scan_output_directions = [1, 0, 1],
                     body = step (float[2] h, float[2] xt, float[2] wt)
                     => (float[2] h1, float[2] yt, float[2] zt, float[4] ct) {
-        biased = Add (xt, bias)
-        sum = Add (h, biased)
-        h1 = Tanh (sum)
-        yt = Mul (h1, wt)
-        zt = Identity (xt)
+        biased = Add (xt, bias) sum = Add (h, biased) h1 = Tanh (sum) yt = Mul (h1, wt) zt = Identity (xt)
         ct = Concat <axis = 0> (xt, wt)
     }> (s0, x, w)
 }"""
@@ -78,10 +71,7 @@ def test_lengths_freeze_states_zero_outputs_and_turn_only_the_valid_prefix() -> 
         """g (int64[2] n, float[2,1] s0, float[2,3,1] x) => (float[2,1] s, float[2,3,1] y, bool[2,3,1] b, string[2,3] w) {
             s, y, b, w = Scan <num_scan_inputs = 1, directions = [1], body = step (float[1] h, float[1] xt)
                          => (float[1] h1, float[1] yt, bool[1] bt, string wt) {
-                h1 = Add (h, xt)
-                yt = Identity (h1)
-                minus = Neg (xt)
-                bt = Less (minus, xt)
+                h1 = Add (h, xt) yt = Identity (h1) minus = Neg (xt) bt = Less (minus, xt)
                 wt = Constant <value = string {"word"}> ()
             }> (n, s0, x)
         }""",
@@ -165,9 +155,7 @@ def test_captures_reach_through_nested_bodies_and_branches() -> None:
             twice = Add (k, k)
             s, y = Scan <num_scan_inputs = 2, body = step (float[2] h, float[2] xt, bool f) => (float[2] h1, float[2] yt) {
                 t, u = Scan <num_scan_inputs = 1, body = inner (float a, float e) => (float a1, float r) {
-                    p = Mul (e, twice)
-                    a1 = Add (a, p)
-                    r = Sub (a1, k)
+                    p = Mul (e, twice) a1 = Add (a, p) r = Sub (a1, k)
                 }> (k, h)
                 h1 = If (f) <then_branch = yes () => (float[2] q) { q = Add (u, xt) },
                              else_branch = no () => (float[2] q2) { q2 = Mul (xt, t) }>
@@ -185,12 +173,9 @@ def test_captures_reach_through_nested_bodies_and_branches() -> None:
 
 LOOP = """
 g ({inputs}float[2] s0) => (float[N] s, int64[M] counts) {
-    limit = Constant <value = int64 {3}> ()
-    yes = Constant <value = bool {1}> ()
+    limit = Constant <value = int64 {3}> () yes = Constant <value = bool {1}> ()
     s, counts = Loop <body = step (int64 i, bool go, float[2] h) => (bool more, float[2] h1, int64 n) {
-        more = Less (i, limit)
-        h1 = Add (h, s0)
-        n = Identity (i)
+        more = Less (i, limit) h1 = Add (h, s0) n = Identity (i)
     }> ({operands}, s0)
 }"""
 
@@ -223,9 +208,7 @@ def test_loops_carry_sequences_and_growing_states() -> None:
             empty = SequenceEmpty <dtype = 1> ()
             items, grown = Loop <body = step (int64 i, bool go, seq(float[A,2]) list, float[L,2] h)
                            => (bool more, seq(float[A,2]) list1, float[P,2] h1) {
-                more = Identity (go)
-                h1 = Concat <axis = 0> (h, s0)
-                list1 = SequenceInsert (list, h)
+                more = Identity (go) h1 = Concat <axis = 0> (h, s0) list1 = SequenceInsert (list, h)
             }> (m, "", empty, s0)
             joined = ConcatFromSequence <axis = 0> (items)
         }""",
@@ -244,9 +227,7 @@ def test_functions_and_nodes_out_of_order_are_no_obstacle() -> None:
         g (float[2] s0, float[3,2] x) => (float[2] s) { s = local.run <scale = 2.0> (s0, b)  b = Neg (x) }
         <opset_import: ["": 18], domain: "local"> run <scale> (a, b) => (s) {
             s = Scan <num_scan_inputs = 1, body = step (h, bt) => (h1) {
-                k = Constant <value_float: float = @scale> ()
-                p = Mul (bt, k)
-                h1 = Add (h, p)
+                k = Constant <value_float: float = @scale> () p = Mul (bt, k) h1 = Add (h, p)
             }> (a, b)
         }""",
         check=False,
@@ -260,10 +241,7 @@ def test_strings_truth_values_and_small_floats_are_scanned() -> None:
         """g (string[2] w0, bfloat16[3] x, string[3,2] words) => (string[2] w, bfloat16[3] y, float[3] z, bool[3,2] e) {
             w, y, z, e = Scan <num_scan_inputs = 2, body = step (string[2] v, bfloat16 xt, string[2] n)
                          => (string[2] v1, bfloat16 yt, float zt, bool[2] et) {
-                v1 = Identity (n)
-                yt = Identity (xt)
-                zt = Cast <to = 1> (xt)
-                et = Equal (v, n)
+                v1 = Identity (n) yt = Identity (xt) zt = Cast <to = 1> (xt) et = Equal (v, n)
             }> (w0, x, words)
         }""",
         19,

@@ -13,10 +13,7 @@ SCAN = """
 g (float[2] s0, float[T,2] x) => (float[2] s, float[T,2] y) <float[2] w = {0.5, 2}> {
     k = Exp (w)
     s, y = Scan <num_scan_inputs = 1, body = step (float[2] h, float[2] xt) => (float[2] h1, float[2] yt) {
-        a = Mul (xt, k)
-        b = Add (a, w)
-        h1 = Add (h, b)
-        yt = Tanh (h1)
+        a = Mul (xt, k) b = Add (a, w) h1 = Add (h, b) yt = Tanh (h1)
     }> (s0, x)
 }"""
 RENAMED = """
@@ -24,9 +21,7 @@ other (float[2] s0, float[T,2] x) => (float[2] s, float[T,2] y) <float[2] weight
     "e/x:p" = Exp (weight)
     s, y = Scan <body = another (p, q) => (r, t) {
         m = Mul (q, "e/x:p")
-        n = Add (m, weight)
-        r = Add (p, n)
-        t = Tanh (r)
+        n = Add (m, weight) r = Add (p, n) t = Tanh (r)
     }, num_scan_inputs = 1> (s0, x)
 }"""
 

@@ -13,11 +13,7 @@ g (float[B, 4] h0, float[T, B, 3] x, float[7] w) => (float[T, B, 4] ys)
  float[4, 4] R = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6}>
 {
   last, ys = Scan <num_scan_inputs = 1, body = b (float[B, 4] h, float[B, 3] xt) => (float[B, 4] next, float[B, 4] y) {
-    a = MatMul(xt, W)
-    b = MatMul(h, R)
-    s = Add(a, b)
-    next = Tanh(s)
-    y = Identity(next)
+    a = MatMul(xt, W) b = MatMul(h, R) s = Add(a, b) next = Tanh(s) y = Identity(next)
   }> (h0, x)
 }"""
 

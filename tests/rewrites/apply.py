@@ -20,8 +20,6 @@ from tests.support.text import model_from_text
 
 __all__ = ["apply", "context_of", "one_loop", "patches", "prepared", "reasons", "rules_of", "same_on_ort"]
 
-HEADER = '<ir_version: 10, opset_import: ["": {opset}]>\n'
-
 
 def context_of(model: onnx.ModelProto, options: Options | None = None) -> Context:
     """The context of a copy of `model`, with onnxruntime to run constants."""
@@ -38,7 +36,7 @@ def prepared(text: str, *, opset: int = 18, options: Options | None = None, chec
 
 
 def read(text: str, opset: int = 18, *, check: bool = True) -> onnx.ModelProto:
-    return model_from_text(text if text.lstrip().startswith("<") else HEADER.format(opset=opset) + text, check=check)
+    return model_from_text(text, opset, check=check)
 
 
 def apply(

@@ -5,10 +5,6 @@ python -m tests.campaigns benchmarks
 
 import time
 
-import numpy as np
-import onnx
-import onnxruntime as ort
-
 import ortscan
 from tests.campaigns.benchmarks.large_models import (
     delay_line,
@@ -19,6 +15,7 @@ from tests.campaigns.benchmarks.large_models import (
     wide_body,
 )
 from tests.campaigns.benchmarks.loops import STACKS, timed_loops
+from tests.campaigns.benchmarks.timing import best_ms
 from tests.support.layers import layer_feeds, layers
 
 
@@ -26,16 +23,13 @@ def main() -> None:
     print("| loop | original, ms | ortscan, ms | ratio |")
     print("|---|---|---|---|")
     for loop in timed_loops():
-        original = session(loop.model)
-        result = session(ortscan.optimize(loop.model, **loop.options))
-        before, after = best_of_both(original, result, loop.feeds)
+        before, after = best_ms([loop.model, ortscan.optimize(loop.model, **loop.options)], loop.feeds)
         print(f"| {loop.name} | {before:.3f} | {after:.3f} | {before / after:.1f} |", flush=True)
     print("\n| two layers, 100 steps | a loop each, ms | in one body, ms | ratio |")
     print("|---|---|---|---|")
     for cell, hidden, batch in STACKS:
         models = [layers([cell] * 2, hidden, batch, apart=apart) for apart in (True, False)]
-        apart, together = (session(ortscan.optimize(model)) for model in models)
-        before, after = best_of_both(apart, together, layer_feeds(models[0]))
+        before, after = best_ms([ortscan.optimize(model) for model in models], layer_feeds(models[0]))
         print(f"| {cell}, batch {batch}, width {hidden} | {before:.3f} | {after:.3f} | {before / after:.2f} |", flush=True)
     print("\n| `optimize` of | seconds |")
     print("|---|---|")
@@ -52,25 +46,6 @@ def main() -> None:
             start = time.perf_counter()
             ortscan.optimize(model)
             print(f"| {size} {name} | {time.perf_counter() - start:.1f} |", flush=True)
-
-
-def session(model: onnx.ModelProto) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
-def best_of_both(one: ort.InferenceSession, other: ort.InferenceSession, feeds: dict[str, np.ndarray]) -> tuple[float, float]:
-    """Time both in turn, so that both meet the same state of the machine; give the best of 30 in ms."""
-    best = [float("inf"), float("inf")]
-    for turn in range(33):
-        for i, session in enumerate((one, other)):
-            start = time.perf_counter()
-            session.run(None, feeds)
-            if turn >= 3:
-                best[i] = min(best[i], (time.perf_counter() - start) * 1000)
-    return best[0], best[1]
 
 
 if __name__ == "__main__":

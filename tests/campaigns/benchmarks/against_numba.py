@@ -14,7 +14,7 @@ import onnx
 
 import ortscan
 from tests.campaigns.benchmarks.leftover_loops import leftover_loops
-from tests.campaigns.benchmarks.timing import mean_seconds, session_of
+from tests.campaigns.benchmarks.timing import best_of, session_of
 from tests.support.text import model_from_text
 
 __all__ = ["main"]
@@ -113,7 +113,7 @@ def _timed(compiled: Callable[..., None], name: str, model: onnx.ModelProto, fee
     by_hand()
     np.testing.assert_allclose(ys, results[-1], rtol=1e-4, atol=1e-5)
     timed = [lambda: native.run(None, feeds), by_hand, lambda: copy.run(None, {"x": ys})]
-    ours, loop, moved = map(min, zip(*([mean_seconds(each, _SECONDS) for each in timed] for _ in range(_ROUNDS)), strict=True))
+    ours, loop, moved = best_of(timed, _ROUNDS, _SECONDS)
     ratio: float = ours / (loop + moved)
     print(
         f"{name:26} plan {1e6 * ours:8.1f} µs   numba {1e6 * loop:8.1f}   copy {1e6 * moved:6.1f}   plan / both {ratio:5.2f}",

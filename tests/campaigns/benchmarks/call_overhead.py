@@ -12,7 +12,7 @@ import onnxruntime as ort
 
 import ortscan
 from ortscan.native.library import register_library
-from tests.campaigns.benchmarks.timing import mean_seconds
+from tests.campaigns.benchmarks.timing import best_of
 from tests.support.text import model_from_text
 
 __all__ = ["main"]
@@ -59,8 +59,7 @@ def main() -> None:
         for steps in (0, 1):
             feeds = {"h0": np.ones(4, np.float32), "xs": np.ones((steps, 4), np.float32)}
             runs = [partial(session.run, ["hN"], feeds) for session in sessions]
-            rounds = [[mean_seconds(run, _SECONDS) for run in runs] for _ in range(_ROUNDS)]
-            copy, run = (1e9 * min(column) / _NODES for column in zip(*rounds, strict=True))
+            copy, run = (1e9 * seconds / _NODES for seconds in best_of(runs, _ROUNDS, _SECONDS))
             print(
                 f"steps {steps}  results {len(plan.output)}   Identity {copy:5.0f} ns   plan {run:5.0f} ns   more {run - copy:5.0f} ns"
             )

@@ -13,10 +13,10 @@ import numpy as np
 import onnx
 
 import ortscan
-from tests.campaigns.benchmarks.timing import mean_seconds, session_of
+from tests.campaigns.benchmarks.timing import best_of, session_of
 from tests.support.text import model_from_text
 
-__all__ = ["Timed", "best_of", "loops", "main"]
+__all__ = ["Timed", "best_of_models", "loops", "main"]
 
 Timed = tuple[str, onnx.ModelProto, dict[str, np.ndarray]]
 
@@ -157,11 +157,9 @@ def _attention(name: str, steps: int, heads: int, keys: int, values: int) -> Tim
     return name, model, feeds | {"gs": -np.abs(feeds["gs"])}
 
 
-def best_of(models: list[onnx.ModelProto], feeds: dict[str, np.ndarray], rounds: int = _ROUNDS) -> list[float]:
+def best_of_models(models: list[onnx.ModelProto], feeds: dict[str, np.ndarray], rounds: int = _ROUNDS) -> list[float]:
     """Return the seconds of each model, in turns, the best of several rounds."""
-    runs = [partial(session_of(model).run, None, feeds) for model in models]
-    seconds = ([mean_seconds(run, _SECONDS, time.perf_counter) for run in runs] for _ in range(rounds))
-    return [min(times) for times in zip(*seconds, strict=True)]
+    return best_of([partial(session_of(model).run, None, feeds) for model in models], rounds, _SECONDS, time.perf_counter)
 
 
 def main() -> None:
@@ -171,7 +169,7 @@ def main() -> None:
             continue
         result = ortscan.optimize(model)
         left = sum(node.op_type in ("Scan", "Loop") for node in result.graph.node)
-        before, after = best_of([model, result], feeds)
+        before, after = best_of_models([model, result], feeds)
         print(f"{name:32} {before * 1e6:9.1f} {after * 1e6:9.1f} {before / after:7.2f}{'  loop left' if left else ''}", flush=True)
 
 

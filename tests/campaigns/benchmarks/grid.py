@@ -22,7 +22,7 @@ import ortscan
 from rewrites.recurrences import closed_form
 from rewrites.recurrences.cumulative import cumulative
 from rewrites.recurrences.linear import constant_filter
-from tests.campaigns.benchmarks.closed_forms import best_of
+from tests.campaigns.benchmarks.closed_forms import best_of_models
 from tests.campaigns.closed_forms.checking import has_loop
 from tests.campaigns.closed_forms.families import FAMILIES, Sizes, feeds_of, model_of
 
@@ -82,7 +82,7 @@ def _times(forms: dict[str, onnx.ModelProto], feeds: dict[str, np.ndarray], roun
     alike: dict[bytes, list[str]] = {}
     for name, model in forms.items():
         alike.setdefault(model.SerializeToString(deterministic=True), []).append(name)
-    seconds = best_of([forms[names[0]] for names in alike.values()], feeds, rounds)
+    seconds = best_of_models([forms[names[0]] for names in alike.values()], feeds, rounds)
     found = {name: second for names, second in zip(alike.values(), seconds, strict=True) for name in names}
     times = {name: found[name] for name in forms}
     return times | ({"closed": float("inf")} if has_loop(forms["closed"]) else {})

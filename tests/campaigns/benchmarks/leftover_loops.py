@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 import ortscan
-from tests.campaigns.benchmarks.timing import mean_seconds, session_of
+from tests.campaigns.benchmarks.timing import best_of, session_of
 from tests.support.text import model_from_text
 
 __all__ = ["Leftover", "leftover_loops", "main"]
@@ -193,9 +193,7 @@ def main() -> None:
         results = [session.run(None, feeds) for session in sessions]
         worst = max(float(np.abs(a - b).max()) for a, b in zip(results[0], results[2], strict=True))
         runs = [partial(session.run, None, feeds) for session in sessions]
-        best = [
-            min(column) for column in zip(*([mean_seconds(run, _SECONDS) for run in runs] for _ in range(_ROUNDS)), strict=True)
-        ]
+        best = best_of(runs, _ROUNDS, _SECONDS)
         ratios[name] = best[0] / best[2], best[1] / best[2]
         times = "  ".join(f"{1e6 * one:9.1f}" for one in best)
         print(f"{name:28} {times}   {_said(*ratios[name])}   worst {worst:.1e}", flush=True)

@@ -16,7 +16,7 @@ import onnx
 import ortscan
 from rewrites.recurrences.outer_products import blocked_outer_products
 from rewrites.recurrences.outer_products.block_plan import BlockPlan
-from tests.campaigns.benchmarks.closed_forms import best_of
+from tests.campaigns.benchmarks.closed_forms import best_of_models
 from tests.support.text import model_from_text
 
 __all__ = ["main", "models"]
@@ -72,7 +72,7 @@ def main() -> None:
         attention = ortscan.optimize(model, verify=False, skip=["blocked-outer-products"])
         chosen = [ortscan.optimize(model, target=target, verify=False) for target in ("cpu", "onnx")]
         blocks = [_in_blocks(model, length, is_flat=is_flat) for length, is_flat in _LENGTHS]
-        loop, *times = best_of([model, *chosen, attention, *blocks], feeds, rounds=5)
+        loop, *times = best_of_models([model, *chosen, attention, *blocks], feeds, rounds=5)
         print(f"| {name} | {loop * 1e6:.0f} | {' | '.join(f'{loop / one:.1f}' for one in times)} |", flush=True)
         ratios += [(times[0] / min(times), f"{name}, cpu"), (times[1] / min(loop, times[1], *times[3:]), f"{name}, onnx")]
     near = sum(ratio <= _NEAR for ratio, _ in ratios)

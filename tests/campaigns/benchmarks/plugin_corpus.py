@@ -7,14 +7,14 @@ For each: the best time of many short rounds in turns, one thread, and the ratio
 import math
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import onnxruntime as ort
 
 import ortscan
 from ortscan.plugin.storing import store_plans
+from tests.campaigns.benchmarks.timing import best_of
 from tests.support.corpus import CorpusModel, corpus_models
 
 __all__ = ["main"]
@@ -32,9 +32,8 @@ def main(names: list[str], stored: bool) -> None:
             if stored:
                 path = Path(folder) / "model.onnx"
                 store_plans(entry.path, path)
-            plain, asked = (_session(path, plugin) for plugin in (False, True))
-            feeds = entry.feeds()
-            before, after = _best(plain, asked, feeds)
+            runs = [partial(_session(path, plugin).run, None, entry.feeds()) for plugin in (False, True)]
+            before, after = best_of(runs, _ROUNDS, _SECONDS)
             ratios[entry.name] = before / after
             print(f"{entry.name:60} {before * 1e6:9.1f} {after * 1e6:9.1f} {before / after:7.2f}", flush=True)
     print("the least:", ", ".join(f"{name} {ratio:.2f}" for name, ratio in sorted(ratios.items(), key=lambda each: each[1])[:8]))
@@ -46,19 +45,6 @@ def _session(path: Path, plugin: bool) -> ort.InferenceSession:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     return ort.InferenceSession(path, ortscan.register_plugin(options) if plugin else options)
-
-
-def _best(one: ort.InferenceSession, other: ort.InferenceSession, feeds: dict[str, np.ndarray]) -> tuple[float, float]:
-    """Return the best mean time of a run of each, over rounds in turns."""
-    best = [math.inf, math.inf]
-    for _ in range(_ROUNDS):
-        for place, session in enumerate((one, other)):
-            runs, started = 0, time.thread_time()
-            while (spent := time.thread_time() - started) < _SECONDS:
-                session.run(None, feeds)
-                runs += 1
-            best[place] = min(best[place], spent / runs)
-    return best[0], best[1]
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import ortscan
 from ortscan.migration import migrated
 from ortscan.modelio import to_caller_type
-from tests.campaigns.benchmarks.__main__ import best_of_both, session
+from tests.campaigns.benchmarks.timing import best_ms
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.scan_8_matrix import some_forms
@@ -51,7 +51,7 @@ def main(count: int) -> None:
     print("| tanh cell, opset 8 -> 18 | opset 8, ms | migrated, ms | ratio |\n|---|---|---|---|")
     for rows, width, lengths in ((32, 32, False), (32, 128, False), (32, 32, True), (1, 32, False), (1, 32, True), (1, 128, False)):
         model, feeds = tanh_cell(rows, 100, width, lengths)
-        before, after = best_of_both(session(model), session(ortscan.migrate(model, 18)), feeds)
+        before, after = best_ms([model, ortscan.migrate(model, 18)], feeds)
         name = f"batch {rows}, width {width}{', rows of their own lengths' if lengths else ''}"
         print(f"| {name} | {before:.3f} | {after:.3f} | {before / after:.1f} |", flush=True)
 

@@ -6,7 +6,6 @@
 import os
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import onnx
 import onnxruntime as ort
 
 import ortscan
+from tests.campaigns.benchmarks.timing import best_of
 from tests.support.text import parsed
 
 __all__ = ["model_of_20_mb"]
@@ -30,17 +30,6 @@ def model_of_20_mb(layers: int = 5, width: int = 1024) -> onnx.ModelProto:
     return parsed(text, weights={f"W{i}": rng.standard_normal((width, width), np.float32) / 32 for i in range(layers)})
 
 
-def best(works: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """The best time of each, in ms, taken in turns."""
-    found = dict.fromkeys(works, float("inf"))
-    for _ in range(_RUNS):
-        for name, work in works.items():
-            started = time.perf_counter()
-            work()
-            found[name] = min(found[name], (time.perf_counter() - started) * 1e3)
-    return found
-
-
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ORTSCAN_CACHE_DIR"] = f"{folder}/cache"
@@ -55,14 +44,14 @@ def main() -> None:
         data = optimised.read_bytes()
         options = ort.SessionOptions()
         options.intra_op_num_threads = 1
-        times = best(
-            {
-                "onnxruntime, optimised file": lambda: ort.InferenceSession(optimised, options),
-                "ortscan, path, from the cache": lambda: ortscan.InferenceSession(original, options),
-                "onnxruntime, optimised bytes": lambda: ort.InferenceSession(data, options),
-                "ortscan, bytes, from the cache": lambda: ortscan.InferenceSession(content, options),
-            }
-        )
+        works = {
+            "onnxruntime, optimised file": lambda: ort.InferenceSession(optimised, options),
+            "ortscan, path, from the cache": lambda: ortscan.InferenceSession(original, options),
+            "onnxruntime, optimised bytes": lambda: ort.InferenceSession(data, options),
+            "ortscan, bytes, from the cache": lambda: ortscan.InferenceSession(content, options),
+        }
+        best = best_of(list(works.values()), _RUNS, clock=time.perf_counter)
+        times = {name: seconds * 1e3 for name, seconds in zip(works, best, strict=True)}
         own = times["onnxruntime, optimised file"]
         print(f"a model of {len(content) / 1e6:.0f} MB\n\n| start | ms | to onnxruntime's own of the file |\n|---|---|---|")
         print(f"| ortscan, first time | {first:.1f} | {first / own:.2f} |")

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 import ortscan
-from tests.campaigns.benchmarks.__main__ import best_of_both, session
+from tests.campaigns.benchmarks.timing import best_ms, session_of
 from tests.support.corpus import corpus_models
 from tests.support.standalone import loops_of_length
 from tests.support.text import parsed
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def row(name: str, steps: int, body: int, before: onnx.ModelProto, after: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> None:
-    old, new = best_of_both(session(before), session(after), feeds)
+    old, new = best_ms([before, after], feeds)
     loads = f"{loading(before):.1f} -> {loading(after):.1f}"
     print(
         f"| {name} | {steps} | {body} | {len(after.graph.node)} | {loads} | {old:.3f} -> {new:.3f} | {old / new:.2f} |", flush=True
@@ -57,7 +57,7 @@ def loading(model: onnx.ModelProto) -> float:
     best = float("inf")
     for _ in range(3):
         start = time.perf_counter()
-        session(model)
+        session_of(model)
         best = min(best, (time.perf_counter() - start) * 1000)
     return best
 
@@ -66,12 +66,12 @@ def partial(cell: str, width: int) -> Iterator[str]:
     steps, draw = 128, np.random.default_rng(0).standard_normal
     feeds = {"xs": draw((steps, 1, width)).astype(np.float32), "h0": draw((1, width)).astype(np.float32)}
     single = several_steps(cell, steps, 1, width)
-    yield f"{best_of_both(session(single), session(single), feeds)[0]:.3f}"
+    yield f"{best_ms([single, single], feeds)[0]:.3f}"
     for each in (2, 4, 8, 16):
         blocked = several_steps(cell, steps, each, width)
-        yield f"{best_of_both(session(single), session(blocked), feeds)[1]:.3f}"
+        yield f"{best_ms([single, blocked], feeds)[1]:.3f}"
     whole = ortscan.optimize(single, passes=["unroll"], max_unroll=steps)
-    yield f"{best_of_both(session(single), session(whole), feeds)[1]:.3f}"
+    yield f"{best_ms([single, whole], feeds)[1]:.3f}"
 
 
 def several_steps(cell: str, steps: int, each: int, width: int) -> onnx.ModelProto:
