@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "ortscan" / "docs"
 _PART = re.compile(r"(<!-- (?P<name>[a-z ]+): made by [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
 _MADE = "Made by `python -m tests.support.tables`.\n"
-_USES = {"default": "by default", "always": "always", "asked": "only where named"}
+_USES = {"default": "by default", "always": "always", "asked": "only if named"}
 _BOTH = {"always": "all", "equal": "equal ones", "narrow": "narrow ones", "never": "none"}
 _RUN_BY_TESTS = {"onnx": ["run by the tests, on onnxruntime's CPU"], "cpu": ["run by the tests"]}
 _LIMITS = {
@@ -54,9 +54,9 @@ def rules() -> str:
     order = "".join(f"* {subject}: {', '.join(names)}\n" for subject, names in named.items())
     parts = [
         f"# All rules\n\n{_MADE}",
-        "*Used*: by default, unless `skip` names it; always, whatever the options say; or only where `passes` names it. *Also where needed*:\n"
-        "on loops of a changed model that onnxruntime might not survive as they are, whatever the options say.\n",
-        "## Order\n\nA subject is asked in this order; the first rule that fires changes it, and what stands there then is asked from the start.\n"
+        "*Used*: by default, unless `skip` names the rule; always, whatever the options say; or only if `passes` names it. *Also where needed*:\n"
+        "on loops of a changed model on which onnxruntime might crash, whatever the options say.\n",
+        "## Order\n\nRules are tried on a subject in this order. The first rule that applies changes it; then all rules are tried on the result from the start.\n"
         f"An *absent node* is a recurrent node that the target lacks, a *pair* two of opposite directions.\n\n{order}",
     ]
     for phase in dict.fromkeys(rule.phase for rule in RULES):
@@ -91,11 +91,13 @@ def targets() -> str:
     """Return TARGETS.md."""
     head = [
         f"# What each target runs\n\n{_MADE}",
-        "What a target lacks falls back to onnxruntime's CPU, with copies to and fro. *Takes cells*: whether a recognised cell becomes the\n"
-        "native node always, or only where that is faster. *Both directions*: which pairs of recurrent nodes become one bidirectional node: all,\n"
-        "those of equal activations, narrow ones on one row, or none. *Unrolls* holds where `max_unroll` is not given. Every target takes the\n"
-        'opsets and IR versions of the installed onnxruntime; where only older recurrent operators run, `opset="auto"` takes the model there.\n'
-        "*Known from*: what it was run on, each row held to what was seen ([PROVIDERS.md](PROVIDERS.md)), or the documentation alone.\n",
+        "Nodes that a target lacks fall back to onnxruntime's CPU, with copies in both directions.\n\n"
+        "* *Takes cells*: a recognised cell becomes the native node always, or only if that is faster.\n"
+        "* *Both directions*: which pairs of recurrent nodes become one bidirectional node: all, those of equal activations, narrow ones on one row, or none.\n"
+        "* *Unrolls*: without `max_unroll`.\n"
+        "* *Known from*: the tests or releases that it was run on ([PROVIDERS.md](PROVIDERS.md) has the results), or the documentation alone.\n\n"
+        "Every target runs the opsets and IR versions of the installed onnxruntime. If a target runs only older recurrent operators,\n"
+        '`opset="auto"` converts the model to their opset.\n',
     ]
     titles = [
         "target",
@@ -113,7 +115,7 @@ def targets() -> str:
 def _target(target: Target) -> Sequence[object]:
     flow = [f"`{op}`" for op in ("Scan", "Loop", "If") if op in target.control_flow]
     domains = [f"`{domain}`" for domain in sorted(target.domains)]
-    cells = "always" if target.native else "where faster"
+    cells = "always" if target.native else "if faster"
     name, both = f"`{target.name}`", _BOTH[target.bidirectional]
     recurrent = _recurrent(target.recurrent) + (f"; up to opset {target.recurrent_until}" if target.recurrent_until else "")
     return name, _listed(flow), recurrent, _listed(domains), cells, both, _unrolls(target.unroll), _known_from(target.name)
@@ -135,7 +137,7 @@ def _unrolls(limits: UnrollLimits) -> str:
     if limits.steps == 0:
         return "nothing"
     steps = "any number of steps" if limits.steps is None else f"up to {limits.steps} steps"
-    return f"{steps}, up to {limits.nodes} nodes a loop" + (", where that is faster" if limits.where_it_pays else "")
+    return f"{steps}, up to {limits.nodes} nodes a loop" + (", if that is faster" if limits.where_it_pays else "")
 
 
 def targets_in_short() -> str:
@@ -156,10 +158,10 @@ def quirks() -> str:
         (f"`{one.id}`", one.seen, one.symptom, ", ".join(f"`{module}`" for module in one.worked_round)) for one in QUIRKS.values()
     ]
     head = (
-        f"# What onnxruntime and onnx get wrong\n\n{_MADE}\nEach is worked round in the modules named, and has a test that fails as soon "
-        "as it is gone, or says why none can show it.\n*Seen*: in which versions; nothing is known of older ones.\n"
+        f"# What onnxruntime and onnx get wrong\n\n{_MADE}\nThe named modules avoid each defect. A test fails as soon as the defect is fixed, "
+        "or says why none can show it.\n*Seen*: the versions that have it; older ones were not tried.\n"
     )
-    return f"{head}\n{_table(['defect', 'seen', 'what happens', 'worked round in'], rows)}"
+    return f"{head}\n{_table(['defect', 'seen', 'what happens', 'avoided in'], rows)}"
 
 
 def _listed(parts: Sequence[str]) -> str:

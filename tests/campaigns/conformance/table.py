@@ -11,10 +11,10 @@ __all__ = ["counts", "share_gone", "table"]
 _HEAD = """# What leaves a loop, operator by operator
 
 Made by `python -m tests.campaigns conformance`: each node test of the ONNX project is wrapped in a Scan of three steps, given to
-`ortscan.optimize`, and both models are compared on onnxruntime. Four ways each: all float inputs differ between steps, or only the
-first; what is the same in every step is a constant, or an input; the operator alone, beside a state that has nothing to do with it,
-and between other work. *Gone* counts the wrapped tests of which nothing is left in a loop; the rest were left in it, for the reasons
-named with their numbers. Tests that onnxruntime does not run when wrapped are not counted.
+`ortscan.optimize`, and both models are compared on onnxruntime. Each test is wrapped in several ways: all float inputs differ between
+steps, or only the first; values that are the same in every step are constants, or inputs; the operator is alone, beside an unrelated
+state, or between other work. *Gone* counts the wrapped tests that leave nothing in a loop. The others are counted by the reason code
+that keeps them in it. Tests that onnxruntime does not run when wrapped are not counted.
 """
 
 

@@ -74,10 +74,10 @@ def as_document() -> str:
     """Return PROVIDERS.md."""
     head = (
         "# Execution providers, run\n\nMade by `python -m tests.campaigns providers --write`, then `python -m tests.support.tables`.\n\n"
-        "Each provider that can be had without its hardware, with small models of one operator each, and with the models that are shipped with\n"
-        "the tests, their sizes fixed: as their exporters wrote them, and as `optimize` makes them for that target. *There*: nodes that the provider\n"
-        "took, loop bodies included; *on the CPU*: those it left to onnxruntime's; *copies*: nodes that move tensors between the two. Times are of this one\n"
-        "machine's processor, also where the provider stands for another device: only their ratio within a row says something.\n"
+        "Each provider that runs without its hardware was tried with small models of one operator each, and with the models of the tests at\n"
+        "fixed sizes: as their exporters wrote them, and optimised for that target. *There*: nodes that the provider took, loop bodies included.\n"
+        "*On the CPU*: nodes that it left to onnxruntime's CPU. *Copies*: nodes that move tensors between the two. All times are of one machine's\n"
+        "processor, even if the provider is made for another device, so only the ratio within a row is meaningful.\n"
     )
     return "\n".join([head, *(as_text(seen) for seen in kept())])
 

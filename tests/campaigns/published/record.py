@@ -61,10 +61,10 @@ def as_document() -> str:
     ways = [one for seen in every for one in seen["ways"].values()]
     head = (
         "# Published models\n\nMade by `python -m tests.campaigns published --write`, then `python -m tests.support.tables`.\n\n"
-        "Models that Python packages ship, as they are, through `optimize` for the CPU, for each target without loops (sizes free, and fixed),\n"
-        "`migrate` to opset 21 and a session: each result beside the original on onnxruntime's CPU. *Faster*: of the result for the CPU, with its sizes\n"
-        "free and fixed (and inputs that are always the same built in). *Nothing lacking*: targets without loops for which nothing is left that they\n"
-        "lack. *Equal*: of all results, within 1e-4 of the largest number of an output.\n"
+        "Unmodified models of Python packages are passed to `optimize` for the CPU and for each target without loops (with free and with fixed\n"
+        "sizes), to `migrate` to opset 21, and to a session. Each result is compared with the original on onnxruntime's CPU. *Faster*: the speed-up of\n"
+        "the result for the CPU, with free and with fixed sizes (and with inputs that are always the same built in). *Nothing lacking*: the number\n"
+        "of targets without loops that run every node of the result. *Equal*: all results within 1e-4 of the largest number of an output.\n"
     )
     packages = {seen["package"] for seen in every}
     equal = sum(one["became"] == "equal" for one in ways)
