@@ -23,9 +23,9 @@ __all__ = ["TABLE", "VARIANTS", "Outcome", "Variant", "outcomes", "table"]
 TABLE = Path(__file__).parents[2] / "ortscan" / "custom_ops" / "VARIANTS.md"
 _HEAD = """# What onnxruntime does not run, and what becomes of it
 
-Made by `python -m tests.support.refused_variants`. Each variant runs through `ortscan.InferenceSession` with `ortscan.custom_ops` on;
-its numbers are compared with the operator's text, written down as a plain loop in numpy. *How* names the rewrites that made it run;
-none of them needs Python but `python`. Variants that are refused are invalid models or inputs, by the operator's own text.
+Made by `python -m tests.support.refused_variants`. Each variant runs through `ortscan.InferenceSession` with `ortscan.custom_ops` on.
+Its numbers are compared with a numpy loop that follows the operator's text. *How* names the rewrites that make it run; only `python`
+needs Python. Refused variants are invalid models or inputs by the operator's own text.
 
 | variant | onnxruntime alone | with ortscan | how |
 |---|---|---|---|
