@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.graph.names import Names
-from rewrites.graph.replace import lift_initializers
+from rewrites.graph.replace import dequantize_outside, lift_initializers
 from rewrites.graph.walk import inner_graphs
 
 __all__ = ["ListedWeights", "list_weights", "unlist_weights"]
@@ -47,7 +47,9 @@ def unlist_weights(model: ir.Model) -> ListedWeights | None:
     for body in bodies:
         _unlist(body)
     for body in quantized:
-        _dequantize_outside(body, model)
+        names = Names(model)
+        lift_initializers(body, model.graph, names)
+        dequantize_outside(body, model.graph, names)
     if model.ir_version != _LISTING_IR:
         return None
     listed = ListedWeights(tuple(value.name or "" for value in model.graph.inputs), frozenset(model.graph.initializers))
@@ -62,17 +64,6 @@ def _listed(graph: ir.Graph) -> list[ir.Value]:
 
 def _is_quantized(value: ir.Value) -> bool:
     return any(node.op_type == "DequantizeLinear" for node, _ in value.uses())
-
-
-def _dequantize_outside(body: ir.Graph, model: ir.Model) -> None:
-    """Move the initializers of ``body`` and each DequantizeLinear that reads nothing else to the main graph."""
-    names, first = Names(model), model.graph[0]
-    lift_initializers(body, model.graph, names)
-    for node in [node for node in body if node.op_type == "DequantizeLinear"]:
-        if all(value is None or value.is_initializer() for value in node.inputs) and not node.outputs[0].is_graph_output():
-            body.remove(node)
-            node.outputs[0].name = names.unshared(node.outputs[0].name)
-            model.graph.insert_before(first, node)
 
 
 def _unlist(graph: ir.Graph) -> None:

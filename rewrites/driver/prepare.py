@@ -17,7 +17,7 @@ from rewrites.driver.model_changes import change_model
 from rewrites.graph.context import Context
 from rewrites.graph.dims import FREE, is_unknown, is_vague, without_names
 from rewrites.graph.node_inference import learn_shapes, shapes_of
-from rewrites.graph.replace import lift_initializers
+from rewrites.graph.replace import dequantize_outside, lift_initializers
 from rewrites.graph.values import const_array, shape_dims
 from rewrites.graph.walk import all_nodes, has_order, inner_graphs, inner_values, node_graphs
 from rewrites.loops import is_loop
@@ -142,6 +142,7 @@ def _move_weights_out(ctx: Context, least: int) -> None:
         if is_loop(node):
             for body in node_graphs(node):
                 lift_initializers(body, graph, ctx.names, least)
+                dequantize_outside(body, graph, ctx.names)
 
 
 def _learn_from_captures(ctx: Context) -> None:

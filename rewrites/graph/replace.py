@@ -11,7 +11,16 @@ from rewrites.base import since
 from rewrites.graph.names import Names
 from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 
-__all__ = ["can_copy", "lift_initializers", "move_before", "remove_nodes", "replace_output", "replace_value", "take_over"]
+__all__ = [
+    "can_copy",
+    "dequantize_outside",
+    "lift_initializers",
+    "move_before",
+    "remove_nodes",
+    "replace_output",
+    "replace_value",
+    "take_over",
+]
 
 
 def can_copy(value: ir.Value, opset: int) -> bool:
@@ -99,6 +108,24 @@ def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int =
             if value.const_value is not None:
                 value.const_value.name = value.name
             main.register_initializer(value)
+
+
+def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
+    """Move each DequantizeLinear of ``body`` and of the graphs in it that reads constants alone to ``main``.
+
+    onnxruntime looks for the weights of a product beside its DequantizeLinear, and refuses the model if they are outside.
+    """
+    for graph in [body, *inner_graphs(body)]:
+        for node in [node for node in graph if node.op_type == "DequantizeLinear" and not node.outputs[0].is_graph_output()]:
+            makers = [value.producer() for value in node.inputs if value is not None and value.graph is not main]
+            constants = [maker for maker in makers if maker is not None and maker.op_type == "Constant" and maker.graph is graph]
+            outside = [value for value in node.inputs if value is not None and value.graph is main]
+            if len(constants) == len(makers) and all(value.is_initializer() for value in outside):
+                first = main[0]
+                for moved in (*constants, node):
+                    graph.remove(moved)
+                    moved.outputs[0].name = names.unshared(moved.outputs[0].name)
+                    main.insert_before(first, moved)
 
 
 def remove_nodes(nodes: Iterable[ir.Node]) -> None:

@@ -1,10 +1,11 @@
 """A value takes another's place without a public name, type or shape changing."""
 
+import onnx
 import onnx_ir as ir
 import pytest
 
 from rewrites.graph.names import Names
-from rewrites.graph.replace import can_copy, replace_output, replace_value, take_over
+from rewrites.graph.replace import can_copy, dequantize_outside, replace_output, replace_value, take_over
 from tests.rewrites.apply import read
 from tests.support.text import assert_text_equal
 
@@ -116,3 +117,24 @@ def test_what_is_known_is_not_forgotten_where_the_old_value_knows_nothing() -> N
 def test_identity_takes_each_kind_of_value_since_its_own_opset(kind: ir.TypeProtocol | None, since: int) -> None:
     value = ir.Value(name="v", type=kind)
     assert [can_copy(value, opset) for opset in (1, 13, 14, 15, 16, 25)] == [since <= opset for opset in (1, 13, 14, 15, 16, 25)]
+
+
+DEQUANTIZED = """<ir_version: 10, opset_import: ["": 21]>
+g (float[2] s, float[T, 2] x) => (float[2] z) <uint8[2, 2] w = {164, 175, 125, 105}, float each = {0.02}> {
+    z = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] xt) => (float[2] h1) {
+        ZERO d = DequantizeLinear (w, each, zero) p = MatMul (h, d) h1 = Add (p, xt) }> (s, x) }"""
+
+
+@pytest.mark.parametrize(
+    ("zero", "operators"),
+    [
+        ("zero = Constant <value = uint8 {130}> ()", ["Constant", "DequantizeLinear", "Scan"]),
+        ("q = Cast <to = 2> (xt) c = Constant <value_ints = [0]> () zero = ReduceMax <keepdims = 0> (q, c)", ["Scan"]),
+    ],
+)
+def test_constants_are_dequantized_outside_a_body(zero: str, operators: list[str]) -> None:
+    model = ir.from_proto(onnx.parser.parse_model(DEQUANTIZED.replace("ZERO", zero)))
+    (scan,) = model.graph
+    dequantize_outside(scan.attributes["body"].as_graph(), model.graph, Names(model))
+    assert [node.op_type for node in model.graph] == operators
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)
