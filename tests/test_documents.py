@@ -25,7 +25,7 @@ def test_every_link_leads_to_a_file(document):
     assert [link for link in links if not (document.parent / link).is_file()] == []
 
 
-@pytest.mark.parametrize(("document", "most"), [("README.md", 110), ("CONTRIBUTING.md", 130), ("rewrites/README.md", 200)])
+@pytest.mark.parametrize(("document", "most"), [("README.md", 110), ("CONTRIBUTING.md", 130), ("rewrites/README.md", 100)])
 def test_what_is_read_first_stays_short(document, most):
     assert len((ROOT / document).read_text(encoding="utf-8").splitlines()) <= most
 
@@ -47,7 +47,7 @@ def test_the_files_that_the_map_names_are_there():
     text = (ROOT / "rewrites" / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:rewrites/|ortscan/|tests/)?(?:[a-z0-9_]+/)*[a-z0-9_]+\.(?:py|md))[`:]", text))
     files = [str(file.relative_to(ROOT)) for folder in ("ortscan", "rewrites", "tests") for file in (ROOT / folder).rglob("*.*")]
-    assert len(named) > 40
+    assert len(named) > 20
     assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in [*files, "README.md"])] == []
 
 

@@ -11,7 +11,7 @@ import onnx
 from ortscan.base.proto_graphs import without_initializers, without_negative_sizes
 from rewrites.base.errors import is_raised_by
 
-__all__ = ["checker_fault", "in_short", "error_of_onnx", "without_weights"]
+__all__ = ["checker_fault", "error_of_onnx", "in_short", "without_weights"]
 
 _PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?")
 _LONGEST_MESSAGE = 300

@@ -7,7 +7,7 @@ from rewrites.base.plain_text import quoted
 from rewrites.base.report import Reason, Report
 from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import node_graphs
-from rewrites.loops import captured_values, loops_inside_out
+from rewrites.loops import captured_values, loops_in
 
 __all__ = ["note_replaceable_defaults"]
 
@@ -17,7 +17,7 @@ _MOST_SHOWN = 5
 def note_replaceable_defaults(model: ir.Model, report: Report) -> None:
     """Give each loop that is left a reason that names the defaults it reads, where it reads any."""
     defaults = set(listed_defaults(model))
-    for node in loops_inside_out(model.graph) if defaults else ():
+    for node in loops_in(model.graph) if defaults else ():
         read = [value for value in node.inputs if value is not None]
         for body in node_graphs(node):
             read += captured_values(body)

@@ -33,10 +33,10 @@ _CANNOT_FAIL = operators("total")
 
 def reads(node: ir.Node) -> list[ir.Value]:
     """Return the values a node depends on: its inputs, and what the graphs nested in it capture."""
-    found = [value for value in node.inputs if value is not None]
+    values = [value for value in node.inputs if value is not None]
     for graph in node_graphs(node):
-        found.extend(captured_values(graph))
-    return found
+        values.extend(captured_values(graph))
+    return values
 
 
 def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
@@ -48,21 +48,21 @@ def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
     return varying
 
 
-def nodes_behind(body: ir.Graph, wanted: Iterable[ir.Value], given: Collection[ir.Value] = ()) -> list[ir.Node]:
-    """Return the nodes of ``body`` that ``wanted`` needs beside the values ``given``, in their order."""
-    needed = {value for value in wanted if value not in given}
+def nodes_behind(body: ir.Graph, wanted: Iterable[ir.Value], known: Collection[ir.Value] = ()) -> list[ir.Node]:
+    """Return the nodes of ``body`` that ``wanted`` needs beside the values ``known``, in their order."""
+    needed = {value for value in wanted if value not in known}
     nodes = list[ir.Node]()
     for node in reversed(body):
         if any(value in needed for value in node.outputs):
             nodes.append(node)
-            needed.update(value for value in reads(node) if value not in given)
+            needed.update(value for value in reads(node) if value not in known)
     return nodes[::-1]
 
 
 def is_deterministic(node: ir.Node) -> bool:
-    """Whether running ``node`` twice on the same inputs gives the same outputs."""
+    """Return True if running ``node`` twice on the same inputs gives the same outputs."""
     nested = (inner for graph in node_graphs(node) for inner in all_nodes(graph))
-    return all(_deterministic(one) for one in (node, *nested))
+    return all(_deterministic(part) for part in (node, *nested))
 
 
 def not_repeatable(node: ir.Node) -> NotApplicable | None:
@@ -87,7 +87,7 @@ def _deterministic(node: ir.Node) -> bool:
 
 
 def cannot_fail(node: ir.Node) -> bool:
-    """Whether ``node`` gives a result whatever its inputs hold, so that it may run where it would not have run."""
+    """Return True if ``node`` gives a result whatever its inputs hold, so that it may run where it would not have run."""
     if node.domain != "":
         return False
     source = node.inputs[0] if node.inputs else None

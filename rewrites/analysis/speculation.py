@@ -28,20 +28,19 @@ _READABLE = 1 << 16
 
 
 def depends_on_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
-    """Return a node of ``body`` that may fail where ``seeds`` hold other numbers than it has been run with, or None.
+    """Return a node of ``body`` that may fail if ``seeds`` hold other numbers than before, or None.
 
-    Operators that divide integers, look something up, or take sizes, counts and conditions from numbers may; those that only
-    calculate give some number, NaN at worst. Operators of other domains are not known.
+    Operators that divide integers, look something up, or read sizes, counts and conditions may; those that only calculate
+    return NaN at worst. Operators of other domains are unknown.
     """
     varying = varying_values(body, seeds)
     return next((node for node in body if _may_fail(node, varying)), None)
 
 
 def not_speculatable(branch: ir.Graph) -> ir.Node | None:
-    """Return a node of ``branch`` that may fail where the branch would not have run, or None.
+    """Return a node of ``branch`` that may fail if the branch runs when it would not have run, or None.
 
-    All sizes must be known, and no operator may mind what numbers it is given. Nothing is known of constants either: perhaps the
-    branch has never run on them.
+    All sizes must be known, and no operator may depend on numbers, not even on constants: perhaps the branch never ran.
     """
     read = {value: None for node in branch for value in node.inputs if value is not None}
     seeds = [value for value in read if value.producer() is None or value.graph is not branch]
@@ -111,7 +110,7 @@ INDEXED: Mapping[str, Callable[[ir.Node, Sequence[int], np.ndarray], Sequence[in
 
 
 def indices_fit(node: ir.Node) -> bool:
-    """Whether the second input of ``node``, one of ``INDEXED``, is constant and within the known sizes of the first."""
+    """Return True if the second input of ``node``, one of ``INDEXED``, is constant and within the known sizes of the first."""
     data, given = node.inputs[0], const_array(node.inputs[1])
     dims = None if data is None else static_dims(data)
     sizes = None if dims is None or given is None else INDEXED[node.op_type](node, dims, given)

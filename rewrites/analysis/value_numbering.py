@@ -45,8 +45,8 @@ class SameValues:
             return id(value)
         inputs = tuple(self.number(each, depth + 1) for each in node.inputs)
         attributes = frozenset((name, attribute_key(attribute)) for name, attribute in node.attributes.items())
-        place = list(node.outputs).index(value)
-        return (node.domain, node.op_type, node.overload, inputs, attributes, place, len(node.outputs))
+        position = list(node.outputs).index(value)
+        return (node.domain, node.op_type, node.overload, inputs, attributes, position, len(node.outputs))
 
 
 def _through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | None]:

@@ -8,11 +8,12 @@ Works round ORT-GATHER-STRINGS.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.analysis.dataflow import Domain
 from rewrites.analysis.induction.affine_expression import Affine, Dim, Symbol, surely_equal
 from rewrites.analysis.induction.integers import Integers
 from rewrites.graph.dims import forgotten, is_unknown, refined
@@ -48,10 +49,7 @@ class _Progression:
 
 
 class Reversals:
-    """Reads nodes of a model whose main graph is ``main``.
-
-    Inside other graphs only sizes that are numbers, or those of tensors from further out, are taken for the same.
-    """
+    """Reads nodes of a model whose main graph is ``main``; elsewhere only numbers and sizes from further out count as the same."""
 
     def __init__(self, opset: int, main: ir.Graph) -> None:
         self._opset, self._main = opset, main
@@ -72,14 +70,14 @@ class _Reader:
 
     def __init__(self, integers: Integers, source: ir.Value, rank: int) -> None:
         self.integers, self.source, self.rank = integers, source, rank
-        self._progressions: dict[ir.Value, _Progression | None] = {}
+        self.progressions = _Progressions(integers)
 
-    def is_size(self, found: Affine | None, axis: int, less: int = 0) -> bool:
-        """Whether ``found`` is the size of ``axis``, less a number."""
+    def is_size(self, expression: Affine | None, axis: int, less: int = 0) -> bool:
+        """Return True if ``expression`` is the size of ``axis``, less a number."""
         size = self._size(self.source, axis)
-        if found is None or size is None or found.const.size != 1:
+        if expression is None or size is None or expression.const.size != 1:
             return False
-        return surely_equal(self._from_the_source(found.reshaped(())), size - Affine.of(less))
+        return surely_equal(self._from_the_source(expression.reshaped(())), size - Affine.of(less))
 
     def _size(self, value: ir.Value, axis: int) -> Affine | None:
         while (node := value.producer()) is not None and node.domain == "" and node.op_type in ("Identity", "Transpose"):
@@ -90,20 +88,20 @@ class _Reader:
             value = source
         return self.integers.size_of(value, axis)
 
-    def _from_the_source(self, found: Affine) -> Affine:
+    def _from_the_source(self, expression: Affine) -> Affine:
         """Return sizes of transposed tensors as those of the tensors themselves."""
         sizes: Mapping[Symbol, Affine | None] = {
-            symbol: self._size(symbol.value, symbol.axis) for symbol in found.terms if isinstance(symbol, Dim)
+            symbol: self._size(symbol.value, symbol.axis) for symbol in expression.terms if isinstance(symbol, Dim)
         }
-        return found.substituted({symbol: size for symbol, size in sizes.items() if size is not None})
+        return expression.substituted({symbol: size for symbol, size in sizes.items() if size is not None})
 
     def every_element(self, value: ir.Value | None) -> Affine | None:
         """Return the number that all elements of a tensor are, or None."""
         if value is None:
             return None
-        found = self.integers.of(value)
-        if found is not None and found.const.size:
-            flat = found.reshaped((found.const.size,))
+        expression = self.integers.of(value)
+        if expression is not None and expression.const.size:
+            flat = expression.reshaped((expression.const.size,))
             first = flat.moved(lambda array: array[:1])
             return first.reshaped(()) if surely_equal(flat, first) else None
         node = value.producer()
@@ -116,40 +114,42 @@ class _Reader:
             return Affine.of(filled).reshaped(()) if filled.dtype.kind == "i" else None
         return None
 
-    def progression(self, value: ir.Value | None, depth: int = 0) -> _Progression | None:
-        """Read a Range, and what is made of one by adding to it and changing its sign."""
-        if value is None or depth > _DEEPEST:
-            return None
-        if value not in self._progressions:
-            self._progressions[value] = self._counted(value, depth + 1)
-        return self._progressions[value]
 
-    def _counted(self, value: ir.Value, depth: int) -> _Progression | None:
-        node = value.producer()
-        if node is None or node.domain != "":
+class _Progressions(Domain[_Progression]):
+    """Reads a Range, and what adding to it and changing its sign make of it."""
+
+    deepest = _DEEPEST
+
+    def __init__(self, integers: Integers) -> None:
+        super().__init__()
+        self._integers = integers
+
+    def transferred(self, node: ir.Node) -> _Progression | None:
+        """Return the result of ``node`` as a progression, or None."""
+        if node.domain != "":
             return None
         if node.op_type == "Range":
-            start, limit, step = (self.integers.scalar(each) for each in node.inputs)
+            start, limit, step = (self._integers.scalar(value) for value in node.inputs)
             if start is None or limit is None or step is None or step.number not in (1, -1):
                 return None
             return _Progression(start, step.number, limit - start if step.number == 1 else start - limit)
-        if node.op_type == "Identity" or (node.op_type == "Cast" and value.dtype in _HOLD_SIZES):
-            return self.progression(node.inputs[0], depth)
+        if node.op_type == "Identity" or (node.op_type == "Cast" and node.outputs[0].dtype in _HOLD_SIZES):
+            return self.operand(node, 0)
         if node.op_type == "Neg":
-            inner = self.progression(node.inputs[0], depth)
-            return None if inner is None else _Progression(-inner.first, -inner.slope, inner.count)
+            return _negative(self.operand(node, 0))
         if node.op_type not in ("Add", "Sub"):
             return None
-        one, other = (self.progression(each, depth) for each in node.inputs)
-        added = self.integers.scalar(node.inputs[0] if one is None else node.inputs[1])
-        if (one is None) == (other is None) or added is None:
+        left, right = self.operand(node, 0), self.operand(node, 1)
+        row = left or (right if node.op_type == "Add" else _negative(right))
+        added = self._integers.scalar(node.inputs[0] if left is None else node.inputs[1])
+        if row is None or added is None or (left is not None and right is not None):
             return None
-        if one is not None:
-            return _Progression(one.first + added if node.op_type == "Add" else one.first - added, one.slope, one.count)
-        assert other is not None
-        if node.op_type == "Add":
-            return _Progression(other.first + added, other.slope, other.count)
-        return _Progression(added - other.first, -other.slope, other.count)
+        is_taken_off = left is not None and node.op_type == "Sub"
+        return replace(row, first=row.first - added if is_taken_off else row.first + added)
+
+
+def _negative(row: _Progression | None) -> _Progression | None:
+    return None if row is None else _Progression(-row.first, -row.slope, row.count)
 
 
 def _slice(reader: _Reader, node: ir.Node) -> int | None:
@@ -177,13 +177,13 @@ def _gather(reader: _Reader, node: ir.Node) -> int | None:
         return None
     if reader.source.dtype == ir.DataType.STRING and axis != reader.rank - 1:  # onnxruntime copies one string of each row only
         return None
-    found, dim = reader.integers.of(places), reader.integers.size_of(reader.source, axis)
-    numbers, size = None if found is None else found.numbers, None if dim is None else dim.number
+    expression, dim = reader.integers.of(places), reader.integers.size_of(reader.source, axis)
+    numbers, size = None if expression is None else expression.numbers, None if dim is None else dim.number
     if numbers is not None:
         if size is None or not size or len(numbers) != size or ((numbers < -size) | (numbers >= size)).any():
             return None
         return axis if np.array_equal(numbers % size, np.arange(size)[::-1]) else None
-    row = reader.progression(places)
+    row = reader.progressions.of(places)
     if row is None or row.slope != -1 or not reader.is_size(row.first, axis, less=1) or not reader.is_size(row.count, axis):
         return None
     return axis
@@ -203,14 +203,14 @@ def keep_sizes_of_reversals(graph: ir.Graph, opset: int) -> None:
     for node in all_nodes(graph):
         if len(node.outputs) != 1 or node.domain != "" or node.op_type not in ("Gather", "Slice", "Transpose"):
             continue
-        made, source = node.outputs[0], node.inputs[0]
-        if made.shape is None or source is None or source.shape is None or not any(map(is_unknown, made.shape.dims)):
+        result, source = node.outputs[0], node.inputs[0]
+        if result.shape is None or source is None or source.shape is None or not any(map(is_unknown, result.shape.dims)):
             continue
         dims = list(source.shape.dims)
-        if len(dims) != len(made.shape) or all(map(is_unknown, dims)):
+        if len(dims) != len(result.shape) or all(map(is_unknown, dims)):
             continue
         if node.op_type == "Transpose":
             dims = [dims[axis] for axis in perm_of(node, len(dims))]
         elif reversals.read(node) is None:
             continue
-        made.shape = refined(forgotten(made.shape, is_unknown), ir.Shape(dims))
+        result.shape = refined(forgotten(result.shape, is_unknown), ir.Shape(dims))

@@ -15,10 +15,7 @@ ALL_CONTROL_FLOW = frozenset({"Scan", "Loop", "If"})
 
 @dataclass(frozen=True)
 class Recurrent:
-    """What an RNN, LSTM or GRU may have to run natively.
-
-    ``activations``: others than the operator's own. ``reset_before``: a GRU with ``linear_before_reset=0``.
-    """
+    """What an RNN, LSTM or GRU may have to run natively; ``reset_before`` is a GRU with ``linear_before_reset=0``."""
 
     activations: bool = True
     clip: bool = True

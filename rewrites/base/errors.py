@@ -81,7 +81,7 @@ _OURS = frozenset(
 
 
 def is_raised_by(error: BaseException, *libraries: str) -> bool:
-    """Whether ``error`` is what one of ``libraries`` (top-level packages) says of what it was given."""
+    """Return True if ``error`` is what one of ``libraries`` (top-level packages) says of what it was given."""
     if _home(type(error).__module__) in libraries:
         return True
     if type(error).__module__ != "builtins" or not isinstance(error, _ORDINARY) or isinstance(error, RecursionError):
@@ -90,7 +90,7 @@ def is_raised_by(error: BaseException, *libraries: str) -> bool:
 
 
 def is_from_elsewhere(error: BaseException) -> bool:
-    """Whether ``error`` is of a class, or was raised in code, that is neither ortscan's nor of anything it calls."""
+    """Return True if ``error`` is of a class, or was raised in code, that is neither ortscan's nor of anything it calls."""
     return any(
         home not in _OURS and home not in sys.stdlib_module_names for home in (_home(type(error).__module__), _raised_in(error))
     )

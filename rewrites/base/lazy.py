@@ -26,13 +26,13 @@ class lazy(Generic[_T]):  # noqa: N801  # used as a decorator, like property
         self._name = name
 
     @overload
-    def __get__(self, one: None, owner: type) -> "Self": ...
+    def __get__(self, instance: None, owner: type) -> "Self": ...
     @overload
-    def __get__(self, one: object, owner: type | None = None) -> _T: ...
-    def __get__(self, one: object, owner: type | None = None) -> "Self | _T":
-        if one is None:
+    def __get__(self, instance: object, owner: type | None = None) -> _T: ...
+    def __get__(self, instance: object, owner: type | None = None) -> "Self | _T":
+        if instance is None:
             return self
-        kept: dict[str, _T] = one.__dict__
+        kept: dict[str, _T] = instance.__dict__
         if self._name not in kept:
-            kept[self._name] = self._compute(one)
+            kept[self._name] = self._compute(instance)
         return kept[self._name]

@@ -9,8 +9,7 @@ __all__ = ["NOTHING_HERE", "NotApplicable"]
 class NotApplicable:
     """Why a rule does not fire: a stable code such as ``SCAN-NO-BATCHING-RULE``, and the values that decided it.
 
-    ``silent`` marks the trivial "there is nothing of this kind here", which a report need not repeat. ``is_a``: what the loop was
-    found to compute all the same.
+    ``silent``: there is nothing of the rule's kind, which reports leave out. ``is_a``: what the loop computes all the same.
     """
 
     code: str

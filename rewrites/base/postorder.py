@@ -15,11 +15,11 @@ def postorder(roots: Iterable[_Place], needs: Callable[[_Place], Iterable[_Place
     for root in roots:
         waiting = [(root, False)]
         while waiting:
-            place, ready = waiting.pop()
+            item, ready = waiting.pop()
             if ready:
-                order.append(place)
-            elif place not in seen:
-                seen.add(place)
-                waiting.append((place, True))
-                waiting += [(needed, False) for needed in needs(place) if needed not in seen]
+                order.append(item)
+            elif item not in seen:
+                seen.add(item)
+                waiting.append((item, True))
+                waiting += [(needed, False) for needed in needs(item) if needed not in seen]
     return order

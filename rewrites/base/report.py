@@ -34,10 +34,7 @@ class PatchOutcome:
 
 @dataclass(frozen=True)
 class Fired:
-    """A patch that was applied: its number over the whole run (as ``stop_after`` counts), the rule, the loop, what it did.
-
-    ``made``: what stands in the loop's place.
-    """
+    """A patch that was applied; ``number`` counts over the whole run, as ``stop_after`` does, and ``made`` is the outcome."""
 
     number: int
     rule: str
@@ -48,9 +45,8 @@ class Fired:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a rule did not fire on a loop, or left a part of it: a stable code and the values that decided it.
-
-    ``is_a``: what the rule found the loop to compute, where it found that.
+    """Why a rule did not fire on a loop: a stable code and the values that decided it. ``is_a``: what the loop computes all the
+    same.
     """
 
     rule: str
@@ -129,10 +125,7 @@ class KernelGap:
 
 @dataclass
 class NodeReport:
-    """An RNN, GRU or LSTM node that onnxruntime does not run as it is: what was done to it, or why nothing could be.
-
-    ``where``: path of names from the main graph; ``kind``: the operator.
-    """
+    """An RNN, GRU or LSTM node (``kind``) that onnxruntime does not run as it is, at the path ``where``: what became of it."""
 
     where: str
     kind: str
@@ -174,8 +167,8 @@ class Report:
 
     @property
     def changed(self) -> bool:
-        """Whether a patch was applied, shapes built in, an If decided or flattened, an output tied, the opset changed, or a
-        missing kernel dealt with.
+        """Return True if anything but cleaning changed: a patch, built-in shapes, an If, an output, the opset, or a missing
+        kernel.
         """
         return (
             bool(self.patches or self.flattened)
@@ -218,7 +211,7 @@ class Report:
 
 
 def _loop(entry: Mapping[str, Any]) -> LoopReport:
-    return LoopReport(**{**entry, **_inner(entry), "advice": [_advice(one) for one in entry["advice"]]})
+    return LoopReport(**{**entry, **_inner(entry), "advice": [_advice(advice) for advice in entry["advice"]]})
 
 
 def _advice(entry: Mapping[str, Any]) -> Advice:

@@ -27,10 +27,8 @@ class Lacking(NoDefect):
 
 @dataclass(frozen=True)
 class Veto:
-    """Once ``after`` patches have been made, the rule ``rule`` leaves the loop or node ``where`` alone; ``why`` is what was found.
-
-    An empty ``where`` stands for all. Rewriting takes the same way each time, so this is the same run up to that patch, which is
-    then not made.
+    """Once ``after`` patches are made, ``rule`` leaves the loop or node ``where`` (all, if empty) alone; ``why`` is what was
+    wrong.
     """
 
     rule: str
@@ -59,11 +57,11 @@ class Vetoes:
 
     def on(self, rule: str, where: str) -> NotApplicable | None:
         """Return why ``rule`` must leave ``where`` alone now, or None."""
-        for one in self.all:
-            if one.rule == rule and one.where in (where, "") and one.after <= len(self.patches):
-                if isinstance(one.why, NoDefect):
-                    return NotApplicable(one.why.code, one.why)
-                return NotApplicable("SELF-CHECK", f"what it made of {one.where or 'loops'} was found wrong: {one.why}")
+        for veto in self.all:
+            if veto.rule == rule and veto.where in (where, "") and veto.after <= len(self.patches):
+                if isinstance(veto.why, NoDefect):
+                    return NotApplicable(veto.why.code, veto.why)
+                return NotApplicable("SELF-CHECK", f"what it made of {veto.where or 'loops'} was found wrong: {veto.why}")
         return None
 
     @contextmanager

@@ -31,19 +31,16 @@ def after_steps(axis: int) -> int:
 
 
 def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
-    """Return the ``axis`` attribute, one of operand ``index``, shifted behind the extra axis 0.
+    """Return the ``axis`` attribute, one of operand ``index``, behind the extra axis 0, non-negative if the rank is known.
 
-    It comes out non-negative where the rank is known: ORT gives wrong shapes for some negative axes where there are no steps.
+    onnxruntime infers wrong shapes for some negative axes if there are no steps.
     """
     operand = call.given(index)
     return after_steps(axis_of(call.node, default, None if operand is None else operand.rank))
 
 
 def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Value:
-    """Return the axes that operand ``index`` holds, shifted behind the extra axis 0; they may be known at run time only.
-
-    They come out non-negative where ``rank``, that of what they belong to, is known.
-    """
+    """Return the axes that operand ``index`` holds, behind the extra axis 0; non-negative if ``rank``, the data's, is known."""
     operand, b = call.operand(index), call.build
     dtype = np.int32 if operand.inner.dtype == ir.DataType.INT32 else np.int64
     known = ints_operand(call.node, index)
@@ -52,9 +49,9 @@ def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Valu
         shape = () if operand.rank == 0 else (len(axes),)
         return b.const(np.array([after_steps(axis) for axis in axes], dtype=dtype).reshape(shape))
     numbers = operand.value
-    zero, one = b.const(np.array(0, dtype)), b.const(np.array(1, dtype))
+    zero, unit = b.const(np.array(0, dtype)), b.const(np.array(1, dtype))
     from_end = numbers if rank is None else b.op("Add", numbers, b.const(np.array(rank + 1, dtype)))
-    return b.op("Where", b.op("Less", numbers, zero), from_end, b.op("Add", numbers, one))
+    return b.op("Where", b.op("Less", numbers, zero), from_end, b.op("Add", numbers, unit))
 
 
 def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
@@ -75,10 +72,10 @@ def with_rank(call: Call, operand: Operand, rank: int) -> ir.Value:
 
 
 def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value | None]:
-    """Return the values of operands (all, or those at ``indices``) such that they broadcast in every step as they do in one step.
+    """Return the values of operands (all, or those at ``indices``) such that they broadcast in every step as in one.
 
-    An operand that is loop-invariant is never changed: its axes are counted from the end and never reach the steps. Ranks
-    are needed only where a batched operand meets one that might have more axes in one step.
+    A loop-invariant operand never changes: its axes count from the end. Ranks are needed only if a batched operand may have
+    fewer axes than another.
     """
     places = range(len(call.operands)) if indices is None else indices
     operands = {index: operand for index in places if (operand := call.given(index)) is not None}

@@ -84,23 +84,23 @@ def rotary_embedding(call: Call) -> Sequence[Result]:
     positions, caches = (1, (2, 3)) if contrib else (3, (1, 2))
     values = [*call.values, None, None, None, None][:4]
     values[0] = folded(call, 0)
-    given = call.given(positions)
+    position_ids = call.given(positions)
     cached = any(map(call.batched, caches))
     if call.node.attributes.get_int("is_packed_batching", 0):
         raise call.refuse("NO-BATCHING-RULE", "the rows of the batch are packed into one")
-    if given is None:
+    if position_ids is None:
         for index in caches:
             values[index] = folded(call, index)
     elif not cached:
-        values[positions] = folded(call, positions) if call.rank(positions) == 2 else given.value
-        if call.rank(positions) != 2 and given.batched:
+        values[positions] = folded(call, positions) if call.rank(positions) == 2 else position_ids.value
+        if call.rank(positions) != 2 and position_ids.batched:
             raise call.refuse("NO-BATCHING-RULE", "the offset differs between steps")
-    elif contrib or given.batched:
+    elif contrib or position_ids.batched:
         raise call.refuse("BATCHED-WEIGHTS", "both the cache and what is looked up in it differ between steps")
     else:
-        dims = [*step_dims(call, given), *step_dims(call, call.operand(caches[0]))[1:]]
+        dims = [*step_dims(call, position_ids), *step_dims(call, call.operand(caches[0]))[1:]]
         for index in caches:
-            found = gather(b, expanded(call, index), given.value, 1)
-            values[index] = shaped(call, found, [product_of(b, [call.steps, dims[0]]), *dims[1:]])
+            picked = gather(b, expanded(call, index), position_ids.value, 1)
+            values[index] = shaped(call, picked, [product_of(b, [call.steps, dims[0]]), *dims[1:]])
         values[positions] = None
     return unfolded(call, b.like(call.node, values), first_dim(call, 0))

@@ -87,7 +87,7 @@ class Call:
         return operand
 
     def batched(self, index: int) -> bool:
-        """Whether operand ``index`` is there and differs between steps."""
+        """Return True if operand ``index`` is there and differs between steps."""
         operand = self.given(index)
         return operand is not None and operand.batched
 
@@ -108,19 +108,15 @@ class Call:
             raise self.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
         return operand.rank
 
-    def same_each_step(self, *indices: int) -> None:
-        """Refuse where one of these operands, which decide the structure of the result, differs between steps."""
+    def same_each_step(self, *indices: int, code: str = "BATCHED-STRUCTURE") -> None:
+        """Refuse if one of these operands, which decide the structure of the result, differs between steps."""
         for index in indices:
-            operand = self.given(index)
-            if operand is not None and operand.batched:
-                raise self.refuse("BATCHED-STRUCTURE", f"input {index}, {operand.inner.name!r}, differs between steps")
+            if self.batched(index):
+                raise self.refuse(code, f"input {index}, {self.operand(index).inner.name!r}, differs between steps")
 
     def same_weights(self, *indices: int) -> None:
-        """Refuse where one of these operands, which one operator can only have one of, differs between steps."""
-        for index in indices:
-            operand = self.given(index)
-            if operand is not None and operand.batched:
-                raise self.refuse("BATCHED-WEIGHTS", f"input {index}, {operand.inner.name!r}, differs between steps")
+        """Refuse if one of these operands, which one operator can only have one of, differs between steps."""
+        self.same_each_step(*indices, code="BATCHED-WEIGHTS")
 
     def needs_steps(self, why: str) -> None:
         """Refuse where there may be no steps."""

@@ -20,31 +20,30 @@ __all__ = [
     "dequantized_product",
     "embedding",
     "packed_attention",
-    "packed_product",
     "quantized_attention",
-    "quantized_binary",
-    "quantized_choice",
+    "quantized_broadcasting",
     "quantized_concatenation",
     "quantized_unary",
 ]
 
 _MS = "com.microsoft"
-_CHOSEN = (0, 1, 4)
+_BROADCAST = {"QLinearWhere": (0, 1, 4)}
 
 
-@rule("Inverse", "QLinearLeakyRelu", "QLinearSigmoid", domain=_MS)
+@rule("Inverse", "MatMulNBits", "QLinearLeakyRelu", "QLinearSigmoid", domain=_MS)
 def quantized_unary(call: Call) -> Sequence[Result]:
-    """One tensor; scales and zero points must be loop-invariant. Inverse takes stacks of matrices."""
+    """One tensor; scales, zero points and packed weights must be loop-invariant. Inverse takes stacks of matrices."""
     call.same_weights(*range(1, len(call.operands)))
     return call.like(call.values)
 
 
-@rule("QLinearAdd", "QLinearMul", domain=_MS)
-def quantized_binary(call: Call) -> Sequence[Result]:
-    """``QLinearAdd(a, sa, za, b, sb, zb, s, z)``: a and b broadcast."""
-    call.same_weights(*(index for index in range(len(call.operands)) if index not in (0, 3)))
-    values = call.values
-    values[0], values[3] = aligned(call, [0, 3])
+@rule("QLinearAdd", "QLinearMul", "QLinearWhere", domain=_MS)
+def quantized_broadcasting(call: Call) -> Sequence[Result]:
+    """``QLinearAdd(a, sa, za, b, sb, zb, s, z)``, ``QLinearWhere(condition, x, sx, zx, y, sy, zy, s, z)``."""
+    broadcast, values = _BROADCAST.get(call.node.op_type, (0, 3)), call.values
+    call.same_weights(*(index for index in range(len(call.operands)) if index not in broadcast))
+    for index, value in zip(broadcast, aligned(call, broadcast), strict=True):
+        values[index] = value
     return call.like(values)
 
 
@@ -53,16 +52,6 @@ def quantized_softmax(call: Call) -> Sequence[Result]:
     """Along one axis, or, for models before opset 13, all axes from it on."""
     call.same_weights(*range(1, len(call.operands)))
     return call.like(call.values, axis=axis_after_steps(call, -1))
-
-
-@rule("QLinearWhere", domain=_MS)
-def quantized_choice(call: Call) -> Sequence[Result]:
-    """``QLinearWhere(condition, x, sx, zx, y, sy, zy, s, z)``: condition, x and y broadcast."""
-    call.same_weights(*(index for index in range(len(call.operands)) if index not in _CHOSEN))
-    values = call.values
-    for index, value in zip(_CHOSEN, aligned(call, _CHOSEN), strict=True):
-        values[index] = value
-    return call.like(values)
 
 
 @rule("QLinearConcat", domain=_MS)
@@ -78,13 +67,6 @@ def quantized_concatenation(call: Call) -> Sequence[Result]:
 def quantized_pool(call: Call) -> Sequence[Result]:
     """The steps are merged into the batch axis."""
     return fold_batch(call)
-
-
-@rule("MatMulNBits", domain=_MS)
-def packed_product(call: Call) -> Sequence[Result]:
-    """The second matrix is packed weights."""
-    call.same_weights(*range(1, len(call.operands)))
-    return call.like(call.values)
 
 
 @rule("MatMulIntegerToFloat", domain=_MS)

@@ -38,11 +38,11 @@ Dim = int | ir.Value
 def step_dims(call: Call, operand: Operand) -> list[Dim]:
     """Return the per-step dimensions of ``operand``, whose rank is known."""
     assert operand.rank is not None
-    found: list[Dim] = []
+    dims: list[Dim] = []
     for axis in range(operand.rank):
         dim = dim_of(operand.inner, axis)
-        found.append(dim if isinstance(dim, int) else shape_of(call.build, operand.value, axis + operand.batched))
-    return found
+        dims.append(dim if isinstance(dim, int) else shape_of(call.build, operand.value, axis + operand.batched))
+    return dims
 
 
 def product_of(b: Builder, dims: Sequence[Dim]) -> Dim:
@@ -82,10 +82,7 @@ def shaped(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
 
 
 def with_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
-    """Reshape ``x`` to the steps followed by ``dims``, which together hold all its elements.
-
-    Nothing is left to infer where a dimension may be 0: -1 beside a 0 is an error.
-    """
+    """Reshape ``x`` to the steps followed by ``dims``. Nothing is inferred if a dimension may be 0: -1 beside a 0 is an error."""
     if all(isinstance(dim, int) and dim > 0 for dim in dims):
         return reshape(call.build, x, [-1, *(dim for dim in dims if isinstance(dim, int))])
     return _exact(call, x, [call.steps, *dims])
@@ -137,7 +134,7 @@ def unfolded(call: Call, values: Sequence[ir.Value], first: Dim) -> list[Result]
 
 def _parted(call: Call, value: ir.Value, output: ir.Value, first: Dim) -> ir.Value:
     b, ranks = call.build, (rank_of(value), rank_of(output))
-    rank = next((one for one in ranks if one is not None), None)
+    rank = next((known_rank for known_rank in ranks if known_rank is not None), None)
     if rank is not None:
         return unfold_steps(call, value, first, rank)
     rest = slice_axis(b, b.op("Shape", value), 0, 1, _END)
@@ -169,9 +166,9 @@ def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
 def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> ir.Value:
     """Undo ``folded_at`` on a result of ``rank`` axes whose ``axis`` has the size ``own`` in one step."""
     dims: list[Dim] = []
-    for place in range(rank):
-        dim = None if value.shape is None else value.shape[place]
-        dims.append(dim if isinstance(dim, int) else shape_of(call.build, value, place))
+    for position in range(rank):
+        dim = None if value.shape is None else value.shape[position]
+        dims.append(dim if isinstance(dim, int) else shape_of(call.build, value, position))
     parted = shaped(call, value, [*dims[:axis], call.steps, own, *dims[axis + 1 :]])
     return transpose(call.build, parted, [axis, *range(axis), *range(axis + 1, rank + 1)])
 
@@ -183,5 +180,5 @@ def vector_of_all_steps(call: Call, index: int) -> ir.Value | None:
 
 def static_steps(call: Call) -> int | None:
     """Return the number of steps where it is known."""
-    outside = (one.value for one in call.operands if one is not None and one.batched)
+    outside = (operand.value for operand in call.operands if operand is not None and operand.batched)
     return next((dim for value in outside if value.shape is not None and isinstance(dim := value.shape[0], int)), None)

@@ -44,9 +44,9 @@ def _failing_without_steps(call: Call, index: int) -> ir.Value:
     """Return an operand by way of a Gather that fails where there is no step, as the loop does: an Einsum would end the process."""
     b, value = call.build, call.operand(index).value
     nothing = gather(b, count_up(b, call.steps), b.const([0]), 0)
-    given = b.op("Reshape", value, b.op("Add", b.op("Shape", value), nothing))
-    given.shape = value.shape
-    return given
+    checked = b.op("Reshape", value, b.op("Add", b.op("Shape", value), nothing))
+    checked.shape = value.shape
+    return checked
 
 
 def _implied_result(left: str) -> str:

@@ -43,7 +43,7 @@ class Emission:
         self._inside = {*body.inputs, *(value for node in body for value in node.outputs)}
 
     def has(self, value: ir.Value) -> bool:
-        """Whether ``get`` can answer."""
+        """Return True if ``get`` can answer."""
         return value in self.known or value not in self._inside
 
     def get(self, value: ir.Value) -> Operand:
@@ -54,9 +54,8 @@ class Emission:
         return Operand(value, False, value) if self._around is None else self._around(value)
 
     def add(self, node: ir.Node) -> NotApplicable | None:
-        """Emit ``node`` for all steps; return the reason where it cannot be.
-
-        What becomes known on the way of the shapes that its results have in one step is noted on them.
+        """Emit ``node`` for all steps, and note what that tells of its shapes in one step; return the reason if it cannot be
+        emitted.
         """
         operands = tuple(None if value is None else self.get(value) for value in node.inputs)
         if node.op_type == "Identity" and node.domain == "" and operands[0] is not None:
@@ -95,5 +94,5 @@ class Emission:
 def _learn_shape(value: ir.Value, result: Result) -> None:
     """Note on ``value`` what was inferred outside, where constants from around the body are seen, of its shape in one step."""
     if result.value is not value:
-        found = without_axis(result.value.shape, 0) if result.batched else result.value.shape
-        value.shape = refined(without_names(value.shape), without_names(found), value.shape)
+        shape = without_axis(result.value.shape, 0) if result.batched else result.value.shape
+        value.shape = refined(without_names(value.shape), without_names(shape), value.shape)

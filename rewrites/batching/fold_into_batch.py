@@ -77,7 +77,7 @@ def fold_batch(call: Call) -> Sequence[Result]:
 def frames(call: Call) -> Sequence[Result]:
     """The signals have a batch axis; frames and window must be loop-invariant.
 
-    onnx and ORT infer a wrong size where ``onesided`` is left out, so it is written; what onnx made of its absence is not believed.
+    ``onesided`` is always written, and the inferred size is forgotten, because both inferences are wrong without it.
     """
     call.same_each_step(1, 3)
     call.same_weights(2)
@@ -185,9 +185,9 @@ def max_pool(call: Call) -> Sequence[Result]:
 def max_unpool(call: Call) -> Sequence[Result]:
     """Add the offsets to the indices; the size of one step's result must be known."""
     call.same_each_step(2)
-    b, dims, given = call.build, static_dims(call.node.outputs[0]), ints_operand(call.node, 2)
-    if dims is None and isinstance(given, tuple):
-        dims = given
+    b, dims, sizes = call.build, static_dims(call.node.outputs[0]), ints_operand(call.node, 2)
+    if dims is None and isinstance(sizes, tuple):
+        dims = sizes
     if dims is None:
         raise call.refuse("SHAPE-UNKNOWN", f"the shape of {call.node.outputs[0].name!r} is not known")
     places = b.op("Add", expanded(call, 1), _offsets(call, int(np.prod(dims))))

@@ -49,7 +49,7 @@ def _taken_apart(call: Call, alpha: float, beta: float, c: Operand | None) -> ir
     left, right = _oriented(call, 0, "transA"), _oriented(call, 1, "transB")
     if left.batched or right.batched:
         pair = replace(call, operands=(left, right))
-        result = product(pair, lambda one, other: b.op("MatMul", one, other), plain=True)
+        result = product(pair, lambda matrix, other: b.op("MatMul", matrix, other), plain=True)
     else:
         result = b.op("MatMul", left.value, right.value)
     if alpha != 1.0:

@@ -22,10 +22,9 @@ __all__ = ["compress", "gather", "gather_elements", "gather_nd", "one_hot", "sca
 
 @rule("Gather")
 def gather(call: Call) -> Sequence[Result]:
-    """Data batched: the axis moves up. Indices batched: the axes of the indices, steps first, stand where the axis was, and the
-    steps are moved to the front. Both: GatherND with the steps as batch axis.
+    """Move the axis up for batched data; for batched indices, move their steps to the front; for both, write a GatherND.
 
-    Strings are refused: ORT copies only the first element of each slice.
+    Strings are refused: onnxruntime copies only the first element of each slice.
     """
     data, indices = call.operand(0), call.operand(1)
     if data.inner.dtype == ir.DataType.STRING:
@@ -39,24 +38,24 @@ def gather(call: Call) -> Sequence[Result]:
     axis = axis_of(call.node, 0, data_rank)
     if data.batched:
         return [Result(_gather_pairwise(call, axis, data_rank, index_rank))]
-    found = emit_gather(call.build, data.value, indices.value, axis)
-    rest = [place for place in range(data_rank + index_rank) if place != axis]
-    return [Result(transpose(call.build, found, [axis, *rest]))]
+    picked = emit_gather(call.build, data.value, indices.value, axis)
+    rest = [position for position in range(data_rank + index_rank) if position != axis]
+    return [Result(transpose(call.build, picked, [axis, *rest]))]
 
 
 def _gather_pairwise(call: Call, axis: int, data_rank: int, index_rank: int) -> ir.Value:
     b = call.build
     if call.opset < 12:
         raise call.refuse("NO-BATCHING-RULE", "data and indices differ between steps: needs GatherND of opset 12")
-    others = [place for place in range(1, data_rank + 1) if place != axis + 1]
+    others = [position for position in range(1, data_rank + 1) if position != axis + 1]
     data = transpose(b, call.operand(0).value, [0, axis + 1, *others])
     numbers = call.operand(1).value
     if call.operand(1).inner.dtype != ir.DataType.INT64:
         numbers = b.op("Cast", numbers, to=int(ir.DataType.INT64))
-    found = b.op("GatherND", data, unsqueeze(b, numbers, [index_rank + 1]), batch_dims=1)
-    taken = list(range(1, index_rank + 1))
+    picked = b.op("GatherND", data, unsqueeze(b, numbers, [index_rank + 1]), batch_dims=1)
+    indexed = list(range(1, index_rank + 1))
     kept = list(range(index_rank + 1, index_rank + data_rank))
-    return transpose(b, found, [0, *kept[:axis], *taken, *kept[axis:]])
+    return transpose(b, picked, [0, *kept[:axis], *indexed, *kept[axis:]])
 
 
 @rule("GatherElements")

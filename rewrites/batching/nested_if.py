@@ -66,11 +66,13 @@ def _both(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
         parts.append(emission)
     b, results = call.build, []
     condition = squeeze(b, call.operand(0).value, range(1, 1 + call.rank(0)))
-    for one, other in zip(*(graph.outputs for graph in graphs), strict=True):
-        dims = static_dims(one)
-        if dims is None or dims != static_dims(other):
-            raise call.refuse("BATCHED-STRUCTURE", f"{one.name!r} and {other.name!r} differ in shape, or their sizes are not known")
-        values = parts[0].full(one), parts[1].full(other)
+    for then_value, else_value in zip(*(graph.outputs for graph in graphs), strict=True):
+        dims = static_dims(then_value)
+        if dims is None or dims != static_dims(else_value):
+            raise call.refuse(
+                "BATCHED-STRUCTURE", f"{then_value.name!r} and {else_value.name!r} differ in shape, or their sizes are not known"
+            )
+        values = parts[0].full(then_value), parts[1].full(else_value)
         results.append(Result(where(b, unsqueeze(b, condition, range(1, 1 + len(dims))), *values)))
     return results
 

@@ -39,13 +39,7 @@ def nested_scan(call: Call) -> Sequence[Result]:
     if any(scan.axis < 0 for scan in loop.scan_inputs) or any(output.axis < 0 for output in loop.scan_outputs):
         raise call.refuse("RANK-UNKNOWN", "a scanned axis counts from the end of a tensor of unknown rank")
     varies = [operand.batched for operand in operands]
-    while True:
-        inputs, inside = body_for_all_steps(call, loop.body, varies)
-        grown = [state.next for i, state in enumerate(loop.states) if not varies[i] and inside.get(state.next).batched]
-        if not grown:
-            break
-        inside.build.discard()
-        varies = [flag or (i < count and loop.states[i].next in grown) for i, flag in enumerate(varies)]
+    inputs, inside = _settled_body(call, loop, varies)
     result_varies = [*varies[:count], *(inside.get(output.inner).batched for output in loop.scan_outputs)]
     entering = [
         _Axis.of(scan.axis, scan.inner, flag, operand.value)
@@ -54,14 +48,14 @@ def nested_scan(call: Call) -> Sequence[Result]:
     leaving = [
         _Axis.of(output.axis, output.inner, flag) for output, flag in zip(loop.scan_outputs, result_varies[count:], strict=True)
     ]
-    if any(one.place and one.rank is None for one in (*entering, *leaving)):
+    if any(scanned.place and scanned.rank is None for scanned in (*entering, *leaving)):
         inside.build.discard()
         raise call.refuse("RANK-UNKNOWN", "the rank of what the Scan cuts or stacks is not known")
     body = batched_body(inside, inputs, list(zip(loop.body.outputs, result_varies, strict=True)))
     states = [State(for_all_steps(call, operands[i], varies[i]), inputs[i], body.outputs[i], None) for i in range(count)]
     scans = [
-        ScanInput(one.to_front(call, operand.value), inner, 0, scan.reverse)
-        for one, scan, operand, inner in zip(entering, loop.scan_inputs, operands[count:], inputs[count:], strict=True)
+        ScanInput(scanned.to_front(call, operand.value), inner, 0, scan.reverse)
+        for scanned, scan, operand, inner in zip(entering, loop.scan_inputs, operands[count:], inputs[count:], strict=True)
     ]
     outputs = [
         ScanOutput(value, None, 0, output.reverse) for value, output in zip(body.outputs[count:], loop.scan_outputs, strict=True)
@@ -69,7 +63,7 @@ def nested_scan(call: Call) -> Sequence[Result]:
     node = make_scan(call.build.names, body, states, scans, outputs, call.node.name or "Scan")
     hand_on(call.node, node)
     call.build.nodes.append(node)
-    stacks = [one.from_front(call, value) for one, value in zip(leaving, node.outputs[count:], strict=True)]
+    stacks = [scanned.from_front(call, value) for scanned, value in zip(leaving, node.outputs[count:], strict=True)]
     return [Result(value, flag) for value, flag in zip([*node.outputs[:count], *stacks], result_varies, strict=True)]
 
 
@@ -97,6 +91,27 @@ class _Axis:
         return transpose(call.build, x, order) if self.place else x
 
 
+def _settled_body(
+    call: Call, loop: ScanView | LoopView, varies: list[bool], others: Sequence[bool] = ()
+) -> tuple[list[ir.Value], Emission]:
+    """Emit the body until its states keep what they carry; set ``varies`` for states that a step makes carry the steps.
+
+    Args:
+        call: the loop.
+        loop: its view.
+        varies: whether each state, and each scan input, carries the steps.
+        others: the same for the inputs of the body before those.
+    """
+    while True:
+        inputs, inside = body_for_all_steps(call, loop.body, [*others, *varies])
+        grown = [i for i, state in enumerate(loop.states) if not varies[i] and inside.get(state.next).batched]
+        if not grown:
+            return inputs, inside
+        inside.build.discard()
+        for i in grown:
+            varies[i] = True
+
+
 @rule("Loop")
 def nested_loop(call: Call) -> Sequence[Result]:
     """Batch the body, with as few states carrying the steps as possible."""
@@ -106,23 +121,17 @@ def nested_loop(call: Call) -> Sequence[Result]:
         raise call.refuse("CONTROL-FLOW", "a state or result is no tensor, or of unknown type")
     operands = [call.operand(index) for index in range(2, len(call.operands))]
     varies = [operand.batched for operand in operands]
-    while True:
-        inputs, inside = body_for_all_steps(call, loop.body, [False, False, *varies])
-        grown = [not flag and inside.get(state.next).batched for flag, state in zip(varies, loop.states, strict=True)]
-        if not any(grown):
-            break
-        inside.build.discard()
-        varies = [flag or more for flag, more in zip(varies, grown, strict=True)]
+    inputs, inside = _settled_body(call, loop, varies, [False, False])
     stacked = _stacked_results(call, loop, inside)
     flags = [False, *varies, *stacked]
     body = batched_body(inside, inputs, list(zip(loop.body.outputs, flags, strict=True)))
     initial = [for_all_steps(call, operand, flag) for operand, flag in zip(operands, varies, strict=True)]
-    made = call.build.node(
+    outputs = call.build.node(
         "Loop", [call.value(0), call.value(1), *initial], len(flags) - 1, [ir.AttrGraph("body", body)], hint=call.node.name
     )
     hand_on(call.node, call.build.nodes[-1])
     results = []
-    for value, like in zip(made, loop.body.outputs[1:], strict=True):
+    for value, like in zip(outputs, loop.body.outputs[1:], strict=True):
         value.type = like.type if value.type is None else value.type
         results.append(value)
     for i, (output, flag) in enumerate(zip(loop.scan_outputs, stacked, strict=True), start=len(varies)):
@@ -150,9 +159,9 @@ def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]
 
 
 def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> tuple[list[ir.Value], Emission]:
-    """Emit all of ``body``, a graph of ``call.node``, into a builder of its own, and return its new inputs.
+    """Emit all of ``body`` into a builder of its own, and return its new inputs; ``batched`` says which carry the steps.
 
-    ``batched`` tells which inputs carry the steps. Refuses, leaving nothing behind, where a node cannot be batched.
+    A refusal leaves nothing behind.
     """
     emission = Emission(body, call.build.another(), call.steps, around=call.captured, may_be_empty=call.may_be_empty)
     inputs = []
@@ -167,10 +176,9 @@ def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> t
 
 
 def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequence[tuple[ir.Value, bool]]) -> ir.Graph:
-    """Make the graph of what was emitted; ``outputs`` are values of the old body, and whether each is to carry the steps.
+    """Make the graph of what was emitted; ``outputs`` are values of the old body, and whether each carries the steps.
 
-    Each output gets a node of its own, without which onnxruntime computes garbage, and the shape that is declared for it, which
-    onnxruntime asks for.
+    onnxruntime needs a node of its own, and a declared shape, for each output.
     """
     build = emission.build
     results = [emission.full(value) if varies else emission.get(value).value for value, varies in outputs]
@@ -199,4 +207,4 @@ def _input_like(call: Call, inner: ir.Value, varies: bool) -> ir.Value:
 
 
 def _steps_dim(call: Call) -> int | str | None:
-    return next((dim_of(one.value, 0) for one in call.operands if isinstance(one, Operand) and one.batched), None)
+    return next((dim_of(operand.value, 0) for operand in call.operands if isinstance(operand, Operand) and operand.batched), None)

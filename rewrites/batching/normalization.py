@@ -87,7 +87,7 @@ def skip_normalization(call: Call) -> Sequence[Result]:
     call.same_weights(*range(2, len(call.operands)))
     data, added = call.operand(0).inner, call.operand(1).inner
     dims = [(dim_of(data, axis), dim_of(added, axis)) for axis in range(call.rank(0))]
-    if call.rank(0) != call.rank(1) or any(one is None or one != other for one, other in dims):
+    if call.rank(0) != call.rank(1) or any(dim is None or dim != added_dim for dim, added_dim in dims):
         raise call.refuse("NO-BATCHING-RULE", "data and what is added to them differ in shape, or may do so")
     results = call.build.like(call.node, [folded(call, 0), folded(call, 1), *call.values[2:]])
     return unfolded(call, results, first_dim(call, 0))
@@ -96,8 +96,12 @@ def skip_normalization(call: Call) -> Sequence[Result]:
 @rule("BatchNormalization")
 def batch_normalization(call: Call) -> Sequence[Result]:
     """In training the statistics are taken over the batch, and change with each step."""
-    given = call.node.attributes
-    if given.get_int("training_mode", 0) or len(call.node.outputs) > 1 or (call.opset < 9 and not given.get_int("spatial", 1)):
+    attributes = call.node.attributes
+    if (
+        attributes.get_int("training_mode", 0)
+        or len(call.node.outputs) > 1
+        or (call.opset < 9 and not attributes.get_int("spatial", 1))
+    ):
         raise call.refuse("TRAINING", "the statistics of the batch are wanted")
     return instance_normalization(call)
 
@@ -150,9 +154,9 @@ def by_its_function(call: Call) -> Sequence[Result]:
     reason = emission.add_all(body)
     if reason is not None:
         raise Refused(reason)
-    found = {value.name: emission.get(value) for value in body.outputs}
-    first = next(iter(found.values()))
-    results = [found.get(f"out{place}", first) for place in range(len(call.node.outputs))]
+    computed = {value.name: emission.get(value) for value in body.outputs}
+    first = next(iter(computed.values()))
+    results = [computed.get(f"out{index}", first) for index in range(len(call.node.outputs))]
     return [Result(operand.value, operand.batched) for operand in results]
 
 
@@ -160,26 +164,26 @@ def _definition(call: Call) -> tuple[ir.Graph, dict[ir.Value, Operand]]:
     """Return the definition as a graph, and what stands outside for each of its inputs."""
     node = ir.serde.serialize_node(call.node)
     graph = onnx.GraphProto(name="definition")
-    given: dict[str, Operand] = {}
+    outside: dict[str, Operand] = {}
     constants: list[onnx.TensorProto] = []
     for index, operand in enumerate(call.operands):
         if operand is None:
             continue
         name = node.input[index] = f"in{index}"
-        given[name] = operand
+        outside[name] = operand
         graph.input.append(_info(call, operand.inner, name))
         array = const_array(operand.inner, limit=_CONSTANT_BYTES)
         if array is not None:
             constants.append(onnx.numpy_helper.from_array(array, name))
-    for place, output in enumerate(call.node.outputs):
+    for index, output in enumerate(call.node.outputs):
         if output.name:
-            node.output[place] = f"out{place}"
-            graph.output.append(_info(call, output, f"out{place}"))
+            node.output[index] = f"out{index}"
+            graph.output.append(_info(call, output, f"out{index}"))
     graph.node.append(node)
     imports = [onnx.helper.make_opsetid("", call.opset)]
     model = onnx.helper.make_model(graph, ir_version=10, opset_imports=imports)
     inlined = onnx.inliner.inline_selected_functions(model, [("", node.op_type)], inline_schema_functions=True)
-    if any(one.op_type == node.op_type for one in inlined.graph.node):
+    if any(part.op_type == node.op_type for part in inlined.graph.node):
         raise call.refuse("NO-BATCHING-RULE", f"no definition in opset {call.opset}")
     for tensor in constants:
         inlined.graph.input.remove(next(value for value in inlined.graph.input if value.name == tensor.name))
@@ -187,7 +191,7 @@ def _definition(call: Call) -> tuple[ir.Graph, dict[ir.Value, Operand]]:
     body = ir.from_proto(inlined)
     infer_model(body)
     values = [*body.graph.inputs, *body.graph.initializers.values()]
-    return body.graph, {value: given[value.name] for value in values if value.name in given}
+    return body.graph, {value: outside[value.name] for value in values if value.name in outside}
 
 
 def _info(call: Call, value: ir.Value, name: str) -> onnx.ValueInfoProto:

@@ -30,10 +30,7 @@ _FEW_COLUMNS = 8
 
 
 def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
-    """Multiply operands 0 and 1 for all steps.
-
-    ``plain``: the product is MatMul itself, so its operands may change places (transposed), and it may be written out.
-    """
+    """Multiply operands 0 and 1 for all steps; a ``plain`` product is MatMul itself, whose operands may change places."""
     left, right = call.operand(0), call.operand(1)
     if call.may_be_empty and left.batched != right.batched:
         return _of_empty(call, left, right, emit, plain)
@@ -67,9 +64,9 @@ def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product)
         return None
     b, rank = call.build, len(here)
     rows = transpose(b, left.value, _first_behind(rank - 2, rank + 1))
-    found = emit(reshape(b, rows, [*here[:-2], -1, here[-1]]), right.value)
-    found = reshape(b, found, [*here[:-2], -1, here[-2], there[-1]])
-    return transpose(b, found, _axis_first(rank - 2, rank + 1))
+    rows_of_results = emit(reshape(b, rows, [*here[:-2], -1, here[-1]]), right.value)
+    rows_of_results = reshape(b, rows_of_results, [*here[:-2], -1, here[-2], there[-1]])
+    return transpose(b, rows_of_results, _axis_first(rank - 2, rank + 1))
 
 
 def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
@@ -111,26 +108,23 @@ def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: b
 
 
 def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value:
-    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``.
-
-    Between the Transpose and the product there is a reshape, so ORT fuses neither.
-    """
+    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``; a reshape before the product keeps onnxruntime from fusing it wrongly."""
     b = call.build
     weights = transpose(b, left.value, [1, 0]) if left.rank == 2 else unsqueeze(b, left.value, [1])
     if right.rank == 1:
-        found = emit(right.value, weights)
-        return squeeze(b, found, [1]) if left.rank == 1 else found
+        columns_of_results = emit(right.value, weights)
+        return squeeze(b, columns_of_results, [1]) if left.rank == 1 else columns_of_results
     inner, columns = step_dims(call, right)
-    found = emit(fold_steps(call, transpose(b, right.value, [0, 2, 1]), [columns, inner]), weights)
+    columns_of_results = emit(fold_steps(call, transpose(b, right.value, [0, 2, 1]), [columns, inner]), weights)
     if left.rank == 1:
-        return with_steps(call, found, [columns])
-    return transpose(b, with_steps(call, found, [columns, step_dims(call, left)[0]]), [0, 2, 1])
+        return with_steps(call, columns_of_results, [columns])
+    return transpose(b, with_steps(call, columns_of_results, [columns, step_dims(call, left)[0]]), [0, 2, 1])
 
 
 def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Value, emit: Product) -> ir.Value:
     """Multiply by a vector as by a matrix of one column.
 
-    ORT fuses a Transpose before a product with a vector wrongly, and runs no such product where there are no steps.
+    onnxruntime fuses a Transpose into a product with a vector wrongly, and runs no such product over no steps.
     """
     if rank is None and call.opset < since.NEGATIVE_AXES:
         rank = call.rank(0)
@@ -143,22 +137,22 @@ def _both(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == right_rank == 1 and plain and left.inner.dtype in _SUMMED:
         return reduce(b, "ReduceSum", b.op("Mul", left.value, right.value), [1], keepdims=False)
-    one, other = left.value, right.value
+    left_value, right_value = left.value, right.value
     rank = max(left_rank, right_rank, 2)
     if left_rank == 1:
-        one = unsqueeze(b, one, range(1, rank))
+        left_value = unsqueeze(b, left_value, range(1, rank))
     else:
-        one = with_rank(call, left, rank)
+        left_value = with_rank(call, left, rank)
     if right_rank == 1:
-        other = unsqueeze(b, other, [*range(1, rank - 1), rank])
+        right_value = unsqueeze(b, right_value, [*range(1, rank - 1), rank])
     else:
-        other = with_rank(call, right, rank)
+        right_value = with_rank(call, right, rank)
     gone = [rank - 1] * (left_rank == 1) + [rank] * (right_rank == 1)
-    return squeeze(b, emit(one, other), gone)
+    return squeeze(b, emit(left_value, right_value), gone)
 
 
 def _axis_first(axis: int, rank: int) -> list[int]:
-    return [axis, *(place for place in range(rank) if place != axis)]
+    return [axis, *(position for position in range(rank) if position != axis)]
 
 
 def _first_behind(count: int, rank: int) -> list[int]:
@@ -175,14 +169,14 @@ def matmul(call: Call) -> Sequence[Result]:
 @rule("FusedMatMul", domain="com.microsoft")
 def fused_matmul(call: Call) -> Sequence[Result]:
     """The operator ignores its transposition flags for vectors, so they go where a vector becomes a matrix."""
-    given = call.node.attributes
-    if given.get_int("transBatchA", 0) or given.get_int("transBatchB", 0):
+    attributes = call.node.attributes
+    if attributes.get_int("transBatchA", 0) or attributes.get_int("transBatchB", 0):
         raise call.refuse("NO-BATCHING-RULE", "batch axes are transposed")
-    if given.get_int("transA", 0):
+    if attributes.get_int("transA", 0):
         call.needs_steps("ORT does not broadcast a transposed operand to empty tensors")
         if call.rank(1) == 1:
             raise call.refuse("NO-BATCHING-RULE", "ORT multiplies a transposed matrix by a vector wrongly")
-    flags = {"transA": given.get_int("transA", 0), "transB": given.get_int("transB", 0)}
+    flags = {"transA": attributes.get_int("transA", 0), "transB": attributes.get_int("transB", 0)}
     for index, flag in enumerate(flags):
         flags[flag] = int(bool(flags[flag]) and call.rank(index) > 1)
 

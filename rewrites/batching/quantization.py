@@ -95,7 +95,7 @@ def _vector(call: Call, index: int) -> ir.Value:
 
 
 def _is_single(call: Call, operand: Operand) -> bool:
-    """Whether the operand has one element; where that is not known, the axis matters and the rule refuses."""
+    """Return True if the operand has one element; where that is not known, the axis matters and the rule refuses."""
     dims = static_dims(operand.inner)
     if dims is None:
         raise call.refuse("SHAPE-UNKNOWN", f"whether {operand.inner.name!r} has one element is not known")
@@ -111,11 +111,11 @@ def dynamic_quantize(call: Call) -> Sequence[Result]:
     """Before opset 13 QuantizeLinear has no axis, so it is written out."""
     b, x = call.build, call.operand(0).value
     axes = range(1, 1 + call.rank(0))
-    zero, one, levels = (b.const(np.array(number, dtype=np.float32)) for number in (0.0, 1.0, _LEVELS))
+    zero, unit, levels = (b.const(np.array(number, dtype=np.float32)) for number in (0.0, 1.0, _LEVELS))
     low = b.op("Min", reduce(b, "ReduceMin", x, axes, keepdims=False) if axes else x, zero)
     high = b.op("Max", reduce(b, "ReduceMax", x, axes, keepdims=False) if axes else x, zero)
     spread = b.op("Div", b.op("Sub", high, low), levels)
-    scale = b.op("Where", b.op("Equal", high, low), one, spread)
+    scale = b.op("Where", b.op("Equal", high, low), unit, spread)
     centre = b.op("Sub", zero, b.op("Div", low, scale))
     inside = b.op("Clip", centre, zero, levels)
     point = b.op("Cast", b.op("Round", inside), to=int(ir.DataType.UINT8))
@@ -128,10 +128,7 @@ def dynamic_quantize(call: Call) -> Sequence[Result]:
 
 @rule("DynamicQuantizeMatMul", domain="com.microsoft")
 def dynamic_product(call: Call) -> Sequence[Result]:
-    """``DynamicQuantizeMatMul(x, w, s, z, bias)``: in integers ``q @ (w - z) - zx * colsum(w - z)``, then scaled.
-
-    Weights, their scales and zero points, and the bias must be loop-invariant.
-    """
+    """``DynamicQuantizeMatMul(x, w, s, z, bias)``: in integers ``q @ (w - z) - zx * colsum(w - z)``, scaled; only x may vary."""
     call.same_weights(*range(1, len(call.operands)))
     rank, b, wide = call.rank(0), call.build, int(ir.DataType.INT32)
     if rank < _MATRIX or call.rank(1) != _MATRIX:
@@ -142,11 +139,11 @@ def dynamic_product(call: Call) -> Sequence[Result]:
     weights = weights if zero is None else b.op("Sub", weights, b.op("Cast", zero, to=wide))
     within = range(1, 1 + rank)
     shift = b.op("Mul", unsqueeze(b, b.op("Cast", point, to=wide), within), reduce(b, "ReduceSum", weights, [0], keepdims=False))
-    found = b.op("Sub", b.op("MatMulInteger", quantized, call.value(1), None, zero), shift)
+    total = b.op("Sub", b.op("MatMulInteger", quantized, call.value(1), None, zero), shift)
     scales = b.op("Mul", unsqueeze(b, scale, within), call.operand(2).value)
-    found = b.op("Mul", b.op("Cast", found, to=int(ir.DataType.FLOAT)), scales)
+    total = b.op("Mul", b.op("Cast", total, to=int(ir.DataType.FLOAT)), scales)
     bias = call.value(4)
-    return [Result(found if bias is None else b.op("Add", found, bias))]
+    return [Result(total if bias is None else b.op("Add", total, bias))]
 
 
 _SCALES, _ZEROS = (1, 4, 6), (2, 5, 7)
@@ -165,15 +162,15 @@ def quantized_matmul(call: Call) -> Sequence[Result]:
         return b.like(call.node, [left, *rest[1:3], right, *rest[4:]])[0]
 
     varies = call.batched(0) or call.batched(3)
-    found = product(matrices, emit, plain=False) if varies else emit(call.operand(0).value, call.operand(3).value)
+    total = product(matrices, emit, plain=False) if varies else emit(call.operand(0).value, call.operand(3).value)
     if not scaled:
-        return [Result(found)]
+        return [Result(total)]
     left, right = call.rank(0), call.rank(3)
     rank = max(left, right) - (left == 1) - (right == 1) if min(left, right) == 1 else max(left, right)
     if right == 1 and call.rank(4) == 1:
         raise call.refuse("NO-BATCHING-RULE", "a vector with a scale that is a vector")
     scales = [with_rank(call, call.operand(index), max(rank, call.rank(index))) for index in _SCALES]
-    return [Result(_requantized(call, found, scales))]
+    return [Result(_requantized(call, total, scales))]
 
 
 @rule("QLinearConv")
@@ -188,22 +185,22 @@ def quantized_convolution(call: Call) -> Sequence[Result]:
     operands = [values[3], values[2], values[5]]
     attributes = list(call.node.attributes.values())
     if call.batched(0):
-        (found,) = b.node("ConvInteger", [folded(call, 0), *operands], 1, attributes)
-        found = unfolded(call, [found], first_dim(call, 0))[0].value
+        (total,) = b.node("ConvInteger", [folded(call, 0), *operands], 1, attributes)
+        total = unfolded(call, [total], first_dim(call, 0))[0].value
     else:
-        (found,) = b.node("ConvInteger", [call.value(0), *operands], 1, attributes)
+        (total,) = b.node("ConvInteger", [call.value(0), *operands], 1, attributes)
     bias = call.given(8)
     if bias is not None:
-        found = b.op("Add", found, unit_axes(call, bias, rank, 1))
+        total = b.op("Add", total, unit_axes(call, bias, rank, 1))
     scales = [
         unit_axes(call, call.operand(index), rank, 1) if call.rank(index) else with_rank(call, call.operand(index), rank)
         for index in _SCALES
     ]
-    return [Result(_requantized(call, found, scales))]
+    return [Result(_requantized(call, total, scales))]
 
 
-def _requantized(call: Call, found: ir.Value, scales: Sequence[ir.Value]) -> ir.Value:
+def _requantized(call: Call, total: ir.Value, scales: Sequence[ir.Value]) -> ir.Value:
     b, wide = call.build, int(ir.DataType.FLOAT)
-    one, other, last = (b.op("Cast", scale, to=wide) for scale in scales)
-    scaled = b.op("Mul", b.op("Cast", found, to=wide), b.op("Div", b.op("Mul", one, other), last))
+    left_scale, right_scale, last = (b.op("Cast", scale, to=wide) for scale in scales)
+    scaled = b.op("Mul", b.op("Cast", total, to=wide), b.op("Div", b.op("Mul", left_scale, right_scale), last))
     return b.op("QuantizeLinear", scaled, b.const(np.array(1, np.float32)), call.value(7))

@@ -73,8 +73,8 @@ def flatten(call: Call) -> Sequence[Result]:
 def reshape(call: Call) -> Sequence[Result]:
     """``Reshape(x, shape)`` -> ``Reshape(x', [0, *shape])``: a 0 copies the dimension at its own index, so both move up together.
 
-    Where dimensions of 0 are meant (``allowzero``) the number of steps is written instead of the leading 0. A lone computed
-    dimension is left to be inferred, as onnxruntime does where it fuses: of an empty batch it is 0, which would copy another one.
+    With ``allowzero``, the number of steps is written instead of the leading 0. A lone computed dimension is left to be
+    inferred, as onnxruntime does when it fuses; for an empty batch it would be a 0 that copies another one.
     """
     call.same_each_step(1)
     x, b = call.operand(0).value, call.build
@@ -91,8 +91,8 @@ def reshape(call: Call) -> Sequence[Result]:
     copies = zero_copies_size(call.node)
     if shape is DYNAMIC or shape is None or (0 in shape and not copies):
         lead = b.const([0]) if copies else call.steps
-        given = call.operand(1).value
-        return call.like([x, b.op("Concat", lead, given, axis=0)])
+        sizes = call.operand(1).value
+        return call.like([x, b.op("Concat", lead, sizes, axis=0)])
     return [Result(emit_reshape(b, x, [0, *shape]))]
 
 
@@ -101,13 +101,13 @@ def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
     node = None if shape is None else shape.producer()
     if node is None or node.op_type != "Concat" or node.domain != "":
         return None
-    found: list[int] = []
+    sizes: list[int] = []
     for part in node.inputs:
         known = const_array(part)
         if known is None and (part is None or dim_of(part, 0) != 1):
             return None
-        found += [-1] if known is None else [int(number) for number in known.ravel()]
-    return tuple(found) if found.count(-1) == 1 and all(number == -1 or number > 0 for number in found) else None
+        sizes += [-1] if known is None else [int(number) for number in known.ravel()]
+    return tuple(sizes) if sizes.count(-1) == 1 and all(number == -1 or number > 0 for number in sizes) else None
 
 
 @rule("Concat")
@@ -118,9 +118,8 @@ def concatenate(call: Call) -> Sequence[Result]:
 
 @rule("Expand")
 def expand(call: Call) -> Sequence[Result]:
-    """``Expand(x, shape)`` -> ``Expand(x', shape)``, where ``x'`` has at least as many axes in one step as the shape.
-
-    The shape is then counted from the end and never reaches the steps.
+    """``Expand(x, shape)`` -> ``Expand(x', shape)``; ``x'`` has all axes of the shape, which counts from the end, behind the
+    steps.
     """
     call.same_each_step(1)
     count = dim_of(call.operand(1).inner, 0)

@@ -42,7 +42,7 @@ def resize(call: Call) -> Sequence[Result]:
         places = [axis + rank if axis < 0 else axis for axis in axes]
         if 0 not in places and rank > 2:
             return _merged(call, values)
-        return call.like([expanded(call, 0), *values[1:]], axes=[place + 1 for place in places])
+        return call.like([expanded(call, 0), *values[1:]], axes=[position + 1 for position in places])
     if _keeps_first(call, rank):
         return _merged(call, _with_rows(call, values))
     return _one_more_axis(call, values, rank)
@@ -80,11 +80,11 @@ def _with_rows(call: Call, values: list[ir.Value | None]) -> list[ir.Value | Non
 
 def _merged(call: Call, values: list[ir.Value | None]) -> Sequence[Result]:
     (result,) = call.build.like(call.node, [folded(call, 0), *values[1:]])
-    sizes, given = ints_operand(call.node, 3), call.node.attributes
+    sizes, attributes = ints_operand(call.node, 3), call.node.attributes
     if (
         isinstance(sizes, tuple)
         and len(sizes) == call.rank(0)
-        and given.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
+        and attributes.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
     ):
         result.shape = ir.Shape([None, *sizes[1:]])
     return unfolded(call, [result], first_dim(call, 0))

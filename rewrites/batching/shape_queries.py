@@ -24,10 +24,10 @@ def shape(call: Call) -> Sequence[Result]:
     dims = None if known is None else known.dims[start:end]
     if dims is not None and all(isinstance(dim, int) for dim in dims):
         return [Result(call.build.const(np.array(dims, dtype=np.int64)), batched=False)]
-    found = _step_shape(call)
+    dims_of_step = _step_shape(call)
     if (start, end) != (0, _END):
-        found = slice_axis(call.build, found, 0, start, end)
-    return [Result(found, batched=False)]
+        dims_of_step = slice_axis(call.build, dims_of_step, 0, start, end)
+    return [Result(dims_of_step, batched=False)]
 
 
 @rule("Size")

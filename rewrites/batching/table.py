@@ -39,10 +39,7 @@ _TABLE: dict[tuple[str, str], list[_Entry]] = {}
 def rule(
     *op_types: str, domain: str = "", since: int = 1, until: int = 2**31, refuses: bool = False
 ) -> Callable[[BatchingRule], BatchingRule]:
-    """Enter the decorated function for ``op_types`` in the opsets from ``since`` up to, not including, ``until``.
-
-    ``refuses`` marks a rule that only tells why an operator has none.
-    """
+    """Enter the decorated function for ``op_types`` in opsets ``since`` to ``until`` - 1; one that ``refuses`` only says why."""
 
     def enter(function: BatchingRule) -> BatchingRule:
         for op_type in op_types:
@@ -68,19 +65,18 @@ def _entries(node: ir.Node) -> list[_Entry]:
 
 
 def has_rule(node: ir.Node) -> bool:
-    """Whether the table knows the operator (the rule may still refuse the case at hand)."""
+    """Return True if the table knows the operator (the rule may still refuse the case at hand)."""
     return any(not entry.refuses for entry in _entries(node))
 
 
 def batch(call: Call) -> Sequence[Result] | NotApplicable:
     """Emit ``call``'s operator for all steps at once and return its results, one for each output of the node.
 
-    A batched result has the element type of the node's output, and its shape with the steps as an extra axis 0. A result may be an
-    operand's own value, or a constant (the Shape of a batched value is loop-invariant). Where the answer is NotApplicable,
-    nothing that this call built is left in its builder. Codes: ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``,
-    ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``, ``BATCHED-WEIGHTS``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``,
-    ``SHAPE-UNKNOWN``, ``PRECISION``, ``EMPTY-STEPS``, ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``, ``TYPE-UNKNOWN``,
-    ``TYPE-MISMATCH``, ``SHAPE-MISMATCH``.
+    A batched result has the type of the node's output, and its shape with the steps as an extra axis 0. A result may be an
+    operand's own value, or a constant (the Shape of a batched value is loop-invariant). A refusal leaves nothing in the
+    builder. Codes: ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``, ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``,
+    ``BATCHED-WEIGHTS``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``, ``SHAPE-UNKNOWN``, ``PRECISION``, ``EMPTY-STEPS``,
+    ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``, ``TYPE-UNKNOWN``, ``TYPE-MISMATCH``, ``SHAPE-MISMATCH``.
     """
     built = len(call.build.nodes)
     domain = _domain(call.node)
@@ -98,10 +94,7 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
 
 
 def settle_shapes(call: Call, results: Sequence[Result], built: Sequence[ir.Node]) -> None:
-    """Complete the types and shapes of results, as far as ``built`` makes them, by what is known of one step.
-
-    Refuses with ``SHAPE-MISMATCH`` or ``TYPE-MISMATCH`` where what was inferred outside contradicts what the body declares.
-    """
+    """Complete the types and shapes of ``results`` that are ``built``, by those of one step; raise Refused if they contradict."""
     for output, result in zip(call.node.outputs, results, strict=True):
         value = result.value
         if value.producer() not in built:

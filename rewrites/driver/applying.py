@@ -18,10 +18,7 @@ S = TypeVar("S")
 
 
 def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotApplicable:
-    """Return what ``rule`` says of ``subject``, which the report calls ``where``; the model stays as it is.
-
-    Constants that the rule wants become initializers where its patch is made. Raises RuleFailed for a defect of the rule.
-    """
+    """Return the answer of ``rule`` on ``subject``, called ``where``; wanted constants enter the model with the patch."""
     veto = ctx.vetoes.on(rule.name, where)
     if veto is not None:
         return veto

@@ -17,7 +17,7 @@ from rewrites.driver.unshielded import Shielded
 from rewrites.graph.context import Context
 from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import all_nodes
-from rewrites.loops import loops_inside_out
+from rewrites.loops import loops_in
 from rewrites.recurrent_nodes.absent_nodes import Absent, absent_nodes
 from rewrites.rule import Rule
 
@@ -39,10 +39,17 @@ def rewrite(
 ) -> Report:
     """Apply ``rules`` to all loops of the model in place, inner loops first, and report.
 
-    ``stop_after``: apply that many patches and no more. ``debug``: check the invariants after each patch.
-    ``progress``: called with the number of loops settled and the number in all. ``clean``: called once steps that are written out
-    are rolled up, since it may make another of the first. ``learn``: called where no rule fires any more, after those that did;
-    where it has found out more, the rules go on. Raises MalformedLoop before anything is changed.
+    Args:
+        ctx: of the model.
+        rules: in the order in which they are tried.
+        stop_after: apply at most this many patches.
+        debug: check the invariants after each patch.
+        progress: called with the number of settled loops and of all loops.
+        clean: called once steps that are written out are rolled up.
+        learn: called when no rule fires any more; if it learns something, the rules go on.
+
+    Raises:
+        MalformedLoop: before anything is changed.
     """
     ctx.rules = rules
     report = Report(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
@@ -106,7 +113,7 @@ def _until_none_fires(
 
 def _unroll_nodes(applying: Applying, rules: Sequence[Rule[Absent]]) -> tuple[int, list[LoopReport]]:
     """Make loops of the nodes; return of how many, and reports on those of which none can be made."""
-    ctx, made, refused = applying.ctx, 0, list[LoopReport]()
+    ctx, count, refused = applying.ctx, 0, list[LoopReport]()
     if not rules or ctx.options.unroll.steps == 0:
         return 0, refused
     for absent in absent_nodes(ctx):
@@ -118,8 +125,8 @@ def _unroll_nodes(applying: Applying, rules: Sequence[Rule[Absent]]) -> tuple[in
                 refused.append(entry)
             elif not applying.is_over:
                 applying.apply(rule, entry, outcome)
-                made += 1
+                count += 1
                 applying.report.loops.append(entry)
-                for node in loops_inside_out(ctx.model.graph):
+                for node in loops_in(ctx.model.graph):
                     REPORT.put_new(node, entry)
-    return made, refused
+    return count, refused

@@ -11,10 +11,8 @@ __all__ = ["check_invariants"]
 
 
 def check_invariants(model: ir.Model, after: str) -> None:
-    """Raise InvariantBroken, naming ``after``, where the model is not sound.
-
-    Every value is defined before it is read, in the graph or one around it; names are unique in a scope; every Scan body output
-    has a node of its own; every loop can be read; constants stand where they are registered.
+    """Raise InvariantBroken, naming ``after``, if the model is unsound: undefined values, shared names or outputs, unreadable
+    loops.
     """
     _check_graph(model.graph, set(), set(), model.opset_imports.get("", 1), after)
 

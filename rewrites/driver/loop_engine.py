@@ -18,7 +18,7 @@ from rewrites.driver.applying import Applying, ask
 from rewrites.driver.loop_reports import adopt_loops
 from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import all_nodes, node_graphs
-from rewrites.loops import Loop, is_loop, loops_inside_out, view
+from rewrites.loops import Loop, is_loop, loops_in, view
 from rewrites.registry import LAST
 from rewrites.rule import Patch, Rule
 
@@ -43,7 +43,7 @@ class LoopEngine:
         always = LoopEngine(self._applying, [rule for rule in self._rules if rule.use == "always"])
         for node in loops:
             always._settle(node)
-        return loops_inside_out(self._ctx.model.graph)
+        return loops_in(self._ctx.model.graph)
 
     def sweep(self, loops: Sequence[ir.Node], progress: Callable[[int, int], None] | None = None) -> list[ir.Node]:
         """Apply rules to those of ``loops`` that are to be looked at, inner ones first, and return the loops there are then."""
@@ -71,44 +71,43 @@ class LoopEngine:
                 entry.reasons.append(Reason("engine", "RULE-LIMIT", "the rules still fire after as many sweeps as there may be"))
 
     def spare(self) -> list[ir.Node]:
-        """Apply the rules without which onnxruntime may end the process to the loops that are left of a model that was changed.
-
-        What refused an empty sequence before it came there may be gone, or go because nobody reads it, whichever rules the caller
+        """Apply the rules that keep onnxruntime from crashing to what is left of a changed model, whichever rules the caller
         chose.
+
+        Whatever refused an empty sequence before may be gone.
         """
         graph = self._ctx.model.graph
         for rule in LAST if self._applying.report.patches or unread_nodes(graph) else ():
-            for node in loops_inside_out(graph):
+            for node in loops_in(graph):
                 loop, entry = view(node, self._ctx.opset), REPORT.of(node)
                 is_needed = rule not in self._rules and rule.needed is not None and rule.needed(loop)
                 if entry is not None and is_needed and unsliced(loop, self._ctx.opset) is None:
                     outcome = ask(rule, loop, entry.where, self._ctx)
                     if isinstance(outcome, Patch) and not self._applying.is_over:
                         self._applying.apply(rule, entry, outcome)
-        return loops_inside_out(graph)
+        return loops_in(graph)
 
     def hand_over(self) -> None:
-        """Apply the rules to the loops that all others have left, once, each before those inside it; reasons that those gave stay.
-
-        What is done to a loop is done to those inside it, too, where it has taken them along.
+        """Apply the rules once to the loops that are left, outer ones first; a patch of a loop counts for those inside that it
+        takes along.
         """
         left = deque(filter(is_loop, all_nodes(self._ctx.model.graph)) if self._rules else ())
         while left:
             node = left.popleft()
             entry, fired = REPORT.of(node), len(self._applying.report.patches)
-            given = [] if entry is None else entry.reasons
+            reasons = [] if entry is None else entry.reasons
             self._settle(node)
             if entry is not None and node.graph is not None:
-                entry.reasons = given + entry.reasons
+                entry.reasons = reasons + entry.reasons
             if len(self._applying.report.patches) > fired:
-                there = set(loops_inside_out(self._ctx.model.graph))
-                for inner in (one for one in left if one not in there):
-                    if (taken := REPORT.of(inner)) is not None:
-                        taken.fired.append(self._applying.report.patches[-1])
-                left = deque(one for one in left if one in there)
+                there = set(loops_in(self._ctx.model.graph))
+                for inner in (loop for loop in left if loop not in there):
+                    if (inner_entry := REPORT.of(inner)) is not None:
+                        inner_entry.fired.append(self._applying.report.patches[-1])
+                left = deque(loop for loop in left if loop in there)
 
     def _is_to_be_asked(self, node: ir.Node) -> bool:
-        """Whether something next to the loop has changed since it was looked at."""
+        """Return True if something next to the loop has changed since it was looked at."""
         settled, group = self._settled.get(node, (-1, None))
         return settled < 0 or self._changed.get(group, 0) > settled
 
@@ -166,10 +165,8 @@ def _parts(node: ir.Node) -> list[Any]:
 
 
 class Neighbours:
-    """Loops in groups: what is done to a loop may matter to those of its group alone.
-
-    A group is a connected component of the main graph's nodes, joined by all values but initializers; what is nested in a node is
-    of the node's group.
+    """Loops in groups that do not affect each other: connected components of the main graph's nodes, joined by all but
+    initializers.
     """
 
     def __init__(self, graph: ir.Graph) -> None:
@@ -179,20 +176,20 @@ class Neighbours:
             for value in (*reads(node), *node.outputs):
                 if value.const_value is None or value.is_graph_input():
                     self._join(node, value)
-            inner = [one for nested in node_graphs(node) for one in all_nodes(nested)]
+            inner = [part for nested in node_graphs(node) for part in all_nodes(nested)]
             self._around.update((loop, node) for loop in (node, *inner) if is_loop(loop))
 
     def group_of(self, loop: ir.Node) -> object:
         """Return what stands for the group of a loop, which was there when the groups were made."""
         return self._find(self._around[loop])
 
-    def _find(self, one: object) -> object:
-        root = one
+    def _find(self, item: object) -> object:
+        root = item
         while (above := self._leader.setdefault(root, root)) is not root:
             root = above
-        while one is not root:
-            self._leader[one], one = root, self._leader[one]
+        while item is not root:
+            self._leader[item], item = root, self._leader[item]
         return root
 
-    def _join(self, one: object, other: object) -> None:
-        self._leader[self._find(one)] = self._find(other)
+    def _join(self, item: object, other: object) -> None:
+        self._leader[self._find(item)] = self._find(other)

@@ -8,20 +8,17 @@ import onnx_ir as ir
 from rewrites.base.plain_text import cut, plain
 from rewrites.base.report import Fate, LoopReport, Report
 from rewrites.graph.context import Context
-from rewrites.graph.marks import REPORT, unrolled_from
+from rewrites.graph.marks import REPORT, UNROLLED_FROM
 from rewrites.graph.walk import all_nodes
-from rewrites.loops import is_loop, loops_inside_out, view
+from rewrites.loops import is_loop, loops_in, view
 from rewrites.loops.view import with_paths
 
 __all__ = ["adopt_loops", "close_reports", "nature", "scope_of"]
 
 
 def adopt_loops(ctx: Context, report: Report) -> list[ir.Node]:
-    """Return all loops, inner ones first; those that no loop of ``report`` became get reports of their own.
-
-    Raises MalformedLoop where a new one is malformed.
-    """
-    loops = loops_inside_out(ctx.model.graph)
+    """Return all loops, inner ones first; a new loop gets a report. Raise MalformedLoop if it is malformed."""
+    loops = loops_in(ctx.model.graph)
     if not all(map(REPORT.on, loops)):
         for node, where in with_paths(ctx.model.graph):
             if is_loop(node) and not REPORT.on(node):
@@ -39,7 +36,7 @@ def close_reports(ctx: Context, report: Report, loops: Sequence[ir.Node], unroll
         planned = any(fired.made.planned for fired in every.fired)
         every.fate, every.nodes_after = "planned" if planned else "removed", 0
     for step in all_nodes(ctx.model.graph) if unrolled else ():
-        written = unrolled_from(step)
+        written = UNROLLED_FROM.of(step)
         if written is not None:
             written.unrolled_nodes += 1
     for node in loops:
@@ -78,10 +75,10 @@ def _listed(noted: Mapping[str, str], key: str) -> list[str]:
     """Read a list of texts, as Python writes it; the last is the operator itself."""
     text = noted.get(key, "")
     try:
-        found = ast.literal_eval(text) if text and len(text) <= _LONGEST else []
+        items = ast.literal_eval(text) if text and len(text) <= _LONGEST else []
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return []
-    return [str(one) for one in found] if isinstance(found, list) else []
+    return [str(item) for item in items] if isinstance(items, list) else []
 
 
 def _of_space(space: str) -> tuple[list[str], list[str]]:
@@ -118,10 +115,12 @@ def nature(entry: LoopReport) -> str:
     """Return what the loop of ``entry`` computes, or nothing."""
     if entry.kind in _RECURRENT:
         return entry.kind
-    found = [fired.made.is_a for fired in entry.fired if fired.made.is_a] or [one.is_a for one in entry.reasons if one.is_a]
-    found = found or [_BY_RULE[fired.rule] for fired in entry.fired if fired.rule in _BY_RULE]
-    if found:
-        return " and ".join(dict.fromkeys(found))
+    natures = [fired.made.is_a for fired in entry.fired if fired.made.is_a] or [
+        reason.is_a for reason in entry.reasons if reason.is_a
+    ]
+    natures = natures or [_BY_RULE[fired.rule] for fired in entry.fired if fired.rule in _BY_RULE]
+    if natures:
+        return " and ".join(dict.fromkeys(natures))
     codes = [reason.code for reason in entry.reasons]
     for begin, said in _BY_CODE:
         if any(code.startswith(begin) for code in codes):

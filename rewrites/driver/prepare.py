@@ -32,7 +32,7 @@ _INFERRED_BYTES = 1 << 12
 
 
 def has_loops(model: ir.Model) -> bool:
-    """Whether any graph of ``model`` (functions aside) holds a Scan or Loop."""
+    """Return True if any graph of ``model`` (functions aside) holds a Scan or Loop."""
     return any(is_loop(node) for node in all_nodes(model.graph))
 
 
@@ -48,10 +48,7 @@ def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
 
 
 def name_free_dims(model: ir.Model) -> None:
-    """Give each dimension of an input that has no name one, so that shapes made from it can be told apart.
-
-    ``tidy`` takes such names away again.
-    """
+    """Name each unnamed dimension of an input, so that shapes made from it can be told apart; ``tidy`` drops these names."""
     for value in model.graph.inputs:
         if value.shape is not None and None in shape_dims(value.shape):
             dims = [f"{FREE}{value.name}.{i}" if dim is None else dim for i, dim in enumerate(shape_dims(value.shape))]
@@ -59,17 +56,15 @@ def name_free_dims(model: ir.Model) -> None:
 
 
 def prepare(ctx: Context) -> None:
-    """Bring nodes into topological order, infer types and shapes, make the weights of loop bodies initializers of the main graph.
-
-    What tells how often a Loop runs becomes a constant where it is one. Some converters leave nodes out of order, which onnxruntime
-    accepts and the checker does not.
+    """Sort nodes, infer types and shapes, move the weights of loop bodies out, and make constants of the trip counts that are
+    known.
     """
     graph = ctx.model.graph
     if not has_order(graph):
         graph.sort()
     _name_apart(graph, set(), ctx)
-    for one in [graph, *inner_graphs(graph)]:
-        for value in one.initializers.values():
+    for owner in [graph, *inner_graphs(graph)]:
+        for value in owner.initializers.values():
             if value.const_value is not None and not value.is_graph_input():
                 value.shape = ir.Shape(value.const_value.shape.numpy())
     _move_weights_out(ctx, _INFERRED_BYTES)
@@ -90,10 +85,10 @@ def prepare(ctx: Context) -> None:
 
 
 def learn_again(ctx: Context) -> bool:
-    """Drop what nobody reads any more, infer again what is open, as if the model were read anew, and decide what that tells.
+    """Drop unread nodes, infer again what is open, and decide what that tells; return True if anything is known that was not.
 
-    Nodes are inferred one by one as rules make them, without the sizes that vectors hold elsewhere in the model. Return whether
-    anything is known now that was not. Nothing is looked at where neither a loop nor an If, nor two directions to join, are left.
+    Nodes that rules make are inferred one by one, without the sizes that vectors hold elsewhere. A model without loops, Ifs and
+    pairs of directions is left alone.
     """
     graph = ctx.model.graph
     if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in all_nodes(graph)):
@@ -129,10 +124,10 @@ def _says_more(now: ir.Shape | None, before: ir.Shape | None) -> bool:
 
 def _decide(ctx: Context) -> bool:
     """Make constants of what tells how often Loops run and which branches Ifs take; return whether there were any."""
-    found = False
+    decided = False
     while sum(change_model(rule, ctx) for rule in BEFORE):
-        found = True
-    return found
+        decided = True
+    return decided
 
 
 def _move_weights_out(ctx: Context, least: int) -> None:
@@ -146,14 +141,13 @@ def _move_weights_out(ctx: Context, least: int) -> None:
 
 
 def _learn_from_captures(ctx: Context) -> None:
-    """Infer what onnx left open in loop bodies: it sees no constants from around them, such as captured axes.
-
-    Nor does it look for the sizes of what is declared with a rank alone, which are those of a loop's result without a step.
-    """
+    """Infer what onnx left open in loop bodies: it knows no captured constants, and no sizes behind a declared rank."""
     for node in all_nodes(ctx.model.graph):
         for body in node_graphs(node) if is_loop(node) else ():
-            reading = {one for one in body if any(value is not None and _is_captured_number(value, body) for value in one.inputs)}
-            declared = {one for one in body if any(is_vague(value.shape) for value in one.outputs)}
+            reading = {
+                inner for inner in body if any(value is not None and _is_captured_number(value, body) for value in inner.inputs)
+            }
+            declared = {inner for inner in body if any(is_vague(value.shape) for value in inner.outputs)}
             learn_shapes(body, reading | declared, ctx.model.opset_imports, ctx.model.ir_version)
 
 
@@ -163,9 +157,8 @@ def _is_captured_number(value: ir.Value, body: ir.Graph) -> bool:
 
 
 def _forget_names_in_bodies(graph: ir.Graph) -> None:
-    """Leave out the names of dimensions that loop bodies declare: outside, the same name may stand for another size.
-
-    Inference finds the names of what a body is given.
+    """Leave out the declared names of dimensions in loop bodies; outside, the same name may mean another size. Inference finds
+    them again.
     """
     for body in (body for node in all_nodes(graph) if is_loop(node) for body in node_graphs(node)):
         for value in [*body.inputs, *inner_values(body)]:
@@ -177,8 +170,8 @@ def _declare_steps_and_conditions(graph: ir.Graph) -> None:
     for node in all_nodes(graph):
         if node.op_type != "Loop" or node.domain != "":
             continue
-        given = node.inputs[1] if len(node.inputs) > 1 else None
-        shape = ir.Shape([]) if given is None else given.shape
+        condition = node.inputs[1] if len(node.inputs) > 1 else None
+        shape = ir.Shape([]) if condition is None else condition.shape
         for body in node_graphs(node):
             for value, kind, rank in zip(
                 body.inputs[:2], (ir.DataType.INT64, ir.DataType.BOOL), (ir.Shape([]), shape), strict=False
@@ -187,23 +180,23 @@ def _declare_steps_and_conditions(graph: ir.Graph) -> None:
                 value.shape = rank if value.shape is None else value.shape
 
 
-def _name_apart(graph: ir.Graph, taken: set[str], ctx: Context) -> None:
-    """Rename values in bodies and branches that have the name of something else, in graphs around them or beside them.
+def _name_apart(graph: ir.Graph, used: set[str], ctx: Context) -> None:
+    """Rename values in bodies and branches that share a name with something outside or beside them.
 
-    onnxruntime refuses some names that a graph around has too, and onnx's inference takes what a vector of one body holds for what
-    a vector of that name holds in another. What a body calls its values is its own affair; the main graph's names never change.
+    onnxruntime refuses some such names, and onnx's inference confuses the vectors that they hold. Names of the main graph never
+    change.
     """
     own = [*graph.inputs, *(value for value in graph.initializers.values() if not value.is_graph_input())]
     own += [value for node in graph for value in node.outputs if value.name]
     for value in own:
-        if value.name in taken:
+        if value.name in used:
             name = ctx.names.fresh(value.name or "value")
             if value.is_initializer():
                 graph.initializers.pop(value.name or "")
                 value.name = name
                 graph.register_initializer(value)
             value.name = name
-    taken.update(value.name or "" for value in own)
+    used.update(value.name or "" for value in own)
     for node in graph:
         for inner in node_graphs(node):
-            _name_apart(inner, taken, ctx)
+            _name_apart(inner, used, ctx)

@@ -33,7 +33,7 @@ def may_be_refused(ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES
 
 
 def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
-    """Whether a recurrent node may need one of ``rules``: by default those that are used unasked."""
+    """Return True if a recurrent node may need one of ``rules``: by default those that are used unasked."""
     view = read(node)
     if isinstance(view, NotApplicable) or view.dtype is None:
         return True
@@ -69,10 +69,10 @@ def _settle(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]], fire: Fire,
         if isinstance(view, NotApplicable):
             entry.reasons = [Reason(NODE_RULES[0].name, view.code, view.detail)]
             return
-        found = _first_patch(view, ctx, rules, entry)
-        if found is None:
+        first = _first_patch(view, ctx, rules, entry)
+        if first is None:
             continue
-        rule, patch = found
+        rule, patch = first
         replaced = fire(rule, entry, patch)
         if replaced is None:
             return

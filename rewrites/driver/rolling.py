@@ -44,10 +44,7 @@ def _roll_one(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:
 
 
 def not_worth_rolling(report: Report, rules: Sequence[Rule[Any]]) -> set[str]:
-    """Return which steps are better left written out: of their Scan one is left without a plan, or it was unrolled again.
-
-    Where all in all there are no fewer nodes than before, all are.
-    """
+    """Return the steps that are better left written out: their Scan has no plan or was unrolled again, or no node is saved."""
     rolling = {rule.name for rule in rules if rule.subject == "written-out steps"}
     unrolling = {rule.name for rule in rules if rule.phase == "unroll"}
     rolled = [entry for entry in report.loops if any(fired.rule in rolling for fired in entry.fired)]

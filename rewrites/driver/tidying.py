@@ -27,10 +27,7 @@ __all__ = ["name_cut_sizes", "tidy"]
 
 
 def tidy(ctx: Context) -> None:
-    """Drop what the rewrites left without users: nodes outside loops, and initializers that are not inputs.
-
-    Casts, products of halves, and what moves quantized numbers are put out of the way of faults of onnxruntime's.
-    """
+    """Drop unread nodes and initializers, and make the changes that keep onnxruntime's optimiser from its faults."""
     graph = ctx.model.graph
     for rule in PRODUCTS_AFTER:
         change_model(rule, ctx)

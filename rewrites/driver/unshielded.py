@@ -41,9 +41,8 @@ _REFUSE_NOTHING = frozenset(
 
 @dataclass(frozen=True)
 class Shielded:
-    """The recurrent ``nodes`` that a model holds, in bodies and branches too, ``others`` to guard, and what may ``shield`` them.
-
-    ``depths``: the number of loops around each of them.
+    """The recurrent ``nodes`` of a model, ``others`` to guard, what may ``shield`` them, and the number of loops around each
+    (``depths``).
     """
 
     shield: frozenset[ir.Node]
@@ -76,7 +75,7 @@ class Shielded:
 
 
 def holds_recurrent_nodes(function: ir.Function) -> bool:
-    """Whether there is a recurrent node in the function, where none is guarded."""
+    """Return True if there is a recurrent node in the function, where none is guarded."""
     return any(is_recurrent(node) for node in all_nodes(function))
 
 
@@ -96,7 +95,7 @@ def _guarded(node: ir.Node, ctx: Context, fire: Fire) -> list[NodeReport]:
 
 
 def _may_refuse(node: ir.Node) -> bool:
-    """Whether ``node`` may fail because what it reads is empty."""
+    """Return True if ``node`` may fail because what it reads is empty."""
     if node.op_type == "Scan":
         return True
     if node.op_type not in _REFUSE_NOTHING or not node.inputs or node.inputs[0] is None:
@@ -106,7 +105,7 @@ def _may_refuse(node: ir.Node) -> bool:
 
 
 def _is_fragile(node: ir.Node) -> bool:
-    """Whether ``node`` is an Einsum of several operands, or an LSTM of onnxruntime's own."""
+    """Return True if ``node`` is an Einsum of several operands, or an LSTM of onnxruntime's own."""
     if node.op_type == "Einsum":
         return node.domain == "" and len(node.inputs) > 1
     return node.op_type in GUARDS and node.domain == "com.microsoft"

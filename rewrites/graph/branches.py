@@ -28,43 +28,37 @@ def write_if(
     *,
     unlike: bool = False,
 ) -> tuple[ir.Value, ...]:
-    """Write an If on ``condition``, a tensor of one flag; each branch has the nodes collected in a builder, and its results.
+    """Write an If on ``condition``, a tensor of one flag; each branch is the nodes of a builder and the results.
 
-    What it gives has the types and shapes of the first branch's results, which tell sizes of both unless they are ``unlike``.
+    The results have the types and shapes of those of the first branch, without sizes if the branches are ``unlike``.
     """
     if unlike:
         then, otherwise = (
-            (one, [of_a_size_not_inferred(one, value, condition) for value in given]) for one, given in (then, otherwise)
+            (part, [of_a_size_not_inferred(part, value, condition) for value in results]) for part, results in (then, otherwise)
         )
     elif b.opset < since.IF_SIZES_APART:
         pairs = list(zip(then[1], otherwise[1], strict=False))
-        then = (then[0], [_sized_apart(then[0], one, other, condition, both=True) for one, other in pairs])
-        otherwise = (otherwise[0], [_sized_apart(otherwise[0], other, one, condition, both=False) for one, other in pairs])
+        then = (then[0], [_sized_apart(then[0], part, other, condition, both=True) for part, other in pairs])
+        otherwise = (otherwise[0], [_sized_apart(otherwise[0], other, part, condition, both=False) for part, other in pairs])
     branches = [_branch(b, *then, "then_branch"), _branch(b, *otherwise, "else_branch")]
-    made = b.node("If", [condition], len(then[1]), branches, hint=hint)
-    for value, inside in zip(made, then[1], strict=True):
+    outputs = b.node("If", [condition], len(then[1]), branches, hint=hint)
+    for value, inside in zip(outputs, then[1], strict=True):
         value.type, value.shape = inside.type, inside.shape
-    return made
+    return outputs
 
 
 def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Value:
-    """Return ``value`` where the If on ``flag`` is of an opset before 11: there, a number that one branch tells counts for both.
-
-    onnxruntime folds what is made from such a number, the Shape of what the If gives above all.
-    """
+    """Return ``value`` with hidden sizes before opset 11: there, onnxruntime takes a size that one branch has for one of the If."""
     if b.opset >= since.IF_SIZES_APART:
         return value
     nothing = b.op("Mul", b.op("Cast", flag, to=ir.DataType.INT64), b.const(np.array(0, np.int64)))
-    given = b.op("Reshape", value, b.op("Mul", b.op("Shape", value), nothing))
-    given.type, given.shape = value.type, None if value.shape is None else ir.Shape([None] * len(value.shape))
-    return given
+    hidden = b.op("Reshape", value, b.op("Mul", b.op("Shape", value), nothing))
+    hidden.type, hidden.shape = value.type, None if value.shape is None else ir.Shape([None] * len(value.shape))
+    return hidden
 
 
 def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *, both: bool) -> ir.Value:
-    """Hide the sizes of ``value`` that are not those of ``other``: all that are unlike, or (``both``) where both are numbers.
-
-    Where one has no shape here onnxruntime may find one.
-    """
+    """Hide the sizes of ``value`` if they differ from those of ``other``; with ``both``, only if two numbers differ."""
     if not isinstance(value.type, ir.TensorType | None):
         return value
     if value.shape is None or other.shape is None:
@@ -76,20 +70,17 @@ def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *
 
 def _branch(b: Builder, part: Builder, outputs: Sequence[ir.Value], name: str) -> ir.Attr:
     """Return a branch; of a result that stands twice among its outputs onnxruntime gives out one alone, so the second is a copy."""
-    outputs = [part.op("Identity", value) if value in outputs[:place] else value for place, value in enumerate(outputs)]
+    outputs = [part.op("Identity", value) if value in outputs[:index] else value for index, value in enumerate(outputs)]
     nodes, part.nodes = part.nodes, []
     return ir.AttrGraph(name, ir.Graph([], outputs, nodes=nodes, name=b.names.fresh(name)))
 
 
 def say_has_steps(branch: ir.Graph | ir.Function | None) -> None:
-    """Note that ``branch`` runs only where there are steps, so that the loop in it need not be guarded again.
-
-    Its name tells that to who reads the model anew.
-    """
+    """Note that ``branch`` runs only if there are steps, so that its loop needs no guard; its name says so after a reload."""
     assert branch is not None
     CONDITION_OF_STEPS.put(branch, True)
 
 
 def has_steps(branch: ir.Graph | ir.Function | None) -> bool:
-    """Whether that was noted."""
+    """Return True if that was noted."""
     return branch is not None and (CONDITION_OF_STEPS.on(branch) or (branch.name or "").startswith(SOME_STEPS))

@@ -18,10 +18,7 @@ __all__ = ["Builder", "ConstantPool"]
 
 
 class Builder:
-    """Collects detached nodes in order; ``insert_before`` puts them into a graph, ``discard`` forgets them.
-
-    A detached node is already a user of its inputs, so a rule that refuses after building must call ``discard``.
-    """
+    """Collects detached nodes in order. A detached node uses its inputs, so a rule that refuses after building must ``discard``."""
 
     def __init__(self, names: Names, constants: "ConstantPool", opsets: dict[str, int], ir_version: int) -> None:
         self.names = names
@@ -55,14 +52,14 @@ class Builder:
         **attributes: Any,
     ) -> tuple[ir.Value, ...]:
         """Make a node with ``outputs`` outputs and return them; trailing absent inputs are dropped (ORT crashes on some)."""
-        given = {key: value for key, value in attributes.items() if value is not None}
-        return self.node(op_type, inputs, outputs, ir.convenience.convert_attributes(given), domain, hint, version)
+        present = {key: value for key, value in attributes.items() if value is not None}
+        return self.node(op_type, inputs, outputs, ir.convenience.convert_attributes(present), domain, hint, version)
 
     def like(self, node: ir.Node, inputs: Sequence[ir.Value | None], **changed: Any) -> tuple[ir.Value, ...]:
         """Make a node like ``node`` on other inputs, with some attributes changed (None removes one)."""
         keep = [attribute for name, attribute in node.attributes.items() if name not in changed]
-        given = {key: value for key, value in changed.items() if value is not None}
-        attributes = [*keep, *ir.convenience.convert_attributes(given)]
+        present = {key: value for key, value in changed.items() if value is not None}
+        attributes = [*keep, *ir.convenience.convert_attributes(present)]
         hint = node.outputs[0].name if node.outputs else None
         return self.node(node.op_type, inputs, len(node.outputs), attributes, node.domain, hint, node.version)
 
@@ -118,10 +115,7 @@ class Builder:
 
 
 class ConstantPool:
-    """Hands out initializers; those that end up without a use are taken away again by ``drop_unused``.
-
-    What is asked for while a rule only looks becomes an initializer by ``put``, where the rule's patch is made.
-    """
+    """Initializers that are shared between equal constants; while a rule only looks, they wait for its patch (``put``)."""
 
     def __init__(self, graph: ir.Graph, names: Names) -> None:
         self._graph = graph

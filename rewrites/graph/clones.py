@@ -16,8 +16,12 @@ def copy_nodes(
 ) -> list[ir.Node]:
     """Copy ``nodes`` (producers before users) under fresh names; the copies are in no graph. An Identity is not copied.
 
-    ``instead``: what to read for a value; the results of the copies are added to it. ``named``: whether the names of dimensions
-    mean the same for the copies.
+    Args:
+        nodes: what to copy.
+        instead: what to read for a value; the results of the copies are added.
+        names: of the model.
+        suffix: of the new names.
+        named: whether the names of dimensions mean the same for the copies.
     """
     copies = []
     for node in nodes:
@@ -74,10 +78,10 @@ def _copy_graph(graph: ir.Graph, around: Mapping[ir.Value, ir.Value], names: Nam
         weights.append(instead[weight])
     nodes = [_copy(node, instead, names, suffix, named) for node in graph]
     outputs = [instead.get(value, value) for value in graph.outputs]
-    made = ir.Graph(inputs, outputs, nodes=nodes, initializers=weights, name=names.fresh(f"{graph.name or 'body'}_{suffix}"))
-    made.metadata_props.update(graph.metadata_props)
-    carry(graph, made)
-    return made
+    copied = ir.Graph(inputs, outputs, nodes=nodes, initializers=weights, name=names.fresh(f"{graph.name or 'body'}_{suffix}"))
+    copied.metadata_props.update(graph.metadata_props)
+    carry(graph, copied)
+    return copied
 
 
 def _like(value: ir.Value, names: Names, suffix: str, named: bool) -> ir.Value:

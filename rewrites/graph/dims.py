@@ -42,55 +42,52 @@ _INVENTED = "unk__"
 
 
 def is_made_up(name: str) -> bool:
-    """Whether the name of a dimension was made up here or by onnx's inference."""
+    """Return True if the name of a dimension was made up here or by onnx's inference."""
     return name.startswith((FREE, VARIES, _INVENTED))
 
 
 def varies(dim: Dim) -> bool:
-    """Whether ``dim`` is known not to be one number."""
+    """Return True if ``dim`` is known not to be one number."""
     return not isinstance(dim, int) and dim.value is not None and dim.value.startswith(VARIES)
 
 
 def is_unknown(dim: Dim) -> bool:
-    """Whether nothing is known of ``dim``."""
+    """Return True if nothing is known of ``dim``."""
     return not isinstance(dim, int) and (dim.value is None or dim.value.startswith(_INVENTED))
 
 
 def is_one_size(dim: Dim) -> bool:
-    """Whether ``dim`` is a number, or has a name that stands for one size wherever it is met."""
+    """Return True if ``dim`` is a number, or has a name that stands for one size wherever it is met."""
     return not is_unknown(dim) and not varies(dim)
 
 
 def is_vague(shape: ir.Shape | None) -> bool:
-    """Whether the rank of ``shape`` is known, and one of its sizes has neither a number nor a name."""
+    """Return True if the rank of ``shape`` is known, and one of its sizes has neither a number nor a name."""
     return shape is not None and None in shape_dims(shape)
 
 
 def equal(left: Dim, right: Dim) -> bool:
-    """Whether two dimensions are known to be the same."""
+    """Return True if two dimensions are known to be the same."""
     if isinstance(left, int) or isinstance(right, int):
         return left == right
     return left.value is not None and left.value == right.value
 
 
-def same(one: ir.Shape | None, other: ir.Shape | None) -> bool:
-    """Whether two shapes are known, and known to be the same."""
-    return one is not None and other is not None and len(one) == len(other) and all(map(equal, one.dims, other.dims))
+def same(left: ir.Shape | None, right: ir.Shape | None) -> bool:
+    """Return True if two shapes are known, and known to be the same."""
+    return left is not None and right is not None and len(left) == len(right) and all(map(equal, left.dims, right.dims))
 
 
-def differ(one: ir.Shape | None, other: ir.Shape | None) -> bool:
-    """Whether two shapes cannot be the same: the ranks are two, or two numbers stand in one place."""
-    if one is None or other is None:
+def differ(left: ir.Shape | None, right: ir.Shape | None) -> bool:
+    """Return True if two shapes cannot be the same: the ranks are two, or two numbers stand in one place."""
+    if left is None or right is None:
         return False
-    pairs = zip(one.dims, other.dims, strict=False)
-    return len(one) != len(other) or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
+    pairs = zip(left.dims, right.dims, strict=False)
+    return len(left) != len(right) or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
 
 
 def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> ir.Shape | None:
-    """Return what is known of a value that has one of ``shapes``: the sizes that all have.
-
-    ``unlike`` says what is known of one that is not known to be the same in all.
-    """
+    """Return the sizes that all ``shapes`` have; ``unlike`` returns what is known of one that may differ between them."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
         return None
@@ -99,9 +96,8 @@ def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> 
 
 
 def refined(*shapes: ir.Shape | None) -> ir.Shape | None:
-    """Return what ``shapes``, all of one value, know together; where two say something else of a size, the first of them counts.
-
-    Those of another rank than the first that is known say nothing. ``without_names`` lets numbers go before names.
+    """Return what ``shapes``, all of one value, know together; the first that knows a size counts. Other ranks than the first say
+    nothing.
     """
     known = [shape for shape in shapes if shape is not None]
     alike = [shape_dims(shape) for shape in known if len(shape) == len(known[0])]

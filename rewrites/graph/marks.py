@@ -39,7 +39,6 @@ __all__ = [
     "carry",
     "hand_on",
     "mark_unrolled",
-    "unrolled_from",
 ]
 
 
@@ -60,28 +59,28 @@ class Mark(Generic[T]):
 
     key: Hashable
 
-    def put(self, one: Marked, fact: T) -> None:
-        """Let ``one`` carry the fact."""
-        one.meta[self.key] = fact
+    def put(self, bearer: Marked, fact: T) -> None:
+        """Let ``bearer`` carry the fact."""
+        bearer.meta[self.key] = fact
 
-    def put_new(self, one: Marked, fact: T) -> T:
-        """Let ``one`` carry the fact where it carries none of this kind; return what it carries then."""
-        kept: T = one.meta.setdefault(self.key, fact)
+    def put_new(self, bearer: Marked, fact: T) -> T:
+        """Let ``bearer`` carry the fact where it carries none of this kind; return what it carries then."""
+        kept: T = bearer.meta.setdefault(self.key, fact)
         return kept
 
-    def of(self, one: Marked) -> T | None:
-        """Return what ``one`` carries, or None."""
-        found: T | None = one.meta.get(self.key)
-        return found
+    def of(self, bearer: Marked) -> T | None:
+        """Return what ``bearer`` carries, or None."""
+        fact: T | None = bearer.meta.get(self.key)
+        return fact
 
-    def on(self, one: Marked) -> bool:
-        """Whether ``one`` carries such a fact."""
-        return self.key in one.meta
+    def on(self, bearer: Marked) -> bool:
+        """Return True if ``bearer`` carries such a fact."""
+        return self.key in bearer.meta
 
-    def take(self, one: Marked) -> T | None:
-        """Return what ``one`` carries, or None, and let it carry it no more."""
-        found: T | None = one.meta.pop(self.key, None)
-        return found
+    def take(self, bearer: Marked) -> T | None:
+        """Return what ``bearer`` carries, or None, and let it carry it no more."""
+        fact: T | None = bearer.meta.pop(self.key, None)
+        return fact
 
 
 def carry(old: Marked, new: Marked) -> None:
@@ -89,51 +88,25 @@ def carry(old: Marked, new: Marked) -> None:
     new.meta.update(old.meta)
 
 
-REPORT = Mark[LoopReport]("ortscan.report")
-"""On a loop or recurrent node: the entry of the report that is about it."""
-
-UNROLLED_FROM = Mark[LoopReport]("ortscan.written out of")
-"""On a node: the entry of the loop whose steps it is one of."""
-
-WAS_REFUSED = Mark[bool]("ortscan.was_refused")
-"""On a recurrent node: onnxruntime would not have run what it was made from."""
-
-UNSHIELDED = Mark[bool]("ortscan.unshielded")
-"""On a recurrent node of the model's own: it ran without a guard before."""
-
-GUARDED = Mark[bool]("ortscan.guarded")
-"""On a recurrent node: it is under an If for sequences without steps or rows."""
-
+REPORT = Mark[LoopReport]("ortscan.report")  # on a loop or recurrent node: the entry of the report that is about it
+UNROLLED_FROM = Mark[LoopReport]("ortscan.written out of")  # on a node: the entry of the loop whose steps it is one of
+WAS_REFUSED = Mark[bool]("ortscan.was_refused")  # on a recurrent node: onnxruntime would not have run what it was made from
+UNSHIELDED = Mark[bool]("ortscan.unshielded")  # on a recurrent node of the model's own: it ran without a guard before
+GUARDED = Mark[bool]("ortscan.guarded")  # on a recurrent node: it is under an If for sequences without steps or rows
 ROWS_WITHOUT_STEPS = Mark[bool]("ortscan.rows_without_steps")
 """On a recurrent node: its rows without steps end in their initial states."""
 
-ROWS_OF_STEPS = Mark[bool]("ortscan.rows_of_steps")
-"""On a recurrent node: its rows are the steps of a loop that it was in."""
-
-BLOCKS = Mark[bool]("ortscan.blocks")
-"""On a Scan: each step works on a block of the original steps."""
-
-OVER_BLOCKS = "over_blocks"
-"""What the name of the body of such a Scan begins with, where who reads the model anew is to know that."""
-
-ONE_BLOCK = Mark[bool]("ortscan.one_block")
-"""On a loop: it runs over the steps of one block, and others before and after it."""
-
-ROLLED_UP = Mark[bool]("ortscan.rolled_up")
-"""On a Scan: its steps were written out in the model."""
-
+ROWS_OF_STEPS = Mark[bool]("ortscan.rows_of_steps")  # on a recurrent node: its rows are the steps of a loop that it was in
+BLOCKS = Mark[bool]("ortscan.blocks")  # on a Scan: each step works on a block of the original steps
+OVER_BLOCKS = "over_blocks"  # what the name of the body of such a Scan begins with, where who reads the model anew is to know that
+ONE_BLOCK = Mark[bool]("ortscan.one_block")  # on a loop: it runs over the steps of one block, and others before and after it
+ROLLED_UP = Mark[bool]("ortscan.rolled_up")  # on a Scan: its steps were written out in the model
 ASSUMED_SIZE = Mark[int]("ortscan.assumed_size")
 """On a loop: what each size that is not known counts as, since the loop runs where they are no larger."""
 
-IS_NARROW = Mark[bool]("ortscan.is_narrow")
-"""On a loop: it runs only if its states are narrow, which an If around it checks."""
-
-STACK_BYTES = Mark[int]("ortscan.stacks")
-"""On a loop: how many bytes of stacks exist while it runs."""
-
-STACK_AXIS = Mark[int]("ortscan.stack_axis")
-"""On a node: it stacks the steps of an unrolled loop along this axis."""
-
+IS_NARROW = Mark[bool]("ortscan.is_narrow")  # on a loop: it runs only if its states are narrow, which an If around it checks
+STACK_BYTES = Mark[int]("ortscan.stacks")  # on a loop: how many bytes of stacks exist while it runs
+STACK_AXIS = Mark[int]("ortscan.stack_axis")  # on a node: it stacks the steps of an unrolled loop along this axis
 EMPTY_SIZES = Mark[list[Any]]("ortscan.sizes_without_steps")
 """On a Loop: the sizes of each of its stacked results where it makes no step."""
 
@@ -149,8 +122,7 @@ QUANTIZES_OUTPUT = Mark[Any]("ortscan.quantizes_an_output")
 QUANTIZES_WEIGHTS = Mark[bool]("ortscan.quantizes_weights")
 """On the main graph: onnxruntime quantizes weights of the model as it came."""
 
-CONDITION_OF_STEPS = Mark[bool]("ortscan.has_steps")
-"""On a branch: it runs for one step or more."""
+CONDITION_OF_STEPS = Mark[bool]("ortscan.has_steps")  # on a branch: it runs for one step or more
 
 
 def hand_on(old: ir.Node, new: ir.Node) -> None:
@@ -166,8 +138,3 @@ def mark_unrolled(nodes: Iterable[ir.Node], loop: ir.Node) -> None:
     if entry is not None:
         for node in nodes:
             UNROLLED_FROM.put_new(node, entry)
-
-
-def unrolled_from(node: ir.Node) -> LoopReport | None:
-    """Return the report of the loop whose steps ``node`` is one of, or None."""
-    return UNROLLED_FROM.of(node)

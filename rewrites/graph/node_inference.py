@@ -32,19 +32,16 @@ __all__ = [
 
 
 def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
-    """Set type and shape of ``node``'s outputs where the operator's schema tells them.
-
-    Outputs keep what they have where onnx knows no such operator, an input has no type, or nothing can be inferred.
-    """
+    """Set type and shape of ``node``'s outputs if they have none and the operator's schema tells them."""
     if is_told_here(node):
         infer_contrib(node)
         return
     try:
-        found = _found(node, opsets, ir_version)
+        protos = _found(node, opsets, ir_version)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError):
         return
     for value in node.outputs:
-        proto = found.get(value.name or "")
+        proto = protos.get(value.name or "")
         if proto is not None and value.type is None:
             value.type = ir.serde.deserialize_type_proto_for_type(proto)
         if proto is not None and value.shape is None:
@@ -52,7 +49,7 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
 
 
 def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:
-    """Whether ``node``, which holds no graphs, takes no operands of the sizes it is given."""
+    """Return True if ``node``, which holds no graphs, takes no operands of the sizes it is given."""
     if node_graphs(node):
         return False
     try:
@@ -72,7 +69,7 @@ _TAKEN_FOR_ABSENT = {"Pad": (3,), "Slice": (3, 4)}
 
 def _found(node: ir.Node, opsets: dict[str, int], ir_version: int) -> dict[str, onnx.TypeProto]:
     schema = _schema(node.op_type, node.domain, opsets.get(node.domain, 1))
-    if schema is None or any(_is_unshaped(node, place) for place in _TAKEN_FOR_ABSENT.get(node.op_type, ())):
+    if schema is None or any(_is_unshaped(node, index) for index in _TAKEN_FOR_ABSENT.get(node.op_type, ())):
         return {}
     types, data = {}, {}
     for value in node.inputs:
@@ -90,8 +87,8 @@ def _found(node: ir.Node, opsets: dict[str, int], ir_version: int) -> dict[str, 
     )
 
 
-def _is_unshaped(node: ir.Node, place: int) -> bool:
-    value = node.inputs[place] if place < len(node.inputs) else None
+def _is_unshaped(node: ir.Node, index: int) -> bool:
+    value = node.inputs[index] if index < len(node.inputs) else None
     return value is not None and value.shape is None
 
 
@@ -122,22 +119,22 @@ _LIKE_FIRST = frozenset(
 
 
 def is_told_here(node: ir.Node) -> bool:
-    """Whether ``infer_contrib`` knows what the node gives."""
+    """Return True if ``infer_contrib`` knows what the node gives."""
     return node.domain == "com.microsoft" and (node.op_type in _LIKE_FIRST or node.op_type == "DynamicQuantizeLSTM")
 
 
 def infer_contrib(node: ir.Node) -> None:
     """Set type and shape of the outputs where they have none."""
-    given = node.inputs[0] if node.inputs else None
-    if given is None or not node.outputs:
+    data = node.inputs[0] if node.inputs else None
+    if data is None or not node.outputs:
         return
     if node.op_type in _LIKE_FIRST:
-        _tell(node.outputs[0], given.type, given.shape)
+        _tell(node.outputs[0], data.type, data.shape)
         return
     hidden, ways = node.attributes.get_int("hidden_size", None), node.attributes.get_string("direction", "forward")
-    state = [2 if ways == "bidirectional" else 1, dim_of(given, 1), hidden]
+    state = [2 if ways == "bidirectional" else 1, dim_of(data, 1), hidden]
     for position, value in enumerate(node.outputs):
-        _tell(value, ir.TensorType(ir.DataType.FLOAT), ir.Shape(state if position else [dim_of(given, 0), *state]))
+        _tell(value, ir.TensorType(ir.DataType.FLOAT), ir.Shape(state if position else [dim_of(data, 0), *state]))
 
 
 def _tell(value: ir.Value, kind: ir.TypeProtocol | None, shape: ir.Shape | None) -> None:
@@ -191,8 +188,8 @@ def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], 
     for node in body if waiting else ():
         if node not in waiting or not any(_is_open(value) for value in node.outputs):
             continue
-        for value, found in told_anew(node, partial(infer_node, opsets=opsets, ir_version=ir_version)).items():
-            shape = refined(without_names(value.shape), without_names(found), value.shape)
+        for value, learned in told_anew(node, partial(infer_node, opsets=opsets, ir_version=ir_version)).items():
+            shape = refined(without_names(value.shape), without_names(learned), value.shape)
             if value.shape != shape:
                 value.shape = shape
                 waiting.update(user for user, _ in value.uses())

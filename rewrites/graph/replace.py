@@ -41,8 +41,8 @@ def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
 def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
     """Let a graph return ``new`` where it returned ``old``, under the same name, type and shape; ``old`` loses its name.
 
-    ``new`` takes the output's place itself where it is a node's result in the same graph and not an output already; else an
-    Identity copies it, so that every output of a body has a node of its own. What a graph lists twice stays listed twice.
+    ``new`` becomes the output itself if a node of the same graph computes it and it is no output already. Otherwise an Identity
+    copies it, so that every output has a node of its own. An output that is listed twice stays listed twice.
     """
     graph = old.graph
     assert isinstance(graph, ir.Graph)
@@ -51,8 +51,8 @@ def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
     producer = new.producer()
     direct = producer is not None and producer.graph is graph and not new.is_graph_output()
     stand_in = new if direct else _copy(new, graph, names)
-    for place in [place for place, value in enumerate(graph.outputs[:]) if value is old]:
-        graph.outputs[place] = stand_in
+    for index in [index for index, value in enumerate(graph.outputs[:]) if value is old]:
+        graph.outputs[index] = stand_in
     stand_in.name = name
     stand_in.type = kind if kind is not None else new.type
     stand_in.shape = shape if shape is not None else new.shape
@@ -92,10 +92,9 @@ def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None
 
 
 def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int = 0) -> None:
-    """Make the initializers (of ``least`` bytes or more) of ``body`` and the graphs nested in it initializers of the main graph.
+    """Make the initializers (of ``least`` bytes or more) of ``body`` and its inner graphs initializers of the main graph.
 
-    ORT's ways to give weights by name do not reach into bodies, and what leaves a body must find its weights outside. A graph that
-    returns an initializer returns a copy of it then.
+    onnxruntime cannot be given the weights of a body by name, and a node that leaves a body needs its weights outside.
     """
     for graph in [body, *inner_graphs(body)]:
         for value in list(graph.initializers.values()):

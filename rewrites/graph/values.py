@@ -25,15 +25,15 @@ _READABLE_BYTES = 1 << 16
 
 
 def is_overridable(value: ir.Value) -> bool:
-    """Whether ``value`` is an initializer that a caller can replace by feeding it (initializer and graph input at once)."""
+    """Return True if ``value`` is an initializer that a caller can replace by feeding it (initializer and graph input at once)."""
     return value.is_initializer() and value.is_graph_input()
 
 
 def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.ndarray | None:
     """Return the constant behind ``value``, through Identity and Constant nodes, or None.
 
-    Overridable initializers are not constants; nor are tensors of more than ``limit`` bytes, so that large weights are never
-    paged in by accident.
+    An overridable initializer is no constant. A tensor of more than ``limit`` bytes counts as none, so no large weight is read
+    by accident.
     """
     value = through_identity(value)
     if value is None or is_overridable(value):
@@ -47,12 +47,14 @@ def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.n
 def _tensor_of_constant(value: ir.Value) -> ir.TensorProtocol | None:
     """Return the tensor of the Constant that makes ``value``, or None; onnx_ir asks each time whether it is one, which is slow."""
     node = value.producer()
-    given = node.attributes.get("value") if node is not None and node.op_type == "Constant" and node.domain == "" else None
-    return given.value if given is not None and given.type == ir.AttributeType.TENSOR and not given.is_ref() else None
+    attribute = node.attributes.get("value") if node is not None and node.op_type == "Constant" and node.domain == "" else None
+    return (
+        attribute.value if attribute is not None and attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref() else None
+    )
 
 
 def is_constant(value: ir.Value) -> bool:
-    """Whether ``value`` is an initializer that no input overrides, or a Constant's; what it holds is not looked at."""
+    """Return True if ``value`` is an initializer that no input overrides, or a Constant's; what it holds is not looked at."""
     return not is_overridable(value) and (value.const_value is not None or _tensor_of_constant(value) is not None)
 
 
@@ -120,10 +122,9 @@ def size_estimate(value: ir.Value, sizes: Mapping[str, int], assume: int) -> int
     return count * bytes_per_element(value)
 
 
-def same_type(one: ir.Value, other: ir.Value) -> bool:
-    """Whether the element types of two tensors are equal, where both are known to be tensors.
-
-    Exporters write tensor types for sequences here and there; what is not a tensor is left to the runtime.
+def same_type(left: ir.Value, right: ir.Value) -> bool:
+    """Return True if two tensors have the same element type. Exporters declare tensors for sequences, so other types count as
+    equal.
     """
-    tensors = isinstance(one.type, ir.TensorType) and isinstance(other.type, ir.TensorType)
-    return not tensors or one.dtype == other.dtype
+    tensors = isinstance(left.type, ir.TensorType) and isinstance(right.type, ir.TensorType)
+    return not tensors or left.dtype == right.dtype

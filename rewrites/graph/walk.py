@@ -21,12 +21,12 @@ def all_nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
 
 def inner_graphs(graph: ir.Graph | ir.Function) -> list[ir.Graph]:
     """Return all graphs nested in the nodes of ``graph``, each once and before those nested in it."""
-    found: dict[ir.Graph, None] = {}
+    graphs: dict[ir.Graph, None] = {}
     for node in graph:
         if node.attributes.data:
             for inner in node_graphs(node):
-                found.update(dict.fromkeys([inner, *inner_graphs(inner)]))
-    return list(found)
+                graphs.update(dict.fromkeys([inner, *inner_graphs(inner)]))
+    return list(graphs)
 
 
 def inner_values(graph: ir.Graph | ir.Function) -> list[ir.Value]:
@@ -37,19 +37,19 @@ def inner_values(graph: ir.Graph | ir.Function) -> list[ir.Value]:
 
 def node_graphs(node: ir.Node) -> list[ir.Graph]:
     """Return the graphs that are attributes of ``node``."""
-    found: list[ir.Graph] = []
+    graphs: list[ir.Graph] = []
     for attribute in node.attributes.data.values():
         if attribute.type not in _GRAPHS or attribute.is_ref():
             continue
         if attribute.type == ir.AttributeType.GRAPH:
-            found.append(attribute.as_graph())
+            graphs.append(attribute.as_graph())
         else:
-            found.extend(attribute.as_graphs())
-    return found
+            graphs.extend(attribute.as_graphs())
+    return graphs
 
 
 def has_order(graph: ir.Graph | ir.Function) -> bool:
-    """Whether every node comes after those it reads, and those that graphs nested in it read."""
+    """Return True if every node comes after those it reads, and those that graphs nested in it read."""
     return _has_order(graph, set())
 
 

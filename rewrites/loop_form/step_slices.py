@@ -16,7 +16,8 @@ import onnx_ir as ir
 from rewrites.analysis.induction.affine_expression import STEP, Affine, at_least
 from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
-from rewrites.analysis.induction.integers import Bounds, Integers
+from rewrites.analysis.induction.integer_domain import Bounds
+from rewrites.analysis.induction.integers import Integers
 from rewrites.base import since
 from rewrites.base.plain_text import counted
 from rewrites.graph.builder import Builder

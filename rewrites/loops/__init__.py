@@ -8,7 +8,7 @@ from rewrites.loops.loop_view import LoopView
 from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.loops.rebuild import make_scan, rebuild, stand_in_for
 from rewrites.loops.scan_view import ScanView, refuse_contradictions
-from rewrites.loops.view import Loop, captured_values, graphs_within, is_loop, loops_in, loops_inside_out, view
+from rewrites.loops.view import Loop, captured_values, is_loop, loops_in, view
 
 __all__ = [
     "Loop",
@@ -18,10 +18,8 @@ __all__ = [
     "ScanView",
     "State",
     "captured_values",
-    "graphs_within",
     "is_loop",
     "loops_in",
-    "loops_inside_out",
     "make_scan",
     "rebuild",
     "refuse_contradictions",

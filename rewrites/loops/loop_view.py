@@ -87,7 +87,7 @@ class LoopView:
                 f"has {len(body.outputs)} outputs, but the node's {len(node.outputs)} and a condition are needed",
             )
         check_body_values(node, body)
-        given = [value for value in operands if value is not None]
+        values = [value for value in operands if value is not None]
         for name, value, dtype in (
             ("M", node.inputs[0], ir.DataType.INT64),
             ("cond", node.inputs[1], ir.DataType.BOOL),
@@ -100,7 +100,7 @@ class LoopView:
             array = const_array(value)
             if array is not None and array.size != 1:
                 raise malformed(node, name, f"has {array.size} elements, but must have one")
-        states = tuple(State(given[i], body.inputs[i + 2], body.outputs[i + 1], node.outputs[i]) for i in range(count))
+        states = tuple(State(values[i], body.inputs[i + 2], body.outputs[i + 1], node.outputs[i]) for i in range(count))
         for state in states:
             check_element_types(node, state.initial, state.inner)
             check_element_types(node, state.inner, state.next)

@@ -22,13 +22,13 @@ def not_own(loop: Loop) -> list[int]:
 def shared_outputs(body: ir.Graph) -> list[int]:
     """Return the positions of outputs that are not computed by a node of ``body``, or were returned at an earlier position."""
     seen: set[ir.Value] = set()
-    found = []
+    positions = []
     for i, value in enumerate(body.outputs):
         producer = value.producer()
         if value in seen or producer is None or producer.graph is not body:
-            found.append(i)
+            positions.append(i)
         seen.add(value)
-    return found
+    return positions
 
 
 def give_own_nodes(body: ir.Graph, names: Names) -> None:

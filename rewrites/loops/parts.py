@@ -27,9 +27,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class State:
-    """A state variable: ``inner`` is ``initial`` in the first step and the last step's ``next`` after that.
-
-    ``final`` is the node output that holds the last ``next``; None for a part not yet tied to a node.
+    """A state: ``inner`` is ``initial`` in the first step and then the last step's ``next``; ``final`` is the node's output, if
+    there is one.
     """
 
     initial: ir.Value
@@ -50,10 +49,9 @@ class ScanInput:
 
 @dataclass(frozen=True)
 class ScanOutput:
-    """A stacked result: ``outer`` holds the ``inner`` of all steps along ``axis``, the last step first where ``reverse``.
+    """A stacked result: ``outer`` holds the ``inner`` of all steps along ``axis``, the last step first if ``reverse``.
 
-    ``empty``: of a Loop as it was given, the sizes onnxruntime knows of ``inner`` (None for others), which ``outer`` has where
-    there is no step.
+    ``empty``: the sizes that ``outer`` of a Loop has if there is no step, as far as onnxruntime knows them.
     """
 
     inner: ir.Value
@@ -94,18 +92,18 @@ def check_body_values(node: ir.Node, body: ir.Graph) -> None:
             raise malformed(node, "body", f"has an initializer for its input '{value.name}', which the loop gives a value")
     for value in body.outputs:
         producer = value.producer()
-        given = value.is_graph_input() or value.is_initializer()
-        if not given and (producer is None or producer.graph is not body):
+        is_outer = value.is_graph_input() or value.is_initializer()
+        if not is_outer and (producer is None or producer.graph is not body):
             raise malformed(node, "body", f"returns '{value.name}', which is not computed in it (an Identity would do)")
 
 
-def check_element_types(node: ir.Node, one: ir.Value, other: ir.Value) -> None:
+def check_element_types(node: ir.Node, outer: ir.Value, inner: ir.Value) -> None:
     """Refuse different element types of two values that stand for the same thing."""
-    if not same_type(one, other):
+    if not same_type(outer, inner):
         raise malformed(
             node,
             "body",
-            f"has type {other.type} for '{other.name}', but '{one.name}' of type {one.type} is passed to it",
+            f"has type {inner.type} for '{inner.name}', but '{outer.name}' of type {outer.type} is passed to it",
         )
 
 
@@ -117,10 +115,7 @@ def int_list(
     allowed: tuple[int, ...] | None = None,
     ranks: Sequence[int | None] | None = None,
 ) -> list[int]:
-    """Read an ints attribute with one entry for each of ``count`` things; absent means all zero.
-
-    With ``ranks`` the entries are axes: each must be in -r..r-1, and comes back counted from the front where r is known.
-    """
+    """Read an ints attribute with ``count`` entries; absent means zeros. With ``ranks`` they are axes, returned non-negative."""
     attribute = node.attributes.get(name)
     if attribute is None:
         for rank in ranks or ():

@@ -24,8 +24,8 @@ def rebuild(
 ) -> ir.Node:
     """Replace ``loop``'s node by one with these parts (None keeps those of the view) and return the new node.
 
-    Parts whose outer side is a result of the old node keep their uses and public names. Parts with ``final`` or ``outer`` None
-    get a new result. Body inputs of dropped parts must have no uses left; results of dropped parts must have none either.
+    A part that has a result of the old node keeps its users and public name; one without ``final`` or ``outer`` gets a new
+    result. Inputs and results of dropped parts must have no users.
     """
     old, body = loop.node, loop.body
     states = loop.states if states is None else states

@@ -71,28 +71,28 @@ class ScanView:
         if len(body.outputs) != len(node.outputs) or outputs < 0:
             raise malformed(node, "body", f"has {len(body.outputs)} outputs, but the node has {len(node.outputs)}")
         check_body_values(node, body)
-        given = [value for value in operands if value is not None]
+        values = [value for value in operands if value is not None]
         if batched:
             axes, reverse = [1] * scans, int_list(node, "directions", scans, "scan inputs", (0, 1))
             out_axes, out_reverse = [1] * outputs, [0] * outputs
         else:
-            ranks = [rank_of(value) for value in given[count:]]
+            ranks = [rank_of(value) for value in values[count:]]
             axes = int_list(node, "scan_input_axes", scans, "scan inputs", ranks=ranks)
             reverse = int_list(node, "scan_input_directions", scans, "scan inputs", (0, 1))
             inner_ranks = [rank_of(value) for value in body.outputs[count:]]
             out_ranks = [None if rank is None else rank + 1 for rank in inner_ranks]
             out_axes = int_list(node, "scan_output_axes", outputs, "scan outputs", ranks=out_ranks)
             out_reverse = int_list(node, "scan_output_directions", outputs, "scan outputs", (0, 1))
-        for value, inner in zip(given, body.inputs, strict=True):
+        for value, inner in zip(values, body.inputs, strict=True):
             check_element_types(node, value, inner)
-        states = tuple(State(given[i], body.inputs[i], body.outputs[i], node.outputs[i]) for i in range(count))
+        states = tuple(State(values[i], body.inputs[i], body.outputs[i], node.outputs[i]) for i in range(count))
         for state in states:
             check_element_types(node, state.inner, state.next)
         return cls(
             node,
             body,
             states,
-            tuple(ScanInput(given[count + i], body.inputs[count + i], axes[i], bool(reverse[i])) for i in range(scans)),
+            tuple(ScanInput(values[count + i], body.inputs[count + i], axes[i], bool(reverse[i])) for i in range(scans)),
             tuple(
                 ScanOutput(body.outputs[count + i], node.outputs[count + i], out_axes[i], bool(out_reverse[i]))
                 for i in range(outputs)
@@ -106,11 +106,11 @@ def _count_of_scan_inputs(node: ir.Node, operands: int) -> int:
     attribute = node.attributes.get("num_scan_inputs")
     if attribute is not None and attribute.type != ir.AttributeType.INT:
         raise malformed(node, "num_scan_inputs", "is not an integer")
-    found = None if attribute is None else attribute.as_int()
-    if found is None or not 1 <= found <= operands:
-        given = "missing" if found is None else found
-        raise malformed(node, "num_scan_inputs", f"is {given}, but must be in 1..{operands} (the inputs)")
-    return found
+    count = None if attribute is None else attribute.as_int()
+    if count is None or not 1 <= count <= operands:
+        stated = "missing" if count is None else count
+        raise malformed(node, "num_scan_inputs", f"is {stated}, but must be in 1..{operands} (the inputs)")
+    return count
 
 
 def refuse_contradictions(node: ir.Node, opset: int) -> None:
@@ -154,10 +154,10 @@ def _certain(value: ir.Value) -> Sequence[int | ir.SymbolicDimProtocol] | None:
     return value.shape.dims if value.is_graph_input() and value.shape is not None else None
 
 
-def _agree(one: Sequence[object], other: Sequence[object]) -> bool:
-    if len(one) != len(other):
+def _agree(left: Sequence[object], right: Sequence[object]) -> bool:
+    if len(left) != len(right):
         return False
-    pairs = zip(one, other, strict=True)
+    pairs = zip(left, right, strict=True)
     return not any(isinstance(a, int) and isinstance(b, int) and a != b and min(a, b) >= 0 for a, b in pairs)
 
 

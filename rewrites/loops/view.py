@@ -19,10 +19,8 @@ __all__ = [
     "Loop",
     "captured_values",
     "fewest_states",
-    "graphs_within",
     "is_loop",
     "loops_in",
-    "loops_inside_out",
     "may_end_the_process",
     "view",
     "with_paths",
@@ -38,30 +36,24 @@ def view(node: ir.Node, opset: int) -> Loop:
 
 
 def is_loop(node: ir.Node) -> bool:
-    """Whether ``node`` is a Scan or Loop of the standard operator set."""
+    """Return True if ``node`` is a Scan or Loop of the standard operator set."""
     return node.op_type in ("Scan", "Loop") and node.domain == ""
 
 
 def loops_in(nodes: Iterable[ir.Node]) -> list[ir.Node]:
     """Return all loops among ``nodes`` and in the graphs nested in them, inner ones before those around them."""
-    found: list[ir.Node] = []
+    loops: list[ir.Node] = []
     for node in nodes:
         for inner in node_graphs(node):
-            found.extend(loops_in(inner))
+            loops.extend(loops_in(inner))
         if is_loop(node):
-            found.append(node)
-    return found
-
-
-def loops_inside_out(graph: ir.Graph) -> list[ir.Node]:
-    """Return all loops of ``graph`` and the graphs nested in it, inner ones before those around them."""
-    return loops_in(graph)
+            loops.append(node)
+    return loops
 
 
 def with_paths(graph: ir.Graph, path: str = "main", *, into_loops: bool = True) -> Iterator[tuple[ir.Node, str]]:
-    """Yield all nodes of ``graph``, which is at ``path``, and of the graphs nested in it, inner ones first, each with its path.
-
-    ``into_loops``: whether the bodies of loops are looked into.
+    """Yield the nodes of ``graph``, which is at ``path``, and of its inner graphs (of loops only with ``into_loops``) with their
+    paths.
     """
     for node in graph:
         here = f"{path}/{node.op_type} {label(node)}"
@@ -72,18 +64,13 @@ def with_paths(graph: ir.Graph, path: str = "main", *, into_loops: bool = True) 
 
 def captured_values(graph: ir.Graph) -> list[ir.Value]:
     """Return the values that ``graph`` or a graph nested in it reads from outside, each once, in order of first use."""
-    inside = set(map(id, graphs_within(graph)))
-    found: dict[ir.Value, None] = {}
+    inside = set(map(id, [graph, *inner_graphs(graph)]))
+    captured: dict[ir.Value, None] = {}
     for node in all_nodes(graph):
         for value in node.inputs:
             if value is not None and id(value.graph) not in inside:
-                found.setdefault(value)
-    return list(found)
-
-
-def graphs_within(graph: ir.Graph) -> list[ir.Graph]:
-    """Return ``graph`` and all graphs nested in its nodes."""
-    return [graph, *inner_graphs(graph)]
+                captured.setdefault(value)
+    return list(captured)
 
 
 def fewest_states(loop: Loop, ctx: Context) -> int:
@@ -92,7 +79,7 @@ def fewest_states(loop: Loop, ctx: Context) -> int:
 
 
 def may_end_the_process(loop: Loop) -> bool:
-    """Whether onnxruntime moves an axis of what may be empty, of which it dies."""
+    """Return True if onnxruntime moves an axis of what may be empty, of which it dies."""
     if isinstance(loop, LoopView) or loop.batched:
         return False
     moved = [scan.outer for scan in loop.scan_inputs if scan.axis != 0]

@@ -16,7 +16,7 @@ from rewrites.base.errors import MigrationError
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
 from rewrites.graph.walk import all_nodes
-from rewrites.loops import loops_inside_out, view
+from rewrites.loops import loops_in, view
 from rewrites.loops.own_results import copy_outputs, not_own
 from rewrites.migration.operators import Conversion, convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
@@ -55,7 +55,7 @@ def migrate(ctx: Context, target: int) -> Migration:
     _write_plainly(ctx)
     hide_unlike_sizes(ctx, target)
     result = Migration(source, target, model.ir_version, model.ir_version)
-    scans = [node for node in loops_inside_out(model.graph) if is_left_standing(node, source, target)]
+    scans = [node for node in loops_in(model.graph) if is_left_standing(node, source, target)]
     _refuse_scans_in_functions(model, target)
     result.conversions = convert_operators(model, target, ctx.names)
     result.scans = [lift_scan_8(node, ctx) for node in scans]
@@ -73,10 +73,10 @@ def _write_plainly(ctx: Context) -> None:
     end the process where a Scan has another axis than 0.
     """
     graph = ctx.model.graph
-    for node in loops_inside_out(graph):
+    for node in loops_in(graph):
         loop = view(node, ctx.opset)
         copy_outputs(loop.body, not_own(loop), ctx.names)
-    for node in [loop for loop in loops_inside_out(graph) if loop.op_type == "Scan"]:
+    for node in [loop for loop in loops_in(graph) if loop.op_type == "Scan"]:
         patch = axes_in_front(view(node, ctx.opset), ctx)
         if not isinstance(patch, NotApplicable):
             patch.edit()

@@ -25,11 +25,11 @@ _END = 2**31 - 1
 
 @dataclass(frozen=True)
 class Movement:
-    """``make``: what of one array for each input that is moved (all of a Concat, else the first) each result is.
+    """``make``: each result, of one array for each input that is moved (all of a Concat, else the first).
 
-    ``axes``: which axis of the first input each axis of a result is; None for one that is new, of size 1. ``cut``: the axes of the
-    input of which elements are left out, put in another order, repeated or joined; along all others the result is made element by
-    element. Where axes are merged or divided ``axes`` is None.
+    ``axes``: the axis of the first input that each axis of a result is, or None for a new one of size 1; None if axes are
+    merged or divided. ``cut``: the input's axes whose elements are dropped, reordered, repeated or joined; all others stay as
+    they are.
     """
 
     axes: tuple[int | None, ...] | None
@@ -38,9 +38,8 @@ class Movement:
 
 
 def movement(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
-    """Return how ``node`` moves elements; None for other operators, where that is not known yet, and where the node must fail.
-
-    ``dims``: the sizes of the first input, as far as they are known. ``known``: what the input of that index holds, or None.
+    """Return how ``node`` moves elements, or None. ``dims``: the sizes of the first input; ``known``: the content of an input, or
+    None.
     """
     row = _ROWS.get(node.op_type) if node.domain == "" else None
     return None if row is None else row(node, opset, dims, known)
@@ -114,8 +113,8 @@ def _slice(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Mov
 
     def make(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         (result,) = arrays
-        for axis, taken in cuts.items():
-            result = np.take(result, np.array(taken, np.int64), axis)
+        for axis, indices in cuts.items():
+            result = np.take(result, np.array(indices, np.int64), axis)
         return [result]
 
     return Movement(tuple(range(len(dims))), cuts.keys(), make)

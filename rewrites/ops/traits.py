@@ -201,6 +201,6 @@ TRAITS = {row.split()[0]: frozenset(row.split()[1:]) for row in _ROWS.strip().sp
 @cache
 def operators(trait: str) -> frozenset[str]:
     """Return the operators that have ``trait``."""
-    found = frozenset(name for name, traits in TRAITS.items() if trait in traits)
-    assert found, f"no operator is said to be {trait}"
-    return found
+    names = frozenset(name for name, traits in TRAITS.items() if trait in traits)
+    assert names, f"no operator is said to be {trait}"
+    return names

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["drawn", "assert_same_numbers"]
+__all__ = ["assert_same_numbers", "drawn"]
 
 _LEAST_TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2}
 

@@ -18,7 +18,7 @@ from ortscan.verification.judge.tolerances import History, Tolerances
 from ortscan.verification.oracle.in_double import feed_in_double
 from ortscan.verification.oracle.rounding_noise import noise_feeds
 
-__all__ = ["SPECIAL", "RunLimit", "Comparer"]
+__all__ = ["SPECIAL", "Comparer", "RunLimit"]
 
 SPECIAL = ("infinite", "NaN")
 """The kinds of values with infinities or NaN."""

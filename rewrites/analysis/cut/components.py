@@ -38,12 +38,12 @@ def find_components(loop: ScanView) -> Components:
     behind = {state.inner: 1 << i for i, state in enumerate(loop.states)}
     nodes: dict[ir.Node, int] = {}
     for node in loop.body:
-        found = 0
+        sources = 0
         for value in reads(node):
-            found |= behind.get(value, 0)
-        nodes[node] = found
-        if found:
-            behind.update(dict.fromkeys(node.outputs, found))
+            sources |= behind.get(value, 0)
+        nodes[node] = sources
+        if sources:
+            behind.update(dict.fromkeys(node.outputs, sources))
     needs = [behind.get(state.next, 0) | 1 << i for i, state in enumerate(loop.states)]
     for middle in range(count):
         for i in range(count):
@@ -51,16 +51,16 @@ def find_components(loop: ScanView) -> Components:
                 needs[i] |= needs[middle]
     first = [next(j for j in range(count) if needs[i] >> j & 1 and needs[j] >> i & 1) for i in range(count)]
     order = sorted(set(first), key=lambda i: (needs[i].bit_count(), i))
-    place = {leader: number for number, leader in enumerate(order)}
-    bits = [1 << place[leader] for leader in first]
+    number_of = {leader: number for number, leader in enumerate(order)}
+    bits = [1 << number_of[leader] for leader in first]
 
     def joined(states: int) -> int:
-        found = 0
+        sources = 0
         while states:
             lowest = states & -states
-            found |= bits[lowest.bit_length() - 1]
+            sources |= bits[lowest.bit_length() - 1]
             states ^= lowest
-        return found
+        return sources
 
     masks = {mask: joined(mask) for mask in {0, *behind.values()}}
     return Components(

@@ -46,7 +46,7 @@ class StepSizes:
         known = options.sizes.get(steps) if isinstance(steps, str) else steps
         values = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
         own = sum(size_estimate(value, options.sizes, options.assumed_dim) for value in values)
-        stacked = {one for output in loop.scan_outputs for one in (output.inner, through_identity(output.inner))}
+        stacked = {inner for output in loop.scan_outputs for inner in (output.inner, through_identity(output.inner))}
         count = known or options.assumed_dim
         names = {**options.sizes, steps: count} if isinstance(steps, str) else options.sizes
         return cls(options, count, known is not None, max(own, 1), frozenset(stacked), names, loop, ctx)
@@ -59,41 +59,40 @@ class StepSizes:
         """Return the bytes of a value outside the loop, whose dimensions may be the number of steps."""
         return size_estimate(value, self.known, self.options.assumed_dim)
 
-    def note(self, taken: int, values: Iterable[ir.Value]) -> tuple[str, ...]:
-        """Tell that stacks take ``taken`` bytes at a time, and what was assumed of the sizes of ``values``."""
-        if not taken:
+    def note(self, size: int, values: Iterable[ir.Value]) -> tuple[str, ...]:
+        """Tell that stacks take ``size`` bytes at a time, and what was assumed of the sizes of ``values``."""
+        if not size:
             return ()
         shapes = [value.shape for value in values]
         dims = [dim for shape in shapes if shape is not None for dim in shape.dims]
         vague = None in shapes or any(not isinstance(dim, int) and dim.value not in self.options.sizes for dim in dims)
         guessed = [] if self.steps_known else [f"{self.steps} steps"]
         guessed += [f"{self.options.assumed_dim} for each size that is not known"] if vague else []
-        return (f"stacks of about {taken} bytes at a time" + (f", assuming {' and '.join(guessed)}" if guessed else ""),)
+        return (f"stacks of about {size} bytes at a time" + (f", assuming {' and '.join(guessed)}" if guessed else ""),)
 
     def elements(self, value: ir.Value) -> int:
         """Return the number of elements of ``value``."""
         return self.step(value) // bytes_per_element(value)
 
     def hinted(self, value: ir.Value) -> bool:
-        """Whether every dimension of ``value`` is a number or has a hint."""
+        """Return True if every dimension of ``value`` is a number or has a hint."""
         if value.shape is None:
             return False
         return all(isinstance(dim, int) or dim.value in self.options.sizes for dim in value.shape.dims)
 
     def refusal(self, value: ir.Value) -> NotApplicable | None:
-        """Return a reason where a stack of ``value`` breaks the memory budget.
-
-        Where the trip count is not known, the loop's own inputs and outputs are the measure: a stack may take 16 times as much.
+        """Return a reason if a stack of ``value`` breaks the memory budget, or 16 times the loop's own rows if the trip count is
+        unknown.
         """
         if value in self.stacked:
             return None
-        one, limit = self.step(value), self.options.memory_budget
-        if one * self.steps > limit:
+        row, limit = self.step(value), self.options.memory_budget
+        if row * self.steps > limit:
             return NotApplicable(
-                "MEMORY-BUDGET", f"'{value.name}' takes about {one} bytes a step, {one * self.steps} in all (limit {limit})"
+                "MEMORY-BUDGET", f"'{value.name}' takes about {row} bytes a step, {row * self.steps} in all (limit {limit})"
             )
-        if not self.steps_known and one > 16 * self.own:
-            detail = f"'{value.name}' takes about {one} bytes a step, the loop's own inputs and outputs {self.own}"
+        if not self.steps_known and row > 16 * self.own:
+            detail = f"'{value.name}' takes about {row} bytes a step, the loop's own inputs and outputs {self.own}"
             return NotApplicable("MEMORY-BUDGET", f"{detail}, for a number of steps that is not known")
         return None
 

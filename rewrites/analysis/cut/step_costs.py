@@ -56,10 +56,10 @@ def start_ns(sizes: StepSizes) -> int:
 
 
 def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
-    """Whether ``node`` multiplies few rows a step by weights, which all steps at once would read only once.
+    """Return True if ``node`` multiplies few rows a step by weights, which all steps at once would read only once.
 
-    With many rows a step a product is as fast in the loop, and so it is where its results take more to write for all steps than
-    is saved; near weights are read while several rows are worked on. Rows of sizes that are not known count as few.
+    A product of many rows is as fast in the loop, and so is one whose results cost more to write for all steps than is saved.
+    Unknown sizes count as few rows.
     """
     weights = weight_bytes([node], sizes)
     rows = sizes.rows(node) if weights else None
@@ -76,9 +76,8 @@ def weight_bytes(nodes: Iterable[ir.Node], sizes: StepSizes) -> int:
 
 
 def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
-    """Return what reading the weights of ``node`` costs, in a loop that reads ``in_loop`` bytes of weights.
-
-    The work itself hides some of that where there are several rows and the weights are near.
+    """Return the cost of reading the weights of ``node`` in a loop that reads ``in_loop`` bytes; work on several rows hides some
+    of it.
     """
     if not few_rows(node, sizes):
         return 0

@@ -48,9 +48,9 @@ Symbol = Dim | ir.Value | str
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """``const`` plus each symbol times its factors; all arrays hold Python integers and have the shape of the tensor.
+    """``const`` plus each symbol times its factors; the arrays hold Python integers and have the shape of the tensor.
 
-    ``exact_to``: the floating-point numbers on the way hold the integers exactly up to this magnitude (None: there are none).
+    ``exact_to``: the floating-point numbers on the way hold integers exactly up to this magnitude; None if there are none.
     """
 
     const: np.ndarray
@@ -166,13 +166,13 @@ def _array(result: Any) -> np.ndarray:
     return np.asarray(result, dtype=object)
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    given = [limit for limit in (one, other) if limit is not None]
-    return min(given) if given else None
+def _least(left: int | None, right: int | None) -> int | None:
+    limits = [limit for limit in (left, right) if limit is not None]
+    return min(limits) if limits else None
 
 
 def at_least(value: Affine, least: int, steps: Affine | None = None) -> bool:
-    """Whether every element is provably ``least`` or more, in a step of a loop of ``steps`` steps (None: of any number)."""
+    """Return True if every element is provably ``least`` or more, in a step of a loop of ``steps`` steps (None: of any number)."""
     rest = value.without(STEP)
     slopes = value.terms.get(STEP)
     known: dict[Symbol, int] = {}
@@ -195,9 +195,9 @@ def at_least(value: Affine, least: int, steps: Affine | None = None) -> bool:
     return bool(np.all(low >= 0))
 
 
-def surely_equal(one: Affine, other: Affine) -> bool:
-    """Whether two expressions of the same shape are the same."""
-    difference = one - other
+def surely_equal(left: Affine, right: Affine) -> bool:
+    """Return True if two expressions of the same shape are the same."""
+    difference = left - right
     return not difference.terms and not np.any(difference.const)
 
 
@@ -227,12 +227,12 @@ def constants(array: np.ndarray) -> Affine | None:
     return Affine.of(array) if array.dtype in (np.int32, np.int64) else None
 
 
-def in_type(found: Affine, dtype: ir.DataType | None) -> bool:
+def in_type(expression: Affine, dtype: ir.DataType | None) -> bool:
     """Whether constants are far from the ends of their type; floating-point numbers leave room for some hundred thousand steps."""
     if dtype in EXACT:
-        slopes = found.terms.get(STEP, np.zeros((), object))
-        return bool(np.all(abs(found.const) <= EXACT[dtype] >> 2) and np.all(abs(slopes) <= SLOPE_IN_FLOATS))
-    return dtype not in INTEGERS or bool(np.all(abs(found.const) < INTEGERS[dtype]))
+        slopes = expression.terms.get(STEP, np.zeros((), object))
+        return bool(np.all(abs(expression.const) <= EXACT[dtype] >> 2) and np.all(abs(slopes) <= SLOPE_IN_FLOATS))
+    return dtype not in INTEGERS or bool(np.all(abs(expression.const) < INTEGERS[dtype]))
 
 
 def within(steps: int, exact_to: int) -> bool:

@@ -69,10 +69,7 @@ def smaller(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def exceeds(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return whether ``x`` is larger.
-
-    Before opset 9 Greater takes floats alone. As doubles, numbers keep their order, but beyond 2**53 near ones may become equal.
-    """
+    """Return whether ``x`` is larger. Before opset 9 it compares doubles, so near numbers beyond 2**53 may seem equal."""
     if b.opset < 9:
         x, y = (b.op("Cast", value, to=int(ir.DataType.DOUBLE)) for value in (x, y))
     return b.op("Greater", x, y)

@@ -21,7 +21,7 @@ __all__ = ["Counter", "counters", "integers_of", "trip_count"]
 
 @dataclass(frozen=True)
 class Counter:
-    """A state that is ``start`` in the first step and ``step`` more in each after it; ``exact_to`` as in Affine, on the way."""
+    """A state that is ``start`` in the first step and ``step`` more in each after it; ``exact_to``: see Affine."""
 
     state: State
     start: Affine
@@ -54,13 +54,13 @@ def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]
     if isinstance(loop, LoopView):
         known[loop.iteration] = Affine.symbol(STEP, _one_element(loop.iteration))
     body = Integers(opset, loop.body, known)
-    found = []
+    variables = []
     for state in loop.states:
         after = body.of(state.next) if state.inner in starts else None
         if after is not None and (after.shape == shapes[state.inner] or (any_rank and after.const.size == 1)):
             counter = _counter(state, starts[state.inner], after.reshaped(()))
-            found += [counter] if counter is not None else []
-    return found
+            variables += [counter] if counter is not None else []
+    return variables
 
 
 def _one_element(iteration: ir.Value) -> tuple[int, ...]:
@@ -75,11 +75,11 @@ def _last_exact(dtype: ir.DataType | None) -> int | None:
 
 
 def _counter(state: State, start: Affine, after: Affine) -> Counter | None:
-    found = _of_step(state, start, after)
-    if found is None or found.exact_to is None:
-        return found
-    is_far = start.number is not None and abs(start.number) > found.exact_to >> 2
-    return None if is_far or abs(found.step) > SLOPE_IN_FLOATS else found
+    counter = _of_step(state, start, after)
+    if counter is None or counter.exact_to is None:
+        return counter
+    is_far = start.number is not None and abs(start.number) > counter.exact_to >> 2
+    return None if is_far or abs(counter.step) > SLOPE_IN_FLOATS else counter
 
 
 def _of_step(state: State, start: Affine, after: Affine) -> Counter | None:
@@ -92,9 +92,8 @@ def _of_step(state: State, start: Affine, after: Affine) -> Counter | None:
 
 
 def integers_of(loop: LoopView, opset: int, steps: Affine | None = None, *, any_rank: bool = False) -> Integers:
-    """Return the integers of the body of ``loop``: its step number is STEP, and the induction variables are known by it.
-
-    ``any_rank`` as for ``counters``: then the ranks of the expressions mean nothing.
+    """Return the integers of the body of ``loop``: its step number is STEP. With ``any_rank``, the ranks of the expressions mean
+    nothing.
     """
     known: Mapping[ir.Value, Affine] = {
         counter.state.inner: counter.value.reshaped(static_dims(counter.state.initial) or ())

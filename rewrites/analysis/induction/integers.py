@@ -1,214 +1,210 @@
-"""Reads small integer tensors as affine expressions of the step number, of dimensions and of integers from elsewhere.
+"""Integers of a body as affine expressions of the step: how each operator transfers them."""
 
-Follows the operators that exporters compute indices, bounds and shapes with. What it cannot follow is None, or, for one integer
-computed outside the loop, a symbol of its own. Integers are taken as unbounded, except that constants near the ends of their type
-are not followed.
-"""
-
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction import integer_arithmetic, integer_movement
-from rewrites.analysis.induction.affine_expression import INTEGERS, LARGEST, STEP, Affine, Dim, at_least, constants, in_type, within
-from rewrites.graph.values import const_array, rank_of, static_dims
+from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, LARGEST, Affine, at_least, joined
+from rewrites.analysis.induction.integer_domain import IntegerDomain
+from rewrites.graph.values import static_dims
+from rewrites.ops.movement import movement
+from rewrites.ops.versions import axis_of, clip_bounds
 
-__all__ = ["Bounds", "Integers"]
-
-_DEPTH = 100
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What a Slice takes of one axis."""
-
-    axis: int
-    start: Affine
-    end: Affine
+__all__ = ["Integers"]
 
 
-class Integers:
-    """The affine expressions of values, as seen from a loop body.
+def _cast(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return the elements as another type of number."""
+    data, to = integers.operand(node, 0), ir.DataType(node.attributes["to"].as_int())
+    if data is None or (to not in EXACT and to not in INTEGERS):
+        return None
+    return data.limited(EXACT.get(to))
 
-    ``body``: the body, or None to look at values outside only. ``known``: expressions of body inputs. ``steps``: the trip count.
-    ``same_sizes``: whether a named size in the body is loop-invariant.
-    """
 
-    def __init__(
-        self,
-        opset: int,
-        body: ir.Graph | None = None,
-        known: Mapping[ir.Value, Affine] | None = None,
-        steps: Affine | None = None,
-        same_sizes: bool = False,
-    ) -> None:
-        self._same_sizes = same_sizes
-        self.opset, self.body, self.steps = opset, body, steps
-        self._found: dict[ir.Value, Affine | None] = dict(known or {})
-        self._truths: dict[ir.Value, bool | None] = {}
-        self._depth = 0
+def _arithmetic(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return a sum, difference or product."""
+    left, right = integers.operand(node, 0), integers.operand(node, 1)
+    if left is None or right is None or (node.op_type == "Mul" and left.terms and right.terms):
+        return None
+    try:
+        return left + right if node.op_type == "Add" else left - right if node.op_type == "Sub" else left * right
+    except ValueError:
+        return None
 
-    def of(self, value: ir.Value | None) -> Affine | None:
-        """Return the expression of ``value``, or None."""
-        if value is None or self._depth > _DEPTH:
+
+def _negated(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return the negative elements."""
+    data = integers.operand(node, 0)
+    return None if data is None else -data
+
+
+def _min_or_max(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return the input of a Min or Max that surely is the least, or the greatest."""
+    parts = [integers.of(value) for value in node.inputs]
+    return _extreme(integers, [part for part in parts if part is not None], node.op_type == "Max") if None not in parts else None
+
+
+def _clipped(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return the input of a Clip between bounds that it surely keeps."""
+    data = integers.operand(node, 0)
+    low, high = clip_bounds(node, integers.opset)
+    for bound, greatest in ((low, True), (high, False)):
+        if bound is not None and data is not None:
+            limit = integers.of(bound) if isinstance(bound, ir.Value) else _whole(bound)
+            data = None if limit is None else _extreme(integers, [data, limit], greatest)
+    return data
+
+
+def _whole(bound: float) -> Affine | None:
+    return Affine.of(int(bound)) if float(bound).is_integer() else None
+
+
+def _extreme(integers: IntegerDomain, parts: list[Affine], greatest: bool) -> Affine | None:
+    for part in parts:
+        others = [part - other if greatest else other - part for other in parts if other is not part]
+        if all(at_least(other, 0, integers.steps) for other in others):
+            shape = np.broadcast_shapes(*(each.shape for each in parts))
+            return part.moved(partial(np.broadcast_to, shape=shape))
+    return None
+
+
+def _chosen(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return the side of a Where whose condition surely holds, or surely does not."""
+    holds = integers.truth(node.inputs[0])
+    if holds is None:
+        return None
+    side, other = (
+        (integers.operand(node, 1), integers.operand(node, 2)) if holds else (integers.operand(node, 2), integers.operand(node, 1))
+    )
+    condition, value = node.inputs[0], node.inputs[1 if holds else 2]
+    shapes = [None if operand is None else static_dims(operand) for operand in (condition, value)]
+    if side is None or other is None or shapes[0] is None:
+        return None
+    shape = np.broadcast_shapes(side.shape, other.shape, shapes[0])
+    return side.moved(lambda array: np.broadcast_to(array, shape))
+
+
+def _range(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return the numbers of a Range of which it is known how many there are."""
+    start, limit, by = (integers.scalar(value) for value in node.inputs)
+    wide = None if start is None or limit is None else (limit - start).number
+    step = None if by is None else by.number
+    if start is None or wide is None or not step or abs(wide) > LARGEST or (start.terms and start.exact_to is not None):
+        return None
+    numbers = np.arange(0, wide, step, dtype=np.int64)
+    return Affine.of(numbers) + start.moved(partial(np.broadcast_to, shape=numbers.shape))
+
+
+def _shape(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return the dimensions of the input of a Shape; dimensions inside the body may change from step to step."""
+    source = node.inputs[0]
+    if source is None or source.shape is None:
+        return None
+    axes = range(len(source.shape))[node.attributes.get_int("start", 0) : node.attributes.get_int("end")]
+    dims = [integers.dim(source, axis) for axis in axes]
+    known = [dim for dim in dims if dim is not None]
+    if not dims or len(known) < len(dims):
+        return None if dims else Affine.of(np.zeros(0, np.int64))
+    return joined([dim.reshaped((1,)) for dim in known], 0)
+
+
+def _element_count(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return the size of the input of a Size, where all but one dimension are numbers."""
+    dims = _shape(integers, node)
+    if dims is None:
+        return None
+    product = Affine.of(1)
+    for i in range(dims.const.size):
+        part = dims.moved(partial(np.take, indices=i))
+        if part.terms and product.terms:
             return None
-        if value not in self._found:
-            self._depth += 1
-            self._found[value] = self._exactly(self._read(value))
-            self._depth -= 1
-        return self._found[value]
-
-    def scalar(self, value: ir.Value | None) -> Affine | None:
-        """Return the expression of the one element of ``value``, without axes, or None."""
-        found = self.of(value)
-        return found.reshaped(()) if found is not None and found.const.size == 1 else None
-
-    def truth(self, value: ir.Value | None) -> bool | None:
-        """Whether every element of a boolean is true, or false, in every step; None where neither is known."""
-        if value is None or self._depth > _DEPTH:
-            return None
-        if value not in self._truths:
-            self._depth += 1
-            self._truths[value] = self._decided(value)
-            self._depth -= 1
-        return self._truths[value]
-
-    def _decided(self, value: ir.Value) -> bool | None:
-        array = const_array(value)
-        if array is not None and array.dtype == np.bool_ and array.size:
-            return True if array.all() else None if array.any() else False
-        node = value.producer()
-        if node is None or node.domain != "":
-            return None
-        if node.op_type in ("Identity", "Squeeze", "Unsqueeze", "Reshape"):
-            return self.truth(node.inputs[0])
-        if node.op_type == "Not":
-            inner = self.truth(node.inputs[0])
-            return None if inner is None else not inner
-        if node.op_type == "And":
-            sides = [self.truth(side) for side in node.inputs]
-            return True if sides == [True, True] else False if False in sides else None
-        room = self.room(value)
-        if room is None or (room.terms and room.exact_to is not None):
-            return None
-        if at_least(room, 1, self.steps):
-            return True
-        return False if at_least(-room, 0, self.steps) else None
-
-    def room(self, value: ir.Value | None) -> Affine | None:
-        """Return the expression that is 1 or more just where a comparison of integers holds, or None."""
-        node = value.producer() if value is not None else None
-        if node is None or node.domain != "":
-            return None
-        if node.op_type in ("Identity", "Squeeze", "Unsqueeze", "Reshape") and node.inputs[0] is not None:
-            return self.room(node.inputs[0]) if _elements(node.inputs[0]) == 1 else None
-        if node.op_type == "Not":
-            inner = self.room(node.inputs[0])
-            return None if inner is None else Affine.of(1) - inner
-        if node.op_type not in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
-            return None
-        sides, has_equal = list(node.inputs), node.op_type.endswith("OrEqual")
-        if node.op_type.startswith("Greater"):
-            sides.reverse()
-        # an integer is less than 5.5 where it is less than 6, and more where it is more than 5; or equal where below, and above
-        low = self.of(sides[0]) or _whole(sides[0], np.ceil if has_equal else np.floor)
-        high = self.of(sides[1]) or _whole(sides[1], np.floor if has_equal else np.ceil)
-        return None if low is None or high is None else high - low + Affine.of(1 if has_equal else 0)
-
-    def _read(self, value: ir.Value) -> Affine | None:
-        array = const_array(value)
-        if array is not None:
-            return constants(array)
-        node = value.producer()
-        inside = self.body is not None and value.graph is self.body
-        if node is not None and node.domain == "":
-            found = self._followed(node)
-            computed = node.op_type in ("Add", "Cast", "Mul", "Neg", "Sub")
-            if found is not None and found.const.size <= LARGEST and (not computed or in_type(found, value.dtype)):
-                return found
-        if inside or value.dtype not in INTEGERS or static_dims(value) not in ((), (1,)):
-            return None
-        return Affine.symbol(value, static_dims(value) or ())
-
-    def _exactly(self, found: Affine | None) -> Affine | None:
-        """Return ``found`` as the integers it is, where the floating-point numbers on the way hold those of all steps."""
-        if found is None or found.exact_to is None or self.steps is None or self.steps.number is None:
-            return found
-        is_held = not found.terms.keys() - {STEP} and within(self.steps.number, found.exact_to)
-        return Affine(found.const, found.terms) if is_held else found
-
-    def _followed(self, node: ir.Node) -> Affine | None:
-        reader = integer_movement.READERS.get(node.op_type) or integer_arithmetic.READERS.get(node.op_type)
-        try:
-            return reader(self, node) if reader is not None else None
-        except ValueError:  # numpy's: operands that do not fit each other, which onnx cannot tell behind operators it does not know
-            return None
-
-    def size_of(self, value: ir.Value, axis: int) -> Affine | None:
-        """Return one dimension of ``value``; None where it may change from step to step."""
-        return None if value.shape is None else self.dim(value, axis)
-
-    def bounds(self, node: ir.Node) -> list[Bounds] | None:
-        """Return from where to where a Slice with step 1 takes its input, or None."""
-        rank = None if node.inputs[0] is None else rank_of(node.inputs[0])
-        operands = [self.operand(node, index) for index in (1, 2, 3)]
-        starts, ends, axes = operands
-        if rank is None or starts is None or ends is None or any(one is not None and one.const.ndim != 1 for one in operands):
-            return None
-        if len(node.inputs) > 3 and node.inputs[3] is not None and axes is None:
-            return None
-        steps = self.operand(node, 4)
-        if len(node.inputs) > 4 and node.inputs[4] is not None and (steps is None or steps.terms or (steps.const != 1).any()):
-            return None
-        places = np.arange(starts.const.size) if axes is None else axes.numbers
-        if places is None or not starts.shape == ends.shape == places.shape:
-            return None
-        return [
-            Bounds(int(axis) % rank, starts.moved(partial(np.take, indices=i)), ends.moved(partial(np.take, indices=i)))
-            for i, axis in enumerate(places)
-        ]
-
-    def operand(self, node: ir.Node, index: int) -> Affine | None:
-        """Return the expression of input ``index``."""
-        return self.of(node.inputs[index]) if index < len(node.inputs) else None
-
-    def dim(self, value: ir.Value, axis: int) -> Affine | None:
-        """Return one dimension of a value of known rank; None where it may change from step to step."""
-        assert value.shape is not None
-        dim = value.shape[axis]
-        if isinstance(dim, int):
-            return Affine.of(dim)
-        sliced = self._sliced(value, axis)
-        if sliced is not None:
-            return sliced
-        if self.body is not None and value.graph is self.body and (dim.value is None or not self._same_sizes):
-            return None
-        return Affine.symbol(Dim(dim.value if dim.value is not None else (id(value), axis), value, axis))
-
-    def _sliced(self, value: ir.Value, axis: int) -> Affine | None:
-        """Return how many elements of ``axis`` a Slice takes, none of which is beyond an end."""
-        node = value.producer()
-        source = node.inputs[0] if node is not None and node.op_type == "Slice" and node.domain == "" else None
-        bounds = None if node is None or source is None or source.shape is None else self.bounds(node)
-        if bounds is None or source is None:
-            return None
-        length = self.dim(source, axis)
-        for one in bounds:
-            if one.axis == axis:
-                there = length is not None and at_least(one.start, 0, self.steps) and at_least(length - one.end, 0, self.steps)
-                return one.end - one.start if there and at_least(one.end - one.start, 0, self.steps) else None
-        return length
+        product = product * part
+    return product
 
 
-def _whole(value: ir.Value | None, rounded: np.ufunc) -> Affine | None:
-    """Return the integer next to one constant floating-point number."""
-    array = const_array(value)
-    return constants(rounded(array)) if array is not None and array.dtype.kind == "f" and array.size == 1 else None
+def _gather(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return chosen elements, or the number that stands at a place of an even row of numbers."""
+    data, places = integers.operand(node, 0), integers.operand(node, 1)
+    if data is None or places is None:
+        return _from_range(integers, node, places) if places is not None else None
+    if places.numbers is not None:
+        return _moved(integers, node)
+    if data.numbers is None or data.const.ndim != 1 or data.const.size < 2:
+        return None
+    start, step = int(data.const[0]), int(data.const[1] - data.const[0])
+    even = (data.const == start + step * np.arange(data.const.size).astype(object)).all()
+    room = Affine.of(data.const.size - 1) - places
+    if not even or not at_least(places, 0, integers.steps) or not at_least(room, 0, integers.steps):
+        return None
+    return Affine.of(start) + Affine.of(step) * places
 
 
-def _elements(value: ir.Value) -> int | None:
-    dims = static_dims(value)
-    return None if dims is None else int(np.prod(dims, dtype=np.int64))
+def _from_range(integers: IntegerDomain, node: ir.Node, places: Affine) -> Affine | None:
+    source = node.inputs[0]
+    maker = source.producer() if source is not None else None
+    if maker is None or maker.op_type != "Range" or maker.domain != "" or maker.graph is integers.body:
+        return None
+    start, limit, step = (integers.scalar(value) for value in maker.inputs)
+    if start is None or limit is None or step is None or step.number != 1:
+        return None
+    if not at_least(places, 0, integers.steps) or not at_least(limit - start - Affine.of(1) - places, 0, integers.steps):
+        return None
+    return start + places
+
+
+def _moved(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return the elements where a constant movement puts them."""
+    data = integers.operand(node, 0)
+    if data is None:
+        return None
+    map_of = movement(node, integers.opset, data.shape, partial(_numbers, integers, node))
+    if map_of is None or map_of.make([np.broadcast_to(False, data.shape)])[0].size > LARGEST:
+        return None
+    return data.moved(lambda array: map_of.make([array])[0])
+
+
+def _numbers(integers: IntegerDomain, node: ir.Node, index: int) -> np.ndarray | None:
+    operand = integers.operand(node, index)
+    return None if operand is None else operand.numbers
+
+
+def _concatenated(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return joined elements."""
+    parts = [integers.of(value) for value in node.inputs]
+    known = [part for part in parts if part is not None and part.const.ndim]
+    return joined(known, axis_of(node, 0)) if len(known) == len(parts) else None
+
+
+def _tiled(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+    """Return the elements repeated constant numbers of times."""
+    data, repeats = integers.operand(node, 0), integers.operand(node, 1)
+    times = None if repeats is None else repeats.numbers
+    if data is None or times is None or len(times) != data.const.ndim or data.const.size * int(np.prod(times)) > LARGEST:
+        return None
+    return data.moved(partial(np.tile, reps=tuple(int(number) for number in times)))
+
+
+_TRANSFER: Mapping[str, Callable[[IntegerDomain, ir.Node], Affine | None]] = {
+    **dict.fromkeys(("Add", "Mul", "Sub"), _arithmetic),
+    **dict.fromkeys(("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"), _moved),
+    "Cast": _cast,
+    "Clip": _clipped,
+    "Concat": _concatenated,
+    "Gather": _gather,
+    "Max": _min_or_max,
+    "Min": _min_or_max,
+    "Neg": _negated,
+    "Range": _range,
+    "Shape": _shape,
+    "Size": _element_count,
+    "Tile": _tiled,
+    "Where": _chosen,
+}
+
+
+class Integers(IntegerDomain):
+    """The affine expressions of the integers of a body, or outside loops."""
+
+    transfer = _TRANSFER

@@ -37,27 +37,26 @@ __all__ = ["Walk", "find_open_shapes", "infer_body", "is_open", "out_of_scan"]
 
 
 def is_open(value: ir.Value) -> bool:
-    """Whether ``value`` may be a tensor, of a shape that is not known."""
+    """Return True if ``value`` may be a tensor, of a shape that is not known."""
     return value.shape is None and isinstance(value.type, ir.TensorType | None)
 
 
 def out_of_scan(loop: ScanView, *, named: bool) -> dict[ir.Value | None, ir.Shape | None]:
     """Return the shapes of what a Scan gives, as its body tells them; ``named``: names of dimensions mean the same outside."""
-    found = {state.final: state.initial.shape for state in loop.states}
+    shapes = {state.final: state.initial.shape for state in loop.states}
     for output in loop.scan_outputs:
         shape = output.inner.shape if named else without_names(output.inner.shape)
         rank = 0 if shape is None else len(shape)
-        found[output.outer] = with_axes(shape, output.axis % (rank + 1), loop.steps)
-    return found
+        shapes[output.outer] = with_axes(shape, output.axis % (rank + 1), loop.steps)
+    return shapes
 
 
 @dataclass
 class Walk:
-    """A walk over graphs: ``infer`` looks at each node without graphs, ``at_loop`` at each Loop, ``meet`` at what branches give.
+    """A walk over graphs: ``infer`` looks at each node without graphs, ``at_loop`` at each Loop, ``meet`` at results of branches.
 
-    ``afresh``: all shapes are to follow from those of what the graph is given alone, so that a name is one size inside and outside;
-    else what is known stays. ``declared_rows``: the row of a stack of which nothing is known has the shape it has. ``found``:
-    values whose shapes the walk told.
+    ``afresh``: all shapes follow from those of the graph's inputs, so a name is one size inside and outside; otherwise known
+    shapes stay. ``declared_rows``: the row of an unknown stack keeps its shape. ``found``: values whose shapes the walk found.
     """
 
     opset: int
@@ -84,8 +83,8 @@ class Walk:
                 for nested in node_graphs(node):
                     self.follow(nested)
                 if node.op_type == "If" and node.domain == "":
-                    given = zip(*(branch.outputs for branch in node_graphs(node)), strict=False)
-                    shapes = [self.meet([value.shape for value in values]) for values in given]
+                    results = zip(*(branch.outputs for branch in node_graphs(node)), strict=False)
+                    shapes = [self.meet([value.shape for value in values]) for values in results]
                     (put_shapes if self.afresh else self.tell)(dict(zip(node.outputs, shapes, strict=False)))
             else:
                 self.infer(node)
@@ -112,11 +111,10 @@ class Walk:
 
 
 def find_open_shapes(graph: ir.Graph, opset: int, infer: Callable[[ir.Node], None], *, proven: bool) -> Set[ir.Value]:
-    """Find shapes that are not known yet, bodies included; return the body inputs of the states that some step surely changes.
+    """Find unknown shapes, bodies included; return the body inputs of the states that some step surely changes.
 
-    ``infer`` sets the shapes of a node's outputs that have none, where the operator tells them. ``proven``: all shapes known so far
-    come from operators, but for those of states, so that a body need not be looked at again. Dimensions are left behind of which
-    ``varies`` holds; another search would give their names to others.
+    ``infer`` sets the unknown shapes of a node's outputs. ``proven``: all known shapes but those of states come from operators,
+    so no body needs a second look. Dimensions for which ``varies`` holds stay in the model; another search names them anew.
     """
     search = _Search(graph, opset, infer, proven)
     search.again.follow(graph)

@@ -40,7 +40,7 @@ def hide_sizes_from_branches(ctx: Context) -> None:
         condition = node.inputs[0] if node.op_type == "If" and node.domain == "" and node.inputs else None
         for branch in node_graphs(node) if condition is not None else ():
             inside = list(all_nodes(branch))
-            if condition is not None and any(contradicts(one, ctx.model.opset_imports, ctx.model.ir_version) for one in inside):
+            if condition is not None and any(contradicts(inner, ctx.model.opset_imports, ctx.model.ir_version) for inner in inside):
                 _hide(branch, inside, condition, ctx)
 
 
@@ -74,8 +74,8 @@ def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.Mo
     holding = _holding(proto)
     if not holding:
         return
-    found = infer(onnx.inliner.inline_local_functions(proto))
-    graphs = [] if found is None else list(graphs_of(found.graph))
+    inferred = infer(onnx.inliner.inline_local_functions(proto))
+    graphs = [] if inferred is None else list(graphs_of(inferred.graph))
     infos = {info.name: info for graph in graphs for info in (*graph.output, *graph.value_info)}
     for graph in graphs_of(proto.graph):
         declared = {info.name for info in (*graph.output, *graph.value_info)}
@@ -94,10 +94,10 @@ def _holding(proto: onnx.ModelProto) -> set[tuple[str, str]]:
             held[function.domain, function.name] = {
                 (node.domain, node.op_type) for graph in graphs_of(function) for node in graph.node
             }
-    found = {name for name, kinds in held.items() if ("", "If") in kinds or ("ai.onnx", "If") in kinds}
-    while more := {name for name, kinds in held.items() if name not in found and kinds & found}:
-        found |= more
-    return found
+    holding = {name for name, kinds in held.items() if ("", "If") in kinds or ("ai.onnx", "If") in kinds}
+    while more := {name for name, kinds in held.items() if name not in holding and kinds & holding}:
+        holding |= more
+    return holding
 
 
 _HIDDEN = "hidden from the If: "
@@ -108,15 +108,15 @@ def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> b
     if opset_of(proto) >= since.IF_SIZES_APART:
         return False
     news = False
-    for graph, found in zip(graphs_of(proto.graph), graphs_of(inferred.graph), strict=True):
-        for node, known in zip(graph.node, found.node, strict=True):
+    for graph, known_graph in zip(graphs_of(proto.graph), graphs_of(inferred.graph), strict=True):
+        for node, known in zip(graph.node, known_graph.node, strict=True):
             if node.op_type == "If" and node.domain in ("", "ai.onnx"):
                 branches = [attribute.g.output for attribute in node.attribute]
                 kinds = zip(*(_kinds(attribute.g) for attribute in known.attribute), strict=False)
-                for results, given in zip(zip(*branches, strict=False), kinds, strict=True):
-                    if not _are_alike(given):
-                        common = meet([ir.serde.deserialize_type_proto_for_shape(kind) for kind in given])
-                        news |= sum(_hide_result(*one, common) for one in zip(results, given, strict=True)) > 0
+                for results, types in zip(zip(*branches, strict=False), kinds, strict=True):
+                    if not _are_alike(types):
+                        common = meet([ir.serde.deserialize_type_proto_for_shape(kind) for kind in types])
+                        news |= sum(_hide_result(*pair, common) for pair in zip(results, types, strict=True)) > 0
     return news
 
 

@@ -28,9 +28,9 @@ __all__ = ["forget_stale_shapes", "infer_model"]
 
 
 def infer_model(model: ir.Model) -> None:
-    """Infer types and shapes all over ``model``, bodies included, keeping what was declared unless the operators contradict it.
+    """Infer types and shapes all over ``model``; what was declared stays unless the operators contradict it.
 
-    onnx's engine is used because it alone is right on Scan-8 and Scan-9+ bodies, untyped bodies and captures.
+    onnx's engine alone is right on Scan-8 and Scan-9+ bodies, untyped bodies and captures.
     """
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in all_nodes(model.graph) for value in node.outputs if value.type is None]
@@ -42,8 +42,8 @@ def infer_model(model: ir.Model) -> None:
         infer_by_onnx(model, data_prop=data_prop)
         note_sizes_without_steps(model.graph, declared)
         _forget_types_of_sequences(model.graph, set(untyped))
-        one = functools.partial(infer_node, opsets=model.opset_imports, ir_version=model.ir_version)
-        return find_open_shapes(model.graph, opset, one, proven=proven)
+        infer_one = functools.partial(infer_node, opsets=model.opset_imports, ir_version=model.ir_version)
+        return find_open_shapes(model.graph, opset, infer_one, proven=proven)
 
     if forget_stale_shapes(model.graph, functools.partial(infer, True)):
         infer(False)
@@ -61,8 +61,8 @@ def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:
     """Take the nodes out that give maps, which the IR has no type for, and the outputs they give."""
     nodes = [node for node in graph if node.op_type in _MAKE_MAPS and not any(value.uses() for value in node.outputs)]
     outputs = list(graph.outputs)
-    made = {value for node in nodes for value in node.outputs}
-    graph.outputs[:] = [value for value in outputs if value not in made]
+    maps = {value for node in nodes for value in node.outputs}
+    graph.outputs[:] = [value for value in outputs if value not in maps]
     graph.remove(nodes)
     return nodes, outputs
 
@@ -73,12 +73,11 @@ def _put_back_maps(graph: ir.Graph, nodes: list[ir.Node], outputs: list[ir.Value
 
 
 def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> bool:
-    """Take away the declared shapes of node results, bodies included, that ``infer`` contradicts where it is not told them.
+    """Take away the declared shapes of node results and of Loops' states that ``infer`` contradicts if it does not see them.
 
-    ``infer`` gives the body inputs of the states that some step surely changes. The same for the declared shapes of the states of
-    Loops; in a Loop of which that is wrong, and in all that is made from its results, what ``infer`` does not confirm goes too. All
-    other shapes are as they were declared afterwards, and what Loops give keeps what was found. Gives whether there is something to
-    infer with what is declared; else ``infer`` has found all it can, and that is kept.
+    If a state's shape is wrong, all that its Loop computes and returns keeps only shapes that ``infer`` confirms. All other
+    values have their declared shapes afterwards. ``infer`` returns the states that some step surely changes. Return False if
+    ``infer`` has already found all there is, and True if it should run once more with the declared shapes.
     """
     results = [value for node in all_nodes(graph) for value in node.outputs]
     states = [state for node in all_nodes(graph) for state in _states(node)]
@@ -105,11 +104,11 @@ def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> 
         return False
     doubtful = _doubtful_names(graph, declared)
     declared |= {value: _with_proven_sizes(declared[value], value.shape, doubtful) for value in graph.outputs if value in declared}
-    given = {value for state in states for value in state.loop.outputs}
+    results_of_loops = {value for state in states for value in state.loop.outputs}
     stacked = {value for node in all_nodes(graph) if node.op_type == "Scan" for body in _bodies(node) for value in body.outputs}
     for value, shape in declared.items():
         unconfirmed = value in doubted.values and not _confirms(value, shape)
-        if value not in given or shape is not None:
+        if value not in results_of_loops or shape is not None:
             value.shape = shape
             if unconfirmed and shape is not None:  # onnxruntime runs no Scan whose results have no rank
                 value.shape = ir.Shape([None] * len(shape)) if value in stacked else None
@@ -124,10 +123,7 @@ _MAKE_SEQUENCES = frozenset(
 
 
 def _forget_types_of_sequences(graph: ir.Graph, untyped: set[ir.Value]) -> None:
-    """Take back the tensor types that onnx_ir's pass gives to sequences and optionals which had no declared type.
-
-    onnxruntime refuses a model that says "tensor" of a sequence; without a word it infers the type itself.
-    """
+    """Take back the tensor types that onnx_ir's pass gives to untyped sequences and optionals, which onnxruntime would refuse."""
     sequences: set[ir.Value] = set()
     for node in all_nodes(graph):
         results: Sequence[ir.Value] = ()
@@ -170,7 +166,7 @@ class _Doubted:
         """Doubt all that is made from what is doubted."""
         for node in graph:
             if node in self.loops or any(value in self.values for value in reads(node)):
-                nested = [inner for one in node_graphs(node) for inner in all_nodes(one)]
+                nested = [inner for graph_inside in node_graphs(node) for inner in all_nodes(graph_inside)]
                 self.loops.update(inner for inner in (node, *nested) if _states(inner))
                 self.values.update(value for inner in (node, *nested) for value in inner.outputs)
             for inner_graph in node_graphs(node):
@@ -181,11 +177,11 @@ def _states(node: ir.Node) -> list[_State]:
     """Return the states of a Loop; a malformed one is refused later, not here."""
     if node.op_type != "Loop" or node.domain != "":
         return []
-    found = []
+    states = []
     for body in _bodies(node):
-        given = zip(body.inputs[2:], node.inputs[2:], body.outputs[1:], strict=False)
-        found += [_State(node, inner, (initial, back)) for inner, initial, back in given]
-    return found
+        triples = zip(body.inputs[2:], node.inputs[2:], body.outputs[1:], strict=False)
+        states += [_State(node, inner, (initial, back)) for inner, initial, back in triples]
+    return states
 
 
 def _bodies(node: ir.Node) -> list[ir.Graph]:
@@ -202,11 +198,11 @@ def _is_wrong(state: _State, declared: ir.Shape | None, changing: Set[ir.Value],
 
 
 def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
-    found = None if value is None else value.shape
-    if found is None or declared is None:
+    shape = None if value is None else value.shape
+    if shape is None or declared is None:
         return False
-    pairs = zip(found.dims, declared.dims, strict=False)
-    return differ(found, declared) or any(varies(one) and isinstance(other, int) for one, other in pairs)
+    pairs = zip(shape.dims, declared.dims, strict=False)
+    return differ(shape, declared) or any(varies(dim) and isinstance(other, int) for dim, other in pairs)
 
 
 def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> set[str]:
@@ -220,10 +216,10 @@ def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None
     return {name for name, nodes in owners.items() if len(nodes) > 1}
 
 
-def _with_proven_sizes(declared: ir.Shape | None, found: ir.Shape | None, doubtful: Set[str]) -> ir.Shape | None:
-    """Return what is ``declared`` of an output without the numbers and the ``doubtful`` names that were not ``found`` too."""
+def _with_proven_sizes(declared: ir.Shape | None, proven: ir.Shape | None, doubtful: Set[str]) -> ir.Shape | None:
+    """Return what is ``declared`` of an output without the numbers and the ``doubtful`` names that were not ``proven`` too."""
     known = forgotten(declared, lambda dim: isinstance(dim, int) or dim.value in doubtful)
-    return refined(known, meet([declared, found]))
+    return refined(known, meet([declared, proven]))
 
 
 def _confirms(value: ir.Value, declared: ir.Shape | None) -> bool:

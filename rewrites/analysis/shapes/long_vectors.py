@@ -69,9 +69,8 @@ def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, 
 
 @dataclass
 class Vectors:
-    """``own``: what is known of a value by itself. ``joined_only``: whether nothing but joins makes vectors, or texts, longer.
-
-    ``known``: values of which more is known than what they are made of tells.
+    """Upper bounds of values: ``own`` by a value itself, ``known`` better ones; with ``joined_only`` only joins make vectors
+    longer.
     """
 
     own: Callable[[Hashable], Measure]
@@ -93,11 +92,11 @@ class Vectors:
         for step in part.steps:
             if self.offender is not None:
                 break
-            given = [self._measure(value) for value in step.inputs]
-            found = self._made(step, given)
+            operands = [self._measure(value) for value in step.inputs]
+            measure = self._made(step, operands)
             for value in step.outputs:
                 own = self.own(value)
-                largest = Measure(max(found.length, own.length), max(found.number, own.number))
+                largest = Measure(max(measure.length, own.length), max(measure.number, own.number))
                 self._known[value] = self.known.get(value, largest)
                 if self._known[value].length > self.longest:
                     self.offender = self.offender or step
@@ -106,17 +105,17 @@ class Vectors:
     def _measure(self, value: Hashable) -> Measure:
         return self._known[value] if value in self._known else self.own(value)
 
-    def _made(self, step: Step, given: Sequence[Measure]) -> Measure:
+    def _made(self, step: Step, operands: Sequence[Measure]) -> Measure:
         if step.bodies:
-            return _most([*given, *[self._walk(body) for body in step.bodies]])
+            return _most([*operands, *[self._walk(body) for body in step.bodies]])
         if step.operator in self.functions:
-            return self._call(step.operator, _most(given))
-        length, number = _grown(str(step.operator), given, step.given, self.joined_only)
+            return self._call(step.operator, _most(operands))
+        length, number = _grown(str(step.operator), operands, step.given, self.joined_only)
         return Measure(min(length, _MOST), min(number, _MOST))
 
-    def _call(self, key: Hashable, given: Measure) -> Measure:
-        """Measure a call with operands like the largest of ``given``, rounded up so that few calls differ."""
-        rounded = Measure(1 << (given.length - 1).bit_length(), 1 << (given.number - 1).bit_length())
+    def _call(self, key: Hashable, largest: Measure) -> Measure:
+        """Measure a call with operands like the largest of ``largest``, rounded up so that few calls differ."""
+        rounded = Measure(1 << (largest.length - 1).bit_length(), 1 << (largest.number - 1).bit_length())
         if (key, rounded) not in self._called:
             self._called[key, rounded] = rounded  # for a call of itself
             part = self.functions[key]
@@ -125,12 +124,12 @@ class Vectors:
         return self._called[key, rounded]
 
 
-def _grown(operator: str, given: Sequence[Measure], said: Measure, joined_only: bool) -> Measure:
-    lengths, numbers = [one.length for one in given], [one.number for one in given]
+def _grown(operator: str, operands: Sequence[Measure], said: Measure, joined_only: bool) -> Measure:
+    lengths, numbers = [operand.length for operand in operands], [operand.number for operand in operands]
     usual = Measure(max([said.length, *lengths]), max([said.number, *numbers]))
     if operator == "Concat" or (joined_only and operator == "StringConcat"):
         return Measure(sum(lengths), usual.number)
-    if joined_only or not given:
+    if joined_only or not operands:
         return usual
     match operator:
         case "Shape" | "Size":
@@ -153,7 +152,9 @@ def _grown(operator: str, given: Sequence[Measure], said: Measure, joined_only: 
 
 
 def _most(measures: Sequence[Measure]) -> Measure:
-    return Measure(max((one.length for one in measures), default=1), max((one.number for one in measures), default=1))
+    return Measure(
+        max((measure.length for measure in measures), default=1), max((measure.number for measure in measures), default=1)
+    )
 
 
 def largest_number(array: np.ndarray) -> int:
@@ -173,10 +174,10 @@ def _steps(nodes: Iterable[ir.Node]) -> Iterator[Step]:
     for node in nodes:
         plain = node.domain in ("", "ai.onnx")
         bodies = [_part(graph) for graph in node_graphs(node)]
-        given = Measure()
+        own = Measure()
         if node.op_type == "ConstantOfShape" and (value := node.attributes.get("value")) is not None and not value.is_ref():
-            given = Measure(1, largest_number(value.as_tensor().numpy()))
-        yield Step(node.op_type if plain else node.op_identifier(), node.inputs, node.outputs, bodies, given)
+            own = Measure(1, largest_number(value.as_tensor().numpy()))
+        yield Step(node.op_type if plain else node.op_identifier(), node.inputs, node.outputs, bodies, own)
 
 
 def _own_length(value: ir.Value | None) -> int:

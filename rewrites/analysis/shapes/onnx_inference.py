@@ -70,20 +70,20 @@ _Known = dict[bytes, tuple[ir.Shape | None, ir.DataType | None]]
 
 def _take_over(graph: ir.Graph, inferred: onnx.GraphProto, known: _Known) -> None:
     """Note the types of ``inferred`` at the values of ``graph``; those of sequences and optionals say nothing of tensors."""
-    found = {info.name: info.type for infos in (inferred.input, inferred.output, inferred.value_info) for info in infos}
+    types = {info.name: info.type for infos in (inferred.input, inferred.output, inferred.value_info) for info in infos}
     for value, info in zip(graph.inputs, inferred.input, strict=False):
-        _note(value, found.get(info.name), known)
+        _note(value, types.get(info.name), known)
     for node, proto in zip(graph, inferred.node, strict=True):
         for value, name in zip(node.outputs, proto.output, strict=False):
-            _note(value, found.get(name), known)
+            _note(value, types.get(name), known)
         if node_graphs(node):
             for attribute in proto.attribute:
                 inner = node.attributes[attribute.name]
                 if inner.type == ir.AttributeType.GRAPH and not inner.is_ref():
                     _take_over(inner.as_graph(), attribute.g, known)
                 elif inner.type == ir.AttributeType.GRAPHS and not inner.is_ref():
-                    for one, other in zip(inner.as_graphs(), attribute.graphs, strict=True):
-                        _take_over(one, other, known)
+                    for nested, other in zip(inner.as_graphs(), attribute.graphs, strict=True):
+                        _take_over(nested, other, known)
 
 
 def _note(value: ir.Value, kind: onnx.TypeProto | None, known: _Known) -> None:
@@ -102,8 +102,8 @@ def _note(value: ir.Value, kind: onnx.TypeProto | None, known: _Known) -> None:
 def _said_by(kind: onnx.TypeProto) -> tuple[ir.Shape | None, ir.DataType | None]:
     if kind.WhichOneof("value") not in ("tensor_type", "sparse_tensor_type"):
         return None, None
-    found = ir.serde.deserialize_type_proto_for_type(kind)
-    return ir.serde.deserialize_type_proto_for_shape(kind), None if found is None else found.dtype
+    tensor_type = ir.serde.deserialize_type_proto_for_type(kind)
+    return ir.serde.deserialize_type_proto_for_shape(kind), None if tensor_type is None else tensor_type.dtype
 
 
 @contextmanager

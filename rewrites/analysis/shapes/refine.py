@@ -54,12 +54,12 @@ def dims_said_by(sizes: Affine | None) -> list[int | str | None] | None:
     return [size_said_by(sizes.moved(partial(np.take, indices=i))) for i in range(sizes.const.size)]
 
 
-def size_said_by(one: Affine) -> int | str | None:
+def size_said_by(size: Affine) -> int | str | None:
     """Return the dimension that an integer says, as ``dims_said_by`` does."""
-    symbols = list(one.terms)
-    alone = len(symbols) == 1 and one.factor(symbols[0]) == 1 and not one.const.item()
+    symbols = list(size.terms)
+    alone = len(symbols) == 1 and size.factor(symbols[0]) == 1 and not size.const.item()
     key = symbols[0].key if alone and isinstance(symbols[0], Dim) else None
-    return one.number if one.number is not None else key if isinstance(key, str) else None
+    return size.number if size.number is not None else key if isinstance(key, str) else None
 
 
 def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
@@ -116,16 +116,16 @@ def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
 
 
 def _is_whole(node: ir.Node, dims: list[int | str | None]) -> bool:
-    """Whether a node gives just these sizes: a Reshape without 0 and -1, an Expand of axes of size 1."""
+    """Return True if a node gives just these sizes: a Reshape without 0 and -1, an Expand of axes of size 1."""
     if node.op_type == "Reshape":  # a size that is not known might be 0, which copies another
         return all(isinstance(dim, int) and dim > 0 for dim in dims)
     if node.op_type == "ConstantOfShape":
         return True
     source = node.inputs[0]
-    given = None if source is None or source.shape is None else shape_dims(source.shape)
-    if given is None or len(given) > len(dims):
+    own = None if source is None or source.shape is None else shape_dims(source.shape)
+    if own is None or len(own) > len(dims):
         return False
-    aligned = zip(reversed(given), reversed(dims), strict=False)
+    aligned = zip(reversed(own), reversed(dims), strict=False)
     return all(dim == 1 or (dim is not None and dim == full) for dim, full in aligned)
 
 
@@ -133,10 +133,10 @@ _Growing = Mapping[ir.Value, int | None]
 
 
 def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedShapes:
-    """Say which state may change its shape, or which result has no known rank; where all is settled, return the shapes found.
+    """Return the shapes of the body's values if all states keep their shapes and all results have ranks, else the reason.
 
-    All values have the shapes they had. A declared shape proves nothing of a state, and counts for other values only where nothing
-    can be inferred. Where too little is known, what the loop is given is looked at again.
+    All values keep the shapes they had. A declared shape proves nothing of a state. If too little is known, the loop's inputs
+    are inferred again.
     """
     with _looked_at(loop, ctx, {}) as (refusal, before):
         return taken_back(before) if refusal is None else refusal
@@ -144,9 +144,9 @@ def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedSha
 
 @contextmanager
 def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[bool]:
-    """Tell whether all states keep their shapes beside sequences and those of ``growing``, which may change along the axis given.
+    """Yield True if all states but sequences and those that are ``growing`` along an axis keep their shapes.
 
-    Where they do, the values of the body have the shapes found as long as the context lasts, and those they had afterwards.
+    The values of the body have the inferred shapes within the context.
     """
     sequences = {state.inner: None for state in loop.states if not isinstance(state.initial.type, ir.TensorType)}
     with _looked_at(loop, ctx, {**sequences, **growing}) as (refusal, _):
@@ -166,10 +166,9 @@ def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tupl
 
 
 def _unsettled(loop: LoopView, ctx: Context, growing: _Growing, before: LearnedShapes) -> NotApplicable | None:
-    """Infer the body, whose values have the shapes of ``before``; where it is not settled, they have them again.
+    """Infer the body; if it is not settled, return the reason, and its values have the shapes of ``before``.
 
-    What nested Loops give stays open. Sizes have names only where they are those of values outside, or of initial values, so a name
-    is one size in every step.
+    Only sizes of outer and initial values have names, so a name is one size in every step. Results of nested Loops stay open.
     """
 
     def infer(node: ir.Node) -> None:
@@ -191,8 +190,8 @@ def _unsettled(loop: LoopView, ctx: Context, growing: _Growing, before: LearnedS
 
 def _changing_state(states: Sequence[State]) -> NotApplicable | None:
     for state in states:
-        given, back = state.initial.shape, state.next.shape
-        if not same(given, back):
-            detail = f"state '{state.inner.name}' starts with the shape {given}, and the body gives {back}"
+        initial, back = state.initial.shape, state.next.shape
+        if not same(initial, back):
+            detail = f"state '{state.inner.name}' starts with the shape {initial}, and the body gives {back}"
             return NotApplicable("LOOP-STATE-SHAPE", detail)
     return None

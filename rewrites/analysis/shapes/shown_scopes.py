@@ -22,36 +22,36 @@ __all__ = ["give_own_names", "given_to", "show_captured_constants"]
 
 def give_own_names(proto: onnx.ModelProto) -> None:
     """Rename what inner graphs of ``proto``, and of its functions, define under a name that another graph has defined before."""
-    for outer, taken in (
+    for outer, used in (
         (proto.graph, set(_defined(proto.graph))),
         *((function, {*function.input, *_results(function)}) for function in proto.functions),
     ):
         for inner in _inner_graphs(outer):
-            _rename(inner, {}, taken)
+            _rename(inner, {}, used)
 
 
-def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], taken: set[str]) -> None:
+def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], used: set[str]) -> None:
     """``outer``: the new names of what was renamed in the graphs around."""
     names = dict(outer)
     for name in dict.fromkeys(_defined(graph)):
         names.pop(name, None)
         own = name
-        while own in taken:
-            own = f"{own} of graph {len(taken)}"
+        while own in used:
+            own = f"{own} of graph {len(used)}"
         if own != name:
             names[name] = own
-        taken.add(own)
+        used.add(own)
     if names:
         for infos in (graph.input, graph.output, graph.value_info, graph.initializer):
             for info in infos:
                 info.name = names.get(info.name, info.name)
         for node in graph.node:
             for operands in (node.input, node.output):
-                for place, name in enumerate(operands):
+                for index, name in enumerate(operands):
                     if name in names:
-                        operands[place] = names[name]
+                        operands[index] = names[name]
     for inner in _inner_graphs(graph):
-        _rename(inner, names, taken)
+        _rename(inner, names, used)
 
 
 def _defined(graph: onnx.GraphProto) -> Iterator[str]:
@@ -78,9 +78,9 @@ _Known = ChainMap[str, onnx.TensorProto | None]
 """Constants by name, in the graphs from the innermost to the outermost; None for what is no constant."""
 
 
-def show_captured_constants(graph: onnx.GraphProto, given: Set[str]) -> None:
-    """Let the graphs inside of ``graph`` have the small constants that they read; what is ``given`` to the model is none."""
-    _show_inside(graph, ChainMap({name: tensor for name, tensor in _constants_of(graph) if name not in given}))
+def show_captured_constants(graph: onnx.GraphProto, fed: Set[str]) -> None:
+    """Let the graphs inside of ``graph`` have the small constants that they read; what is ``fed`` to the model is none."""
+    _show_inside(graph, ChainMap({name: tensor for name, tensor in _constants_of(graph) if name not in fed}))
 
 
 def given_to(model: onnx.ModelProto) -> set[str]:

@@ -39,10 +39,10 @@ def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Sha
 
 def known_sizes(output: ScanOutput) -> Sizes | None:
     """Return the sizes that one step's result has for onnxruntime where none is made, None for those it does not know."""
-    found, noted = _sizes(output.inner.shape), output.empty
-    if found is None or noted is None or len(found) != len(noted):
-        return noted if found is None else found
-    return tuple(own if size is None else size for size, own in zip(noted, found, strict=True))
+    own_sizes, noted = _sizes(output.inner.shape), output.empty
+    if own_sizes is None or noted is None or len(own_sizes) != len(noted):
+        return noted if own_sizes is None else own_sizes
+    return tuple(own if size is None else size for size, own in zip(noted, own_sizes, strict=True))
 
 
 def declare_sizes_without_steps(graph: ir.Graph, names: Names) -> None:
@@ -68,8 +68,8 @@ def _loops(graph: ir.Graph) -> Iterator[LoopView]:
                 continue  # refused with a word to the user when the rules come to it
 
 
-def _merged(declared: ir.Shape | None, found: ir.Shape | None) -> ir.Shape | None:
-    return meet([declared, found], _contradiction) if differ(declared, found) else refined(declared, found)
+def _merged(declared: ir.Shape | None, inferred: ir.Shape | None) -> ir.Shape | None:
+    return meet([declared, inferred], _contradiction) if differ(declared, inferred) else refined(declared, inferred)
 
 
 def _contradiction(dims: Sequence[Dim]) -> int | None:

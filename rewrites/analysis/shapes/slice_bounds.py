@@ -26,13 +26,12 @@ _MOST = 16
 
 
 def take_bounds_out_of_bodies(ctx: Context) -> None:
-    """Let Slices in the bodies of loops read constants of the main graph, where they read what was put there for them.
-
-    What these were called is remembered. Constants of the model's own are left to the rules.
+    """Let Slices in loop bodies read the main graph's constants instead of the copies that were put there; their names are
+    remembered.
     """
     for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():
-            for node in [one for one in body if one.op_type == "Constant" and _is_ours(one)]:
+            for node in [constant for constant in body if constant.op_type == "Constant" and _is_ours(constant)]:
                 value = node.outputs[0]
                 array = const_array(value)
                 if array is None or array.size > _MOST or not _is_bound(value, body):
@@ -48,10 +47,10 @@ def _is_ours(node: ir.Node) -> bool:
 
 
 def _is_bound(value: ir.Value, body: ir.Graph) -> bool:
-    users = [(node, place) for node, place in value.uses()]
+    users = [(node, index) for node, index in value.uses()]
     if value.is_graph_output() or not users:
         return False
-    return all(node.op_type == "Slice" and node.domain == "" and place and node.graph is body for node, place in users)
+    return all(node.op_type == "Slice" and node.domain == "" and index and node.graph is body for node, index in users)
 
 
 def put_bounds_into_bodies(ctx: Context) -> None:
@@ -62,17 +61,17 @@ def put_bounds_into_bodies(ctx: Context) -> None:
     own: dict[ir.Value, ir.Value] = {}
     for node in list(main):
         if node.op_type == "Slice" and node.domain == "" and node.inputs[0] is not None and rank_of(node.inputs[0]) == 1:
-            for place, value in enumerate(node.inputs):
-                if place and value is not None and _is_read_inside(value, main):
+            for index, value in enumerate(node.inputs):
+                if index and value is not None and _is_read_inside(value, main):
                     own[value] = own.get(value) or _constant(value, node, ctx)
-                    node.replace_input_with(place, own[value])
+                    node.replace_input_with(index, own[value])
     for graph in inner_graphs(main):
         copies: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         for node in list(graph):
             if node.op_type != "Slice" or node.domain != "":
                 continue
-            for place, value in enumerate(node.inputs):
-                if place == 0 or value is None or value.graph is graph or not value.is_initializer():
+            for index, value in enumerate(node.inputs):
+                if index == 0 or value is None or value.graph is graph or not value.is_initializer():
                     continue
                 array = const_array(value)
                 if array is None or array.size > _MOST:
@@ -80,11 +79,11 @@ def put_bounds_into_bodies(ctx: Context) -> None:
                 key = (array.dtype.str, array.shape, array.tobytes())
                 if key not in copies:
                     copies[key] = _constant(value, node, ctx)
-                node.replace_input_with(place, copies[key])
+                node.replace_input_with(index, copies[key])
 
 
 def _is_read_inside(value: ir.Value, main: ir.Graph) -> bool:
-    """Whether ``value`` is a constant of the main graph that another graph reads too."""
+    """Return True if ``value`` is a constant of the main graph that another graph reads too."""
     array = const_array(value) if value.graph is main else None
     return array is not None and array.size <= _MOST and any(user.graph is not main for user, _ in value.uses())
 
@@ -96,7 +95,7 @@ def _constant(value: ir.Value, before: ir.Node, ctx: Context) -> ir.Value:
     named = (BOUND_NAMES.of(value) or {}).pop(before.graph, None)
     name = ctx.names.fresh(value.name or "bounds") if named is None else named
     attribute = ir.AttrTensor("value", ir.tensor(array, name=name))
-    made = ir.Node("", "Constant", [], [attribute], outputs=[ir.Value(name=name, type=value.type, shape=value.shape)])
-    made.name = ctx.names.fresh(f"node_{name}") if named is None else f"node_{name}"
-    before.graph.insert_before(before, made)
-    return made.outputs[0]
+    constant = ir.Node("", "Constant", [], [attribute], outputs=[ir.Value(name=name, type=value.type, shape=value.shape)])
+    constant.name = ctx.names.fresh(f"node_{name}") if named is None else f"node_{name}"
+    before.graph.insert_before(before, constant)
+    return constant.outputs[0]

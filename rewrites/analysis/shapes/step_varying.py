@@ -63,17 +63,16 @@ _Shapes = dict[ir.Value, ir.Shape | None]
 def unsteady_values(loop: ScanView, ctx: Context) -> frozenset[ir.Value]:
     """Return the values of the body of ``loop`` that may have another shape in another step."""
     returned = [*(state.next for state in loop.states), *(output.inner for output in loop.scan_outputs)]
-    found = _Steps(ctx, {one for value in returned for one in (value, through_identity(value)) if one is not None})
-    found.changing.update(loop.body.inputs)
-    found.follow(loop.body)
-    return frozenset(found.unsteady)
+    steps = _Steps(ctx, {part for value in returned for part in (value, through_identity(value)) if part is not None})
+    steps.changing.update(loop.body.inputs)
+    steps.follow(loop.body)
+    return frozenset(steps.unsteady)
 
 
 class _Steps:
-    """``changing``: values that may hold something else in another step. ``unsteady``: those that may have another shape.
+    """``changing``: values that another step may change. ``unsteady``: those whose shape it may change, with what is sure of it.
 
-    With an unsteady value stands the shape it surely has, in which a size that is not known may be another in each step.
-    ``steady``: values that have one shape in all steps, since the Scan would fail otherwise.
+    ``steady``: values that have one shape in all steps because the Scan would fail otherwise.
     """
 
     def __init__(self, ctx: Context, steady: set[ir.Value]) -> None:
@@ -131,12 +130,12 @@ class _Steps:
         branches = node_graphs(node)
         for branch in branches:
             self.follow(branch)
-        found: _Shapes = {}
-        for value, *given in zip(node.outputs, *(branch.outputs for branch in branches), strict=True):
-            shape = meet([self.unsteady.get(one, one.shape) for one in given])
-            if self._is_changing(node.inputs) or self._is_unsteady(given):
-                found[value] = shape
-        return found
+        shapes: _Shapes = {}
+        for value, *results in zip(node.outputs, *(branch.outputs for branch in branches), strict=True):
+            shape = meet([self.unsteady.get(result, result.shape) for result in results])
+            if self._is_changing(node.inputs) or self._is_unsteady(results):
+                shapes[value] = shape
+        return shapes
 
     def _of_scan(self, loop: ScanView) -> _Shapes:
         self.changing.update(loop.body.inputs)
@@ -147,14 +146,14 @@ class _Steps:
             if scan.outer in self.unsteady:
                 self.unsteady[scan.inner] = _ranked(scan.inner)
         self.follow(loop.body)
-        found = {state.final: self.unsteady[state.initial] for state in loop.states if state.initial in self.unsteady}
+        shapes = {state.final: self.unsteady[state.initial] for state in loop.states if state.initial in self.unsteady}
         other_steps = self._is_unsteady(scan.outer for scan in loop.scan_inputs)
-        found |= {
-            one.outer: None if one.outer is None else _ranked(one.outer)
-            for one in loop.scan_outputs
-            if other_steps or one.inner in self.unsteady
+        shapes |= {
+            output.outer: None if output.outer is None else _ranked(output.outer)
+            for output in loop.scan_outputs
+            if other_steps or output.inner in self.unsteady
         }
-        return {value: shape for value, shape in found.items() if value is not None}
+        return {value: shape for value, shape in shapes.items() if value is not None}
 
 
 def _ranked(value: ir.Value) -> ir.Shape | None:
@@ -163,5 +162,5 @@ def _ranked(value: ir.Value) -> ir.Shape | None:
 
 
 def _is_sized(shape: ir.Shape | None) -> bool:
-    """Whether each size is a number, or has a name that stands for one size wherever it is met."""
+    """Return True if each size is a number, or has a name that stands for one size wherever it is met."""
     return shape is not None and all(map(is_one_size, shape.dims))

@@ -7,7 +7,6 @@ __all__ = ["INFERENCE"]
 INFERENCE = (
     Quirk(
         id="ONNX-SLICE-UNKNOWN-BOUNDS",
-        of="onnx",
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="The bounds of a Slice of sizes that are not known are taken for 0: what is made from it gets another rank.",
@@ -15,7 +14,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-AXES-WITHOUT-SHAPE",
-        of="onnx",
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="Axes and steps of a Slice, and axes of a Pad, of which no shape is known are taken for absent.",
@@ -23,7 +21,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-CAPTURED-CONSTANTS",
-        of="onnx",
         seen="1.23",
         kind=Kind.OPEN_SIZES,
         symptom="In a body, constants of the graphs around it are not known: a Reshape, or a Slice of sizes, by one is left open.",
@@ -36,7 +33,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-NAMES-OF-OTHER-GRAPHS",
-        of="onnx",
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="Integers are followed by name alone: what a value holds in one branch counts for another of its name elsewhere.",
@@ -44,7 +40,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-SLICE-10-NAMES",
-        of="onnx",
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="What a Slice of opset 10 cuts from an axis keeps the name of the axis' size.",
@@ -56,7 +51,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-OUTER-PRODUCT",
-        of="onnx",
         seen="1.23",
         kind=Kind.REFUSAL,
         symptom="From opset 14 on, an Unsqueeze of a vector is followed as if it still were one: 3 of them by 2 are refused.",
@@ -68,15 +62,13 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-IF-10-SIZES",
-        of="onnx",
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="Before opset 11 a size that one branch of an If tells is taken for what both give.",
-        worked_round=("rewrites.analysis.shapes.branches_of_ifs",),
+        worked_round=("rewrites.analysis.shapes.branches_of_ifs", "tests.campaigns.fuzz.trust"),
     ),
     Quirk(
         id="ONNX-STALE-DECLARATIONS",
-        of="onnx",
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="What a model declares of an inner value is believed, even where the operators contradict it.",
@@ -84,7 +76,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-LONG-VECTORS",
-        of="onnx",
         seen="1.23",
         kind=Kind.MEMORY,
         symptom="Vectors of integers are followed element by element, at some 100 bytes for each.",
@@ -96,7 +87,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-SPLIT-OUTPUTS",
-        of="onnx",
         seen="1.23",
         kind=Kind.DEATH,
         symptom="The inference of a Split with more outputs than its num_outputs ends the process, in onnxruntime too.",
@@ -104,7 +94,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-NEGATIVE-SIZE",
-        of="onnx",
         seen="1.23",
         kind=Kind.DEATH,
         symptom="A declared size below zero is taken for a number: a Slice along it ends the process, a Concat is refused.",
@@ -112,7 +101,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-TEXT-DEPTH",
-        of="onnx",
         seen="1.23",
         kind=Kind.DEATH,
         symptom="The parser of ONNX text ends the process over brackets nested some thousands deep.",
@@ -120,7 +108,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-STFT-ONESIDED",
-        of="onnx",
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="An STFT that does not say whether it is one-sided, as it is then, gets the size of a two-sided spectrum.",
@@ -128,7 +115,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-RANGE-VECTOR",
-        of="onnx",
         seen="1.23",
         kind=Kind.REFUSAL,
         symptom="A Range by a vector of one number passes, and is refused once that number is a constant.",
@@ -136,7 +122,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-REFERENCE-OPERATORS",
-        of="onnx",
         seen="1.23",
         kind=Kind.WRONG_NUMBERS,
         symptom="The reference computes something else than the text, or nothing, in Erf, LRN, OneHot, Softsign, TopK and others.",
@@ -144,7 +129,6 @@ INFERENCE = (
     ),
     Quirk(
         id="ONNX-REFERENCE-SCAN",
-        of="onnx",
         seen="1.23",
         kind=Kind.REFUSAL,
         symptom="The reference of Scan knows neither directions nor other axes than the first.",

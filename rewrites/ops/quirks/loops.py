@@ -7,7 +7,6 @@ __all__ = ["LOOPS"]
 LOOPS = (
     Quirk(
         id="ORT-SCAN-SHARED-OUTPUT",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.GARBAGE,
         symptom="A Scan whose body returns one value twice, or an input of its own, gives uninitialised states and results.",
@@ -22,7 +21,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-LOOP-STEP-NUMBER",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Of a Loop whose body returns its step number, each row of the stack is the number after the last step.",
@@ -34,7 +32,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-SCAN-CHANGING-STATE",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Scan whose state changes its shape from step to step fails when it runs, or is not loaded.",
@@ -46,7 +43,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-SCAN-NO-STEPS",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Scan of opset 9 or later fails over a sequence without steps.",
@@ -61,7 +57,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-SCAN-MOVED-AXES",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="A Scan with a scanned axis other than 0 ends the process where any size of what it moves is 0.",
@@ -74,7 +69,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-SCAN-8-NOTHING",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.GARBAGE,
         symptom="An opset-8 Scan gives uninitialised states without steps; without rows it gives no value, or ends the process.",
@@ -85,7 +79,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-SCAN-8-LENGTH-0",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="An opset-8 Scan refuses a row of length 0, which the operator's text allows.",
@@ -93,7 +86,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-SCAN-STATE-RANK",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="A Scan ends the process where its body declares another rank of a state than the state turns out to have.",
@@ -101,7 +93,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-LOOP-UNNAMED-RESULT",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="A Loop with a result that has no name ends the process.",
@@ -109,7 +100,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-SCAN-UNNAMED-RESULT",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Scan with a result that has no name, or with fewer results than its body, is not loaded.",
@@ -117,7 +107,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-LOOP-EMPTY-COUNT",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.DEATH,
         symptom="A Loop whose number of steps is a constant without elements ends the process that loads it.",
@@ -125,7 +114,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-LOOP-EMPTY-CONDITION",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.NO_ERROR,
         symptom="A Loop whose body gives a condition without elements reads one all the same, and goes on or ends by it.",
@@ -133,7 +121,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-LOOP-STACKED-STRINGS",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A Loop moves strings into a stack, away from the value that a step's result is a copy of: later steps find none.",
@@ -141,7 +128,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-LOOP-NO-STEPS-SIZES",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.WRONG_SIZES,
         symptom="What a Loop stacks without a step has size 0 along each axis whose size onnxruntime could not infer.",
@@ -159,7 +145,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-INNER-NAMES",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A value of a body with the name of an earlier one around it is refused, though names of a body are its own.",
@@ -167,7 +152,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-BRANCH-INITIALIZER",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="An initializer of a branch is not read where the other branch reads a value of its name from around the If.",
@@ -175,7 +159,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-LOOP-UNDECLARED-INPUTS",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="A Loop is not loaded whose body does not say of its step number and condition what they can only be.",
@@ -183,7 +166,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-SCAN-RESULT-RANK",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Scan fails when it runs where neither inference nor a declaration tells the rank of what its body returns.",
@@ -191,7 +173,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-OUTER-VALUE-RETURNED",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A body or branch that returns a value of the graph around it is not loaded.",
@@ -202,7 +183,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-BRANCH-CONTRADICTION",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="A model is not loaded where a branch does not fit the sizes it would be given, even if it is never taken.",
@@ -210,7 +190,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-IF-10-SIZES",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Before opset 11 a size that one branch of an If tells counts for both: a Shape of the result is folded to it.",
@@ -218,7 +197,6 @@ LOOPS = (
     ),
     Quirk(
         id="ORT-BODY-WEIGHTS-BY-NAME",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="Weights given by name (SessionOptions.add_external_initializers) do not reach the initializers of a body.",

@@ -7,7 +7,6 @@ __all__ = ["OPERATORS"]
 OPERATORS = (
     Quirk(
         id="ORT-EINSUM-OF-NOTHING",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="Some Einsums of operands without elements end the process.",
@@ -19,7 +18,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-UNIQUE-OF-NOTHING",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="A Unique along an axis ends the process where another axis has size 0.",
@@ -27,7 +25,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-CONV-EMPTY-FILTER",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.HANG,
         symptom="A convolution with a computed filter that has a size of 0 never ends.",
@@ -35,7 +32,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-LAYERNORM-EMPTY-NAME",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="A LayerNormalization whose last input is an empty name ends the process.",
@@ -43,7 +39,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-DIVISION-OVERFLOW",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="The least integer of a type divided by -1 ends the process that runs it, or folds it.",
@@ -55,7 +50,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-GATHER-STRINGS",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A Gather of rows of strings copies the first string of each row and leaves the others empty.",
@@ -70,7 +64,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-WHERE-MINUS-ZERO",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Where gives 0 where it takes -0 from its second operand; from the third it takes -0 as it is.",
@@ -78,7 +71,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-REDUCED-INTEGERS",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="ReduceSum of integers stops at the largest one, where Add wraps around.",
@@ -86,7 +78,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-REDUCED-NAN",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="ReduceMax, ReduceMin, ArgMax and ArgMin drop NaN or not, by its position and the number of elements.",
@@ -98,7 +89,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-SATURATED-PRODUCTS",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Without VNNI, products of uint8 with int8 are added in pairs that stop at 32767, as in MatMulInteger.",
@@ -107,7 +97,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-LOGSOFTMAX-NAN",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A LogSoftmax of float64 gives large numbers for those beside NaN, unless NaN comes first.",
@@ -118,7 +107,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-CLIP-HALF",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="From opset 12 on, a Clip of float16 without an upper bound makes infinity the greatest number; before, it stays.",
@@ -126,7 +114,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-LOG-SUM-EXP-28",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="From opset 28 on, ReduceLogSumExp overflows above 88 and gives -inf below -103; up to 27 it does not.",
@@ -138,7 +125,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-LOG-SUM-EXP-FIRST",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="ReduceLogSumExp over some of the axes gives -inf if the first number is infinite and all others are below -103.",
@@ -146,7 +132,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-ATTENTION-SCORES",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Up to opset 24, Attention (mode 2) gives finite scores for masked positions; from 25 on they are -inf.",
@@ -154,7 +139,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-CONCAT-MISFIT",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.GARBAGE,
         symptom="A tensor without elements may have any sizes in a Concat; rows that it is counted for are memory nothing wrote.",
@@ -162,7 +146,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-PAD-WRAP-OF-NOTHING",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Pad that wraps fails on a tensor without elements, whatever axis it pads.",
@@ -170,7 +153,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-GROUPNORM-OF-NOTHING",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A GroupNormalization fails on a batch of no rows, since it infers a dimension.",
@@ -178,7 +160,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-ATTENTION-OF-NOTHING",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="An Attention fails on a batch of no rows.",
@@ -186,7 +167,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-RESIZE-AXES",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Resize interpolates over two axes, or three, and only where those before them keep their sizes.",
@@ -194,7 +174,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-WHERE-TYPES",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="There is no Where for bool, int16, uint16, uint64 and bfloat16.",
@@ -202,7 +181,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-CONSTANT-BFLOAT16",
-        of="onnxruntime",
         seen="1.31",
         kind=Kind.REFUSAL,
         symptom="There is no ConstantOfShape for bfloat16.",
@@ -211,7 +189,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-NODE-NAMES",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="Two nodes of one name are refused, though the name of a node means nothing.",
@@ -219,7 +196,6 @@ OPERATORS = (
     ),
     Quirk(
         id="ORT-UNSTOPPABLE-NODE",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.HANG,
         symptom="A run that is to end does so between two nodes only, however long one of them works.",

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
 
 __all__ = ["Kind", "Quirk"]
 
@@ -29,9 +28,13 @@ class Quirk:
     """
 
     id: str
-    of: Literal["onnxruntime", "onnx"]
     seen: str
     kind: Kind
     symptom: str
     worked_round: tuple[str, ...]
     not_shown: str = ""
+
+    @property
+    def of(self) -> str:
+        """The library that has the defect."""
+        return "onnxruntime" if self.id.startswith("ORT-") else "onnx"

@@ -7,7 +7,6 @@ __all__ = ["RECURRENT_NODES"]
 RECURRENT_NODES = (
     Quirk(
         id="ORT-RECURRENT-LAYOUT",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A recurrent node whose batch axis comes first (layout 1) is not loaded.",
@@ -20,7 +19,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-RECURRENT-BFLOAT16",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="There is no recurrent kernel for bfloat16.",
@@ -28,7 +26,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-RECURRENT-DOUBLE",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="An LSTM or GRU on float64 is loaded and fails when it runs; an RNN is not loaded.",
@@ -40,7 +37,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-RECURRENT-SOFTPLUS",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Softplus in a recurrent node is log(1 + exp(x)), which is infinite from about 88 on.",
@@ -48,7 +44,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-RECURRENT-DEFAULTS",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Affine, ScaledTanh and ThresholdedRelu in a recurrent node take 0 for each parameter that is not given.",
@@ -60,7 +55,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-RECURRENT-EMPTY-ROW",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A row of length 0 ends in zeros instead of its initial state.",
@@ -72,7 +66,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-RNN-NO-STEPS",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="An RNN without steps ends in zeros instead of its initial state.",
@@ -80,7 +73,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-GRU-NO-STEPS",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="A GRU without lengths and steps ends the process.",
@@ -94,7 +86,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-LSTM-NO-STEPS",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.GARBAGE,
         symptom="An LSTM without lengths and steps gives uninitialised memory as its last cell.",
@@ -107,7 +98,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-RECURRENT-NO-ROWS",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="A GRU or LSTM without rows ends the process.",
@@ -123,7 +113,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-QUANTIZED-LSTM-NO-STEPS",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.GARBAGE,
         symptom="A DynamicQuantizeLSTM without lengths and steps gives uninitialised memory as its last cell.",
@@ -131,7 +120,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-QUANTIZED-LSTM-NO-ROWS",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.DEATH,
         symptom="A DynamicQuantizeLSTM without rows ends the process.",
@@ -144,7 +132,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-RECURRENT-HIDDEN-SIZE",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A recurrent node without hidden_size, which the text lets it leave out, is not loaded.",
@@ -152,7 +139,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-RECURRENT-ACTIVATION-NAMES",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="An RNN refuses names of activations in small letters, which GRU and LSTM take.",
@@ -160,7 +146,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-RECURRENT-CLIP",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A GRU or LSTM whose clip is 0 or less, by which exporters mean none, is not loaded.",
@@ -168,7 +153,6 @@ RECURRENT_NODES = (
     ),
     Quirk(
         id="ORT-RECURRENT-NAN",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Activations of recurrent nodes take NaN for a number: Relu of an RNN gives 0.",

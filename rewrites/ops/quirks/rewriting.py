@@ -9,7 +9,6 @@ _NO_MORE = "not met with onnxruntime 1.32, whatever sizes were tried"
 REWRITING = (
     Quirk(
         id="ORT-CAST-AFTER-TRANSPOSE",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="A Cast between a Transpose and a MatMul of unequal ranks ends the process that loads it, by a fused product.",
@@ -22,7 +21,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-HALVES-AFTER-TRANSPOSE",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.DEATH,
         symptom="A MatMul of float16 that reads a Transpose and an operand of another rank ends the process that loads it.",
@@ -35,7 +33,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-DEQUANTIZED-INTO-BODY",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.DEATH,
         symptom="Dequantized numbers that are moved, and then read in a body or branch, end the process that loads them.",
@@ -43,7 +40,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-DEQUANTIZED-INT8",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="From opset 21 on, dequantized int8 that is moved is quantized anew as uint8, which is then refused.",
@@ -51,7 +47,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-DEQUANTIZED-INT32",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="Dequantized int32 that is moved is quantized anew to int32, which no QuantizeLinear gives, and is then refused.",
@@ -59,7 +54,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-QUANTIZED-OUTPUT",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="An output that is transposed and quantized for another reader is given out quantized and dequantized.",
@@ -67,7 +61,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-QUANTIZED-WEIGHTS",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Constant float weights of a Conv, ConvTranspose or Gemm of what was dequantized are made int8.",
@@ -75,7 +68,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-DEQUANTIZED-OUTER-WEIGHTS",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="A body that dequantizes constant weights of a graph around it for a single product does not load.",
@@ -83,7 +75,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-RETURNING-CASTS",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.REFUSAL,
         symptom="Casts to a wider type and back are dropped although a body or branch reads the result, which it then misses.",
@@ -91,7 +82,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-TRANSPOSED-TIMES-VECTOR",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A Transpose before a product with a vector is fused into it, which then multiplies the matrix as it was.",
@@ -99,7 +89,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-GATHER-AT-RANGE",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.NO_ERROR,
         symptom="A Gather at a Range becomes a Slice, which gives fewer rows where the Gather fails out of range.",
@@ -107,7 +96,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-RESHAPE-FUSED",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.NO_ERROR,
         symptom="A computed size of a Reshape is left to be inferred, so that one to a wrong number of elements runs.",
@@ -115,7 +103,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-SHARED-MEMORY",
-        of="onnxruntime",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="Tensors whose sizes have one name share memory; a Slice of opset 10 keeps the name, and the run fails.",
@@ -123,7 +110,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-DEQUANTIZED-CAPTURED",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.DEATH,
         symptom="What was dequantized, and moved then (reshaped, transposed, cut, …), for a graph within ends the process at load.",
@@ -131,7 +117,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-FOLDED-JOINS",
-        of="onnxruntime",
         seen="1.32",
         kind=Kind.MEMORY,
         symptom="Constants joined with themselves again and again are computed when a model is loaded, however large they become.",
@@ -139,7 +124,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-PRODUCT-OF-NOTHING",
-        of="onnxruntime",
         seen="1.31",
         kind=Kind.REFUSAL,
         symptom="Products do not broadcast to an axis of size 0, and a MatMul that is fused with an Add or Transpose fails on one.",
@@ -148,7 +132,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-NEGATIVE-AXIS-OF-NOTHING",
-        of="onnxruntime",
         seen="1.31",
         kind=Kind.WRONG_SIZES,
         symptom="Some operators give wrong shapes for a negative axis of a tensor without elements.",
@@ -157,7 +140,6 @@ REWRITING = (
     ),
     Quirk(
         id="ORT-BERNOULLI-MERGED",
-        of="onnxruntime",
         seen="1.31",
         kind=Kind.WRONG_NUMBERS,
         symptom="Two Bernoulli of one operand are taken for one.",

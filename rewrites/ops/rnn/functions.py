@@ -59,5 +59,5 @@ def compact(functions: Sequence[Function]) -> tuple[list[float], list[float]]:
     return alphas, [function.beta for function in functions if PARAMETERS[function.name][1] is not None]
 
 
-def _next(given: Iterator[float], default: float | None) -> float:
-    return 0.0 if default is None else next(given, default)
+def _next(numbers: Iterator[float], default: float | None) -> float:
+    return 0.0 if default is None else next(numbers, default)

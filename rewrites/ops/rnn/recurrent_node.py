@@ -30,10 +30,9 @@ _INPUTS = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 
 @dataclass(frozen=True)
 class RecurrentNode:
-    """A node by its parts.
+    """A node by its parts; for each direction, ``reverse`` says if it runs backwards, and ``functions`` are its activations.
 
-    ``reverse``: for each direction whether it runs backwards. ``functions``: for each direction its activations with parameters.
-    ``clip``: the bound on what activations are applied to, None where there is none. ``batch_first``: whether ``layout`` is 1.
+    ``clip``: the bound on the arguments of activations, or None. ``batch_first``: whether ``layout`` is 1.
     """
 
     node: ir.Node
@@ -80,7 +79,7 @@ class RecurrentNode:
 
 
 def is_recurrent(node: ir.Node) -> bool:
-    """Whether ``node`` is an RNN, GRU or LSTM of the standard operator set."""
+    """Return True if ``node`` is an RNN, GRU or LSTM of the standard operator set."""
     return node.op_type in GATES and node.domain == ""
 
 
@@ -130,8 +129,8 @@ def _read(node: ir.Node) -> RecurrentNode | NotApplicable:
 
 
 def _input(node: ir.Node, name: str) -> ir.Value | None:
-    place = _INPUTS.index(name)
-    return node.inputs[place] if place < len(node.inputs) else None
+    index = _INPUTS.index(name)
+    return node.inputs[index] if index < len(node.inputs) else None
 
 
 def _functions(node: ir.Node, directions: int) -> tuple[tuple[Function, ...], ...] | NotApplicable:
@@ -153,9 +152,9 @@ def _functions(node: ir.Node, directions: int) -> tuple[tuple[Function, ...], ..
 
 
 def _hidden_size(node: ir.Node) -> int | None:
-    given = node.attributes.get_int("hidden_size", None)
-    if given:
-        return given
+    declared = node.attributes.get_int("hidden_size", None)
+    if declared:
+        return declared
     gates = GATES[node.op_type]
     candidates = [("R", 2, 1), ("R", 1, gates), ("W", 1, gates), ("B", 1, 2 * gates), ("P", 1, 3)]
     candidates += [("initial_h", 2, 1), ("initial_c", 2, 1)]
@@ -185,8 +184,8 @@ def taken_as_0(view: RecurrentNode) -> list[str]:
     short: list[str] = []
     for which, name in enumerate(LISTS):
         takers = [function.name for function in functions if PARAMETERS[function.name][which] is not None]
-        given = view.node.attributes.get_floats(name, ())
-        short += [one for one in takers[len(given) :] if one in _TAKEN_AS_0]
+        parameters = view.node.attributes.get_floats(name, ())
+        short += [taker for taker in takers[len(parameters) :] if taker in _TAKEN_AS_0]
     return short
 
 
@@ -198,16 +197,15 @@ def write_again(
     result: Callable[[int, ir.Value], ir.Value],
     **changed: Any,
 ) -> ir.Node:
-    """Put a node like ``node`` on ``inputs``, with some attributes changed (None removes one), in its place, and return it.
+    """Replace ``node`` by one like it on ``inputs``, with some attributes changed (None removes one), and return it.
 
-    ``result``: makes of output number i of the new node what stands for that of the old one. What the old node does not give, the
-    new one does not either.
+    ``result`` makes the replacement of the old output i from the new one. Absent outputs stay absent.
     """
-    made = b.like(node, inputs, **changed)
-    new = made[0].producer()
+    outputs = b.like(node, inputs, **changed)
+    new = outputs[0].producer()
     assert new is not None
     results: list[ir.Value | None] = []
-    for i, (old, value) in enumerate(zip(node.outputs, made, strict=True)):
+    for i, (old, value) in enumerate(zip(node.outputs, outputs, strict=True)):
         results.append(result(i, value) if old.name else None)
         if not old.name:
             value.name = ""

@@ -20,10 +20,9 @@ __all__ = ["Weights", "activate", "clipped", "number", "write_step"]
 
 @dataclass(frozen=True)
 class Weights:
-    """What a step reads from outside.
+    """What a step reads from outside: ``r`` [hidden, gates * hidden], two parts for a GRU that resets before the product.
 
-    ``r``: [hidden, gates * hidden]; for a GRU that resets before the product, two parts of it. ``bias``: that of the reset product
-    of a GRU, [hidden]. ``peepholes``: those of i, o and f, each [hidden].
+    ``bias``: that of a GRU's reset product, [hidden]. ``peepholes``: those of i, o and f, each [hidden].
     """
 
     r: tuple[ir.Value, ...]
@@ -97,10 +96,10 @@ def clipped(b: Builder, x: ir.Value, bound: float | None) -> ir.Value:
     return x if bound is None else b.op("Min", b.op("Max", x, number(b, -bound, x)), number(b, bound, x))
 
 
-def number(b: Builder, given: float, like: ir.Value) -> ir.Value:
+def number(b: Builder, value: float, like: ir.Value) -> ir.Value:
     """Return a constant of the type of ``like``."""
     assert like.dtype is not None
-    return b.const(np.array(given, like.dtype.numpy()))
+    return b.const(np.array(value, like.dtype.numpy()))
 
 
 def _affine(b: Builder, function: Function, x: ir.Value) -> ir.Value:

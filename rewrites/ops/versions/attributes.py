@@ -13,7 +13,6 @@ __all__ = [
     "Bound",
     "Dynamic",
     "SoftmaxSpec",
-    "TopKSpec",
     "axes_are_input",
     "axes_of",
     "axis_of",
@@ -23,7 +22,6 @@ __all__ = [
     "ints_operand",
     "keepdims",
     "softmax_spec",
-    "topk_spec",
 ]
 
 
@@ -41,16 +39,15 @@ _REDUCE_INPUT_SINCE = 18
 
 
 def axes_are_input(op_type: str, opset: int) -> bool:
-    """Whether ``op_type`` (Squeeze, Unsqueeze or Reduce*) takes its axes as second input in ``opset``."""
+    """Return True if ``op_type`` (Squeeze, Unsqueeze or Reduce*) takes its axes as second input in ``opset``."""
     return opset >= _INPUT_SINCE.get(op_type, _REDUCE_INPUT_SINCE)
 
 
 def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dynamic | None:
-    """Return the axes of a Squeeze, Unsqueeze or Reduce* node.
+    """Return the axes of a Squeeze, Unsqueeze or Reduce* node, non-negative if ``rank``, that of its first input, is known.
 
-    ``rank`` is that of the node's data (its first input). Axes are non-negative where ``rank`` is known, else as written.
-    None stands for what the operator takes where no axes are given: all axes (reductions of unknown rank), or all axes of size 1
-    (Squeeze). A reduction with ``noop_with_empty_axes`` and no axes gives ``()``, one without gives all axes.
+    None means what the operator takes if no axes are given: all axes (a reduction of unknown rank), or all of size 1 (Squeeze).
+    A reduction without axes returns ``()`` with ``noop_with_empty_axes``, else all axes.
     """
     axes = ints_operand(node, 1) if axes_are_input(node.op_type, opset) else _attribute(node)
     if isinstance(axes, Dynamic):
@@ -78,10 +75,10 @@ def ints_operand(node: ir.Node, index: int) -> tuple[int, ...] | Dynamic | None:
 
 def int_operand(node: ir.Node, index: int) -> int | Dynamic | None:
     """Return the single constant integer of input ``index``, None where it is absent, DYNAMIC where it is not one constant."""
-    found = ints_operand(node, index)
-    if found is None or isinstance(found, Dynamic):
-        return found
-    return found[0] if len(found) == 1 else DYNAMIC
+    numbers = ints_operand(node, index)
+    if numbers is None or isinstance(numbers, Dynamic):
+        return numbers
+    return numbers[0] if len(numbers) == 1 else DYNAMIC
 
 
 def axis_of(node: ir.Node, default: int, rank: int | None = None) -> int:
@@ -91,7 +88,7 @@ def axis_of(node: ir.Node, default: int, rank: int | None = None) -> int:
 
 
 def keepdims(node: ir.Node) -> bool:
-    """Whether a reduction (or ArgMax, ArgMin) keeps its axes with size 1."""
+    """Return True if a reduction (or ArgMax, ArgMin) keeps its axes with size 1."""
     return bool(node.attributes.get_int("keepdims", 1))
 
 
@@ -121,33 +118,13 @@ def dropout_is_identity(node: ir.Node, opset: int) -> bool:
 
 @dataclass(frozen=True)
 class SoftmaxSpec:
-    """Over what a Softmax, LogSoftmax or Hardmax normalises.
-
-    ``flattens``: over all axes from ``axis`` on, taken together (before opset 13); else over ``axis`` alone.
-    """
+    """The axis of a Softmax, LogSoftmax or Hardmax; before opset 13 it ``flattens`` all axes from ``axis`` on."""
 
     axis: int
     flattens: bool
-
-
-@dataclass(frozen=True)
-class TopKSpec:
-    """What a TopK selects: ``k`` is None where it is an input that is not constant."""
-
-    axis: int
-    k: int | None
-    largest: bool
-    sorted: bool
 
 
 def softmax_spec(node: ir.Node, opset: int, rank: int | None = None) -> SoftmaxSpec:
     """Read a Softmax, LogSoftmax or Hardmax; ``axis`` is non-negative where ``rank`` is given."""
     flattens = opset < 13
     return SoftmaxSpec(axis_of(node, 1 if flattens else -1, rank), flattens)
-
-
-def topk_spec(node: ir.Node, opset: int, rank: int | None = None) -> TopKSpec:
-    """Read a TopK; ``axis`` is non-negative where ``rank`` is given."""
-    k: int | Dynamic | None = node.attributes.get_int("k") if opset < 10 else int_operand(node, 1)
-    largest, in_order = node.attributes.get_int("largest", 1), node.attributes.get_int("sorted", 1)
-    return TopKSpec(axis_of(node, -1, rank), None if isinstance(k, Dynamic) else k, bool(largest), bool(in_order))

@@ -52,9 +52,7 @@ def reduce(b: Builder, op_type: str, x: ir.Value, axes: Sequence[int], keepdims:
 
 
 def slice_axis(b: Builder, x: ir.Value, axis: int, start: int, end: int, step: int = 1) -> ir.Value:
-    """Take ``x[start:end:step]`` along ``axis``; bounds are clamped as Slice does (a large negative ``end`` with a negative step
-    reaches element 0). Before opset 10 only step 1 exists.
-    """
+    """Return ``x[start:end:step]`` along ``axis``, clamped as Slice does; before opset 10 only step 1 exists."""
     if b.opset < 10:
         if step != 1:
             raise ValueError(f"Slice has no steps in opset {b.opset}")
@@ -69,9 +67,9 @@ def turned(b: Builder, rows: ir.Value, is_backwards: bool) -> ir.Value:
 
 
 def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
-    """Return the end of a slice, in opset 10 one that only run time knows where the size of the axis is not known.
+    """Return the end of a slice; in opset 10, computed at run time if the size of the axis is unknown.
 
-    There, shape inference takes a slice between constants to be as long as such an axis, and onnxruntime shares buffers by that.
+    With a constant, inference would take the slice to be as long as the axis, and onnxruntime shares buffers by that.
     """
     if b.opset != 10 or step != 1 or isinstance(dim_of(x, axis), int):
         return b.const([end])
@@ -82,8 +80,8 @@ def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
 def split(b: Builder, x: ir.Value, axis: int, sizes: Sequence[int] | None, outputs: int) -> tuple[ir.Value, ...]:
     """Split ``x`` along ``axis`` into ``outputs`` parts of ``sizes``, or of equal size."""
     if b.opset >= 18:
-        given = [x] if sizes is None else [x, b.const(list(sizes))]
-        return b.ops("Split", given, outputs, axis=axis, num_outputs=outputs if sizes is None else None)
+        operands = [x] if sizes is None else [x, b.const(list(sizes))]
+        return b.ops("Split", operands, outputs, axis=axis, num_outputs=outputs if sizes is None else None)
     if b.opset >= 13:
         return b.ops("Split", [x] if sizes is None else [x, b.const(list(sizes))], outputs, axis=axis)
     return b.ops("Split", [x], outputs, axis=axis, split=None if sizes is None else list(sizes))
@@ -152,14 +150,14 @@ _CONSTANT_UP_TO = 1 << 13
 def count_up(b: Builder, length: ir.Value, *, as_indices: bool = False) -> ir.Value:
     """Return 0, 1, … ``length`` - 1 as int64; ``length`` is a one-element int64 tensor.
 
-    ``as_indices``: for a Gather that is to fail out of range. Of a Gather at a Range onnxruntime makes a Slice, which does not.
+    ``as_indices``: for a Gather that must fail out of range; a Gather at a Range becomes a Slice, which does not fail.
     """
     known = const_array(length)
     if known is not None and known.item() <= _CONSTANT_UP_TO:
         return b.const(np.arange(known.item(), dtype=np.int64))
     if b.opset >= since.RANGE and not as_indices:
-        zero, one = b.const(np.array(0, np.int64)), b.const(np.array(1, np.int64))
-        return b.op("Range", zero, squeeze(b, length, [0]), one)
+        zero, unit = b.const(np.array(0, np.int64)), b.const(np.array(1, np.int64))
+        return b.op("Range", zero, squeeze(b, length, [0]), unit)
     ones = b.op("ConstantOfShape", length, value=ir.tensor(np.ones(1, np.int64)))
     return squeeze(b, b.op("NonZero", ones), [0])
 

@@ -1,4 +1,4 @@
-"""Reads Slice, Split, Pad, Transpose and Reshape."""
+"""Reads Slice, Split, Transpose and Reshape."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,8 @@ import onnx_ir as ir
 from rewrites.ops.versions.attributes import DYNAMIC, Dynamic, axis_of, ints_operand
 
 __all__ = [
-    "PadSpec",
     "SliceSpec",
     "SplitSpec",
-    "pad_spec",
     "perm_of",
     "slice_range",
     "slice_spec",
@@ -34,10 +32,7 @@ class SliceSpec:
 
 @dataclass(frozen=True)
 class SplitSpec:
-    """How a Split divides ``axis`` into ``outputs`` parts.
-
-    ``sizes`` is None for equal parts (the last may be smaller, from opset 18).
-    """
+    """A Split of ``axis`` into ``outputs`` parts; ``sizes`` is None for equal parts (the last may be smaller, from opset 18)."""
 
     axis: int
     sizes: tuple[int, ...] | Dynamic | None
@@ -49,20 +44,6 @@ class SplitSpec:
             return None
         each = -(-length // self.outputs)
         return self.sizes if self.sizes is not None else tuple(min(each, length - i * each) for i in range(self.outputs))
-
-
-@dataclass(frozen=True)
-class PadSpec:
-    """What a Pad adds: ``begins`` and ``ends`` for each of ``axes`` (None: all axes in order).
-
-    ``value`` is the fill: an attribute's number, an input, or None for zero.
-    """
-
-    mode: str
-    begins: tuple[int, ...]
-    ends: tuple[int, ...]
-    axes: tuple[int, ...] | None
-    value: ir.Value | float | None
 
 
 def slice_spec(node: ir.Node, opset: int, rank: int | None = None) -> SliceSpec | Dynamic:
@@ -82,10 +63,7 @@ def slice_spec(node: ir.Node, opset: int, rank: int | None = None) -> SliceSpec 
 
 
 def slice_range(start: int, end: int, step: int, length: int) -> range:
-    """Return the indices that a Slice takes of an axis of ``length``, as onnxruntime clamps them.
-
-    Unlike Python it starts with the first element where it goes backwards from before that.
-    """
+    """Return the indices that a Slice takes of an axis of ``length``. Backwards from before the start, it starts with element 0."""
     if step > 0 or not length:
         return range(length)[start:end:step]
     first = min(max(start + length if start < 0 else start, 0), length - 1)
@@ -97,22 +75,6 @@ def split_spec(node: ir.Node, opset: int, rank: int | None = None) -> SplitSpec:
     """Read a Split; ``axis`` is non-negative where ``rank`` is given."""
     sizes = _ints(node, "split") if opset < 13 else ints_operand(node, 1)
     return SplitSpec(axis_of(node, 0, rank), sizes, len(node.outputs))
-
-
-def pad_spec(node: ir.Node, opset: int) -> PadSpec | Dynamic:
-    """Read a Pad; DYNAMIC where its pads or axes are not constant."""
-    mode = node.attributes.get_string("mode", "constant")
-    if opset < 11:
-        pads, axes = _ints(node, "pads"), _ints(node, "axes")
-        value: ir.Value | float | None = node.attributes.get_float("value", 0.0)
-    else:
-        pads = ints_operand(node, 1)
-        value = node.inputs[2] if len(node.inputs) > 2 else None
-        axes = ints_operand(node, 3) if opset >= 18 else None
-    if pads is None or isinstance(pads, Dynamic) or isinstance(axes, Dynamic):
-        return DYNAMIC
-    half = len(pads) // 2
-    return PadSpec(mode, pads[:half], pads[half:], axes, value)
 
 
 def perm_of(node: ir.Node, rank: int) -> tuple[int, ...]:

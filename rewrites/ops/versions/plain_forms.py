@@ -33,9 +33,9 @@ def drop_absent_at_the_end(graph: ir.Graph, opset: int) -> None:
     for node in all_nodes(graph):
         if node.inputs and node.inputs[-1] is None and node.domain in ("", "ai.onnx"):
             least = _fewest_inputs(node.op_type, opset)
-            given = max((place for place, value in enumerate(node.inputs, 1) if value is not None), default=0)
-            if least is not None and given < len(node.inputs):
-                node.resize_inputs(max(given, least))
+            count = max((position for position, value in enumerate(node.inputs, 1) if value is not None), default=0)
+            if least is not None and count < len(node.inputs):
+                node.resize_inputs(max(count, least))
 
 
 @functools.cache
@@ -44,10 +44,7 @@ def _fewest_inputs(op_type: str, opset: int) -> int | None:
 
 
 def make_range_inputs_scalars(graph: ir.Graph, builder: Callable[[], Builder]) -> None:
-    """Make the inputs of every Range of ``graph`` and the graphs nested in it scalars, where they are known to have one element.
-
-    ``builder`` gives a new, empty Builder.
-    """
+    """Make the inputs of every Range scalars if they have one element; ``builder`` returns a new, empty Builder."""
     for node in list(all_nodes(graph)):
         if node.op_type != "Range" or node.domain not in ("", "ai.onnx"):
             continue

@@ -22,9 +22,8 @@ Dims = tuple[int | str | None, ...]
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """``dims``: the leading axes, over which the work is the same, as far as they are known. ``shape``: the feature axes.
-
-    ``runs``: polynomials whose widths add up to the number of features.
+    """``dims``: the leading axes, over which the work is the same. ``shape``: the feature axes. ``runs``: polynomials side by
+    side.
     """
 
     dims: Dims

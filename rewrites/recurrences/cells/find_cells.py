@@ -61,8 +61,8 @@ def _cells(reading: Interpretation) -> Iterator[Cell]:
 def _elman(candidate: Candidate) -> Cell | None:
     """Return the Elman RNN that computes the state, or None.
 
-    No RNN if f is linear and R has zeros: units that do something by themselves, such as to hand values on, would become a whole
-    matrix, in which one infinite unit makes all others NaN.
+    A linear f needs an R without zeros: separate units would become one whole matrix, in which an infinite unit makes all
+    others NaN.
     """
     activation = gate(candidate.next)
     weights = None if activation is None else candidate.weights(activation.of)

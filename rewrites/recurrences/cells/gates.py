@@ -64,10 +64,7 @@ def atoms_of(polynomial: Polynomial) -> list[Atom]:
 
 
 def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
-    """Return the activations of the recurrent operators that may be summands, each with the polynomial that it computes.
-
-    These are the activations in the products, numbers times those, and linear maps.
-    """
+    """Return the activations, multiples of them and linear maps that may be summands, each with the polynomial that it computes."""
     terms: dict[Hashable, tuple[Activation, Polynomial]] = {}
     for product in polynomial.products.values():
         for atom in product.atoms:
@@ -99,10 +96,7 @@ class GateWeights:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One state, seen as the hidden state of a cell.
-
-    ``inputs``: the scanned sources with their widths, in a fixed order.
-    """
+    """One state, seen as the hidden state of a cell; ``inputs`` are the scanned sources with their widths, in a fixed order."""
 
     reading: Interpretation
     hidden: State

@@ -129,10 +129,7 @@ def _can_be_shaped(value: ir.Value, features: Features, lead: Dims) -> bool:
 
 
 def _shaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir.Value:
-    """Return [steps, *lead, width] with the axes that ``features`` have behind the steps.
-
-    A value of the body may hold the rows with more axes of size 1, before, between or behind them.
-    """
+    """Return [steps, *lead, width] with the axes that ``features`` have behind the steps, which may include axes of size 1."""
     same = features.dims == lead
     if same and features.shape == (features.width,):
         return stack

@@ -70,9 +70,8 @@ def _fits_float16(cell: Cell, name: str) -> bool:
 
 
 def absent_from_target(cell: Cell, has_lengths: bool, target: Abilities) -> NotApplicable | None:
-    """Return a reason if ``target`` does not run the native node of ``cell`` in the form it would have.
-
-    ``has_lengths``: whether each row of the batch has a length of its own.
+    """Return a reason if ``target`` does not run ``cell``'s native node. ``has_lengths``: rows of the batch have their own
+    lengths.
     """
     limits = target.recurrent.get(cell.op_type)
     if limits is None:

@@ -11,7 +11,7 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.driver.prepare import prepare
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
-from rewrites.loops import ScanView, loops_inside_out, view
+from rewrites.loops import ScanView, loops_in, view
 from rewrites.native.compiling import Compiled, compile_loop
 from rewrites.native.encoding import decode, encode
 from rewrites.native.operations import NUMPY, bytes_of
@@ -32,7 +32,7 @@ def compiled(model: onnx.ModelProto) -> tuple[ScanView, Compiled | NotApplicable
 
 
 def _loop(ctx: Context) -> ScanView:
-    loop = view(loops_inside_out(ctx.model.graph)[-1], ctx.opset)
+    loop = view(loops_in(ctx.model.graph)[-1], ctx.opset)
     assert isinstance(loop, ScanView)
     return loop
 

@@ -9,7 +9,7 @@ import pytest
 from rewrites.graph.builder import Builder, ConstantPool
 from rewrites.graph.names import Names
 from rewrites.ops import versions as spelling
-from rewrites.ops.versions import DYNAMIC, PadSpec, SliceSpec, SoftmaxSpec, SplitSpec, TopKSpec
+from rewrites.ops.versions import DYNAMIC, SliceSpec, SoftmaxSpec, SplitSpec
 
 OPSETS = (8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 21, 23, 26)
 X = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
@@ -154,27 +154,10 @@ def test_splits_are_read_in_all_spellings() -> None:
     assert spelling.split_spec(_node("p, q = Split (x, s)", 13), 13) == SplitSpec(0, DYNAMIC, 2)
 
 
-def test_pads_are_read_in_all_spellings() -> None:
-    assert spelling.pad_spec(_node('y = Pad <mode="edge", pads=[0, 1, 2, 3, 4, 5]> (x)', 10), 10) == PadSpec(
-        "edge", (0, 1, 2), (3, 4, 5), None, 0.0
-    )
-    node = _node("y = Pad (x, p, v, a)", 18, p=[1, 2], a=[1])
-    assert spelling.pad_spec(node, 18) == PadSpec("constant", (1,), (2,), (1,), node.inputs[2])
-    assert spelling.pad_spec(_node("y = Pad (x, p)", 13), 13) is DYNAMIC
-
-
 def test_softmax_is_read_with_the_meaning_of_its_opset() -> None:
     assert spelling.softmax_spec(_node("y = Softmax (x)", 12), 12) == SoftmaxSpec(1, flattens=True)
     assert spelling.softmax_spec(_node("y = Softmax (x)", 13), 13, 3) == SoftmaxSpec(2, flattens=False)
     assert spelling.softmax_spec(_node("y = LogSoftmax <axis=0> (x)", 13), 13) == SoftmaxSpec(0, flattens=False)
-
-
-def test_top_k_is_read_in_both_spellings() -> None:
-    assert spelling.topk_spec(_node("y, i = TopK <k=2, axis=0> (x)", 9), 9) == TopKSpec(0, 2, largest=True, sorted=True)
-    assert spelling.topk_spec(_node("y, i = TopK <largest=0> (x, k)", 11, k=[2]), 11, 3) == TopKSpec(
-        2, 2, largest=False, sorted=True
-    )
-    assert spelling.topk_spec(_node("y, i = TopK (x, k)", 11), 11).k is None
 
 
 def test_bounds_and_dropout() -> None:
