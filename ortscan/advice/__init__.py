@@ -1,3 +1,3 @@
-"""What would change what becomes of a loop: options and sizes, each tried on the model and timed before it is said."""
+"""Advice on loops that are left: options and sizes that help, each tried on the model and timed before it is reported."""
 
 __all__: list[str] = []

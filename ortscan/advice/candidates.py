@@ -1,4 +1,4 @@
-"""What may help with the loops that are left: options that were not used, and sizes that are not known."""
+"""Proposes advice for the loops that are left: options that were not used, and values for unknown sizes."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from ortscan.targets import TARGETS
 from rewrites.base.report import LoopReport, Report
 from rewrites.native.functions import DOMAIN
 
-__all__ = ["Candidate", "candidates"]
+__all__ = ["AdviceCandidate", "candidates"]
 
 _FEW_ROWS = (2, 1)
 """Sizes of a batch for which recurrent nodes are often the faster form."""
@@ -26,11 +26,15 @@ _INTEGERS = (5, 7)
 
 
 @dataclass(frozen=True)
-class Candidate:
+class AdviceCandidate:
     """Options to try in addition to the caller's.
 
-    ``flags``: the same on the command line. ``when``: the condition under which they help. ``at``: sizes to time at.
-    ``is_portable``: True if the gain holds in any session of onnxruntime.
+    Attributes:
+        flags: The same options on the command line.
+        options: The options as keywords.
+        when: The condition under which they help.
+        at: The sizes to time at.
+        is_portable: True if the gain holds in any session of onnxruntime.
     """
 
     flags: str
@@ -40,20 +44,29 @@ class Candidate:
     is_portable: bool = True
 
 
-def candidates(report: Report, options: Mapping[str, Any], inputs: Sequence[Spec], defaults: Sequence[str]) -> Iterator[Candidate]:
-    """Yield what to try for the loops that ``report`` leaves; ``defaults`` are the initializers listed as inputs."""
+def candidates(
+    report: Report, options: Mapping[str, Any], inputs: Sequence[Spec], defaults: Sequence[str]
+) -> Iterator[AdviceCandidate]:
+    """Yield the candidates for the loops left in ``report``.
+
+    Args:
+        report: the report of the caller's run.
+        options: the options of that run.
+        inputs: the inputs of the model.
+        defaults: the names of initializers that are listed as inputs.
+    """
     left, target = report.loops_left, TARGETS[report.target]
     codes = {reason.code for loop in left for reason in loop.reasons}
     yield from _of_flags(left, codes, options, target.loops)
     if defaults and options.get("freeze", False) is False:
-        yield Candidate("--freeze all", {"freeze": True}, "no run gives these inputs other values than their defaults")
+        yield AdviceCandidate("--freeze all", {"freeze": True}, "no run gives these inputs other values than their defaults")
     free = [dim for spec in inputs for dim in spec.dims or () if isinstance(dim, str)]
     free = [dim for dim in dict.fromkeys(free) if dim not in (options.get("dims") or {})]
     if any(code.startswith("COST-") for code in codes):
         for dim in free[:_MOST_DIMS]:
             for size in _FEW_ROWS:
                 dims, mostly = {**(options.get("dims") or {}), dim: size}, f"{size} or less" if size > 1 else "1"
-                yield Candidate(
+                yield AdviceCandidate(
                     f"--dim {shlex.quote(f'{dim}={size}')}",
                     {"dims": dims},
                     f"{dim} is mostly {mostly}",
@@ -63,29 +76,33 @@ def candidates(report: Report, options: Mapping[str, Any], inputs: Sequence[Spec
         for dim in free[:_MOST_DIMS]:
             dims = {**(options.get("fix_dims") or {}), dim: _SOME_STEPS}
             flags = f"--fix-dim {shlex.quote(f'{dim}={_SOME_STEPS}')}"
-            yield Candidate(flags, {"fix_dims": dims}, f"{dim} is always {_SOME_STEPS}, or another number", {dim: _SOME_STEPS})
+            yield AdviceCandidate(
+                flags, {"fix_dims": dims}, f"{dim} is always {_SOME_STEPS}, or another number", {dim: _SOME_STEPS}
+            )
     for spec in inputs if any(not isinstance(loop.steps, int) for loop in left) else ():
         if spec.kind == "tensor" and spec.dims in ((), (1,)) and spec.elem_type in _INTEGERS:
             value = _SOME_VALUE if spec.dims == () else [_SOME_VALUE]
             fixed = {**(options.get("fix_inputs") or {}), spec.name: value}
             flags = f"--fix-input {shlex.quote(f'{spec.name}={value}')}"
-            yield Candidate(flags, {"fix_inputs": fixed}, f"{spec.name} is always {value}, or another number")
+            yield AdviceCandidate(flags, {"fix_inputs": fixed}, f"{spec.name} is always {value}, or another number")
     if DOMAIN in target.domains and not options.get("native") and library_path() is not None:
-        yield Candidate("--native", {"native": True}, "ortscan's library is registered where it runs", is_portable=False)
+        yield AdviceCandidate("--native", {"native": True}, "ortscan's library is registered where it runs", is_portable=False)
 
 
-def _of_flags(left: Sequence[LoopReport], codes: set[str], options: Mapping[str, Any], runs_loops: bool) -> Iterator[Candidate]:
+def _of_flags(
+    left: Sequence[LoopReport], codes: set[str], options: Mapping[str, Any], runs_loops: bool
+) -> Iterator[AdviceCandidate]:
     steps = {loop.steps for loop in left if isinstance(loop.steps, int) and loop.steps <= _LONGEST_UNROLLED}
     if steps and (options.get("max_unroll") or 0) < max(steps) and runs_loops:
-        yield Candidate(f"--max-unroll {max(steps)}", {"max_unroll": max(steps)})
+        yield AdviceCandidate(f"--max-unroll {max(steps)}", {"max_unroll": max(steps)})
     if not options.get("fast_math"):
-        yield Candidate("--fast-math", {"fast_math": True}, "results may round differently, and infinite inputs may give NaN")
+        yield AdviceCandidate("--fast-math", {"fast_math": True}, "results may round differently, and infinite inputs may give NaN")
     if "MEMORY-BUDGET" in codes:
         for size in _LARGER_BUDGETS:
             if size > options.get("memory_budget", DEFAULT_MEMORY_BUDGET):
                 flags = f"--memory-budget {size >> 30}G"
-                yield Candidate(flags, {"memory_budget": size}, f"{size >> 30} GiB of memory can be had")
+                yield AdviceCandidate(flags, {"memory_budget": size}, f"{size >> 30} GiB of memory can be had")
     if options.get("opset", "auto") != "auto":
-        yield Candidate("--opset auto", {"opset": "auto"}, "the result may be in a newer opset")
+        yield AdviceCandidate("--opset auto", {"opset": "auto"}, "the result may be in a newer opset")
     if options.get("passes") is not None or options.get("skip"):
-        yield Candidate("no --passes and no --skip", {"passes": None, "skip": ()})
+        yield AdviceCandidate("no --passes and no --skip", {"passes": None, "skip": ()})

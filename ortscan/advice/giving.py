@@ -1,11 +1,11 @@
-"""Tells what the loops of a model cost, and gives those that are left the advice that was found to help."""
+"""Adds to a report the cost of each loop, and advice on the loops that are left."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from ortscan.advice.candidates import Candidate, candidates
+from ortscan.advice.candidates import AdviceCandidate, candidates
 from ortscan.advice.trying import Tried, gain_of, timed, tried
 from ortscan.modelio import AnyModel, ModelLike
 from ortscan.modelio.source import open_source, weight
@@ -39,7 +39,14 @@ _FATES: dict[Fate, str] = {
 def give_advice(
     model: ModelLike, options: Mapping[str, Any], outcome: Outcome, progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Add advice to the report of ``outcome``, which ``options`` made of ``model``. A candidate that fails is no advice."""
+    """Add costs and advice to the report of ``outcome``. A candidate that fails is skipped.
+
+    Args:
+        model: the original model.
+        options: the options it was optimised with.
+        outcome: the optimised model and its report.
+        progress: called with the number of candidates tried and their total.
+    """
     from ortscan.benchmark.measure import StillRunning
 
     report, end = outcome.report, time.monotonic() + MOST_SECONDS
@@ -76,7 +83,7 @@ def give_advice(
 
 
 def _measure_costs(model: AnyModel, outcome: Outcome) -> None:
-    """Time ``model`` and its ``outcome``, and add to the report what a run and each loop cost before and after.
+    """Time ``model`` and its ``outcome``, and add to the report the time of a run and of each loop before and after.
 
     Raises StillRunning if a run does not end, because nothing else can be timed then.
     """
@@ -88,8 +95,7 @@ def _measure_costs(model: AnyModel, outcome: Outcome) -> None:
     result = bench.results[0]
     before, after = (duration(timing.median) for timing in result.timings)
     if outcome.is_touched:
-        said = f"{gain(result.ratio())} ({result.label})"
-        outcome.report.messages.append(f"a run takes {after} instead of {before}: {said}")
+        outcome.report.messages.append(f"a run takes {after} instead of {before}: {gain(result.ratio())} ({result.label})")
     old, new = map(_by_name, bench.models)
     left: dict[int, list[str]] = {}
     for node in all_nodes(outcome.loaded.model.graph):
@@ -118,18 +124,18 @@ def _sum(seconds: dict[str, float], names: Iterable[str]) -> float | None:
 
 
 def _name_in(where: str) -> str:
-    """Return the name of the node at ``where``, or nothing if that is not in the main graph."""
+    """Return the name of the node at ``where``, or an empty string for a node outside the main graph."""
     _, _, named = where.partition(" '")
     return named.removesuffix("'") if where.count(" '") == 1 else ""
 
 
-def _is_needless(candidate: Candidate, other: Tried) -> bool:
-    """Return True if ``other``, which helps, makes ``candidate`` needless: the larger size of one dimension is enough."""
+def _is_needless(candidate: AdviceCandidate, other: Tried) -> bool:
+    """Return True if ``other`` already helps at a larger size of the same dimension."""
     return bool(candidate.at) and candidate.at.keys() == other.candidate.at.keys()
 
 
 def _chosen(where: str, of_use: "list[tuple[Tried, Bench | None]]") -> list[Advice]:
-    """Return the best advice for the loop at ``where`` that holds in any session, and clearly better advice that does not."""
+    """Return the best portable advice for the loop at ``where``, then non-portable advice if it is clearly better."""
     chosen_advice: list[Advice] = []
     best = 1.0
     for is_portable in (True, False):
@@ -161,6 +167,6 @@ def _advice(attempt: Tried, bench: "Bench | None", where: str) -> Advice:
         return Advice(flags, options, fate, f"{flags}: {_FATES[fate]}{condition}", candidate.when)
     result = max(bench.results, key=lambda result: result.ratio().value)
     before, after = (timing.median for timing in result.timings)
-    said = f"a run takes {duration(after)} instead of {duration(before)}, {gain(result.ratio())} ({result.label})"
-    text = f"{flags}: {_FATES[fate]}; {said}{condition}"
+    times = f"a run takes {duration(after)} instead of {duration(before)}, {gain(result.ratio())} ({result.label})"
+    text = f"{flags}: {_FATES[fate]}; {times}{condition}"
     return Advice(flags, options, fate, text, candidate.when, (before, after), dict(result.sizes))

@@ -1,4 +1,4 @@
-"""Tries a candidate: rewrites the model with it, finds the loops that it helps, compares the results and times them."""
+"""Tries a candidate: rewrites the model with it, finds the loops it helps, then compares and times the results."""
 
 import time
 import warnings
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ortscan.advice.candidates import Candidate
+from ortscan.advice.candidates import AdviceCandidate
 from ortscan.errors import OrtscanWarning
 from ortscan.modelio import AnyModel, LoadedModel, ModelLike, to_proto, with_inputs_built_in
 from ortscan.pipeline.compare_with_original import is_refuted
@@ -30,9 +30,17 @@ _RANKS: dict[Fate, int] = {"kept": 0, "rewritten": 0, "reduced": 1, "planned": 2
 
 @dataclass(frozen=True)
 class Tried:
-    """A candidate, its outcome, the loops whose fate is ``better`` with it by their locations, and the ``seconds`` it took."""
+    """A candidate that helps.
 
-    candidate: Candidate
+    Attributes:
+        candidate: The options that were tried.
+        rewriting: The rewrites of the model with these options.
+        outcome: The optimised model and its report.
+        better: The new fate of each loop that improved, by its location.
+        seconds: How long the rewriting took.
+    """
+
+    candidate: AdviceCandidate
     rewriting: Rewriting
     outcome: Outcome
     better: Mapping[str, Fate]
@@ -53,8 +61,15 @@ class Tried:
             return not is_refuted(verify(self.rewriting.model, self.outcome.loaded, shapes=sizes, level=level, time_limit=limit))
 
 
-def tried(model: ModelLike, options: Mapping[str, Any], candidate: Candidate, before: Report) -> Tried | None:
-    """Rewrite ``model`` with ``candidate``; return None if that fails or improves the fate of no loop that ``before`` leaves."""
+def tried(model: ModelLike, options: Mapping[str, Any], candidate: AdviceCandidate, before: Report) -> Tried | None:
+    """Rewrite ``model`` with ``candidate``. Return None if that fails or improves no loop.
+
+    Args:
+        model: the original model.
+        options: the caller's options, to which those of ``candidate`` are added.
+        candidate: the options to try.
+        before: the report without the candidate.
+    """
     started = time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OrtscanWarning)
@@ -89,9 +104,9 @@ def timed(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: boo
 
 
 def gain_of(attempt: Tried, without: LoadedModel) -> "Bench | None":
-    """Time the result beside the one ``without`` the candidate.
+    """Time the result of ``attempt`` against the result ``without`` the candidate.
 
-    Return None unless it is measurably faster at some sizes and slower at none, or if the models cannot be timed.
+    Return None unless the candidate is measurably faster at some sizes and slower at none.
     """
     from ortscan.benchmark.measure import StillRunning
 

@@ -1,8 +1,8 @@
-"""The name of a cache entry: a digest of the model, its weights, the options, and the versions and code that optimise it.
+"""The name of a cache entry: a digest of the model, its weights, the options, the versions of packages and ortscan's code.
 
     key_of([digest_of_file("m.onnx"), digest_of_file("weights")], {"target": "cpu"})    ->    "3fb2…", 64 hexadecimal digits
 
-All content is read at every start: times and sizes of files do not show every change.
+The content of files is read at every start, because their times and sizes do not show every change.
 """
 
 import functools
@@ -28,7 +28,7 @@ _FORMAT = 3
 _PACKAGES = ("numpy", "onnx", "onnx-ir", "onnxruntime")
 _CODE = Path(__file__).parents[2]
 _OWN_PACKAGES = tuple(dict.fromkeys(name.partition(".")[0] for name in (__name__, compiler)))
-"""In a wheel the compiler is within ortscan."""
+"""In a wheel the package ``rewrites`` is inside ortscan."""
 
 
 def key_of(digests: Sequence[str], options: Mapping[str, Any]) -> str:
@@ -38,13 +38,13 @@ def key_of(digests: Sequence[str], options: Mapping[str, Any]) -> str:
 
 
 def digest_of_bytes(content: bytes) -> str:
-    """Return a digest of ``content``, made of the digests of its chunks; several threads compute them."""
+    """Return a digest of the digests of the chunks of ``content``, which several threads compute."""
     view = memoryview(content)
     return _digest(len(view), lambda start: hashlib.sha256(view[start : start + _CHUNK]).digest())
 
 
 def digest_of_file(path: str) -> str:
-    """Return ``digest_of_bytes`` of a file; little of it is in memory at once. Raise OSError."""
+    """Return ``digest_of_bytes`` of a file without loading all of it into memory. Raise OSError if it is unreadable."""
 
     def chunk(start: int) -> bytes:
         digest = hashlib.sha256()
@@ -57,7 +57,7 @@ def digest_of_file(path: str) -> str:
 
 
 def checksum_of_file(path: Path) -> str:
-    """Return a checksum that shows damage of a file of the cache, at twice the speed of a digest. Raise OSError."""
+    """Return a checksum that detects damage to a cache file, twice as fast as a digest. Raise OSError if it is unreadable."""
 
     def chunk(start: int) -> bytes:
         checksum = 0
@@ -70,7 +70,7 @@ def checksum_of_file(path: Path) -> str:
 
 
 def _pieces(file: FileIO, start: int) -> Iterator[memoryview]:
-    """Yield the chunk of a file from ``start`` on, in pieces that share one buffer."""
+    """Yield the chunk of a file that begins at ``start``, in pieces that share a buffer."""
     file.seek(start)
     buffer, left = memoryview(bytearray(_PIECE)), _CHUNK
     while left and (count := file.readinto(buffer[:left])):
@@ -91,7 +91,7 @@ def _digest(size: int, digest_of_chunk: Callable[[int], bytes]) -> str:
 
 @functools.cache
 def digest_of_code(folder: Path) -> str:
-    """Return a digest of ortscan's files below ``folder`` when a process first asks, so that no two builds share entries."""
+    """Return a digest of ortscan's files below ``folder``, so that no two builds share entries. A process computes it once."""
     digest = hashlib.sha256()
     for package in _OWN_PACKAGES:
         for parent, folders, names in os.walk(folder / package, onerror=_raise):

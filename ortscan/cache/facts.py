@@ -1,4 +1,4 @@
-"""What the cache knows of an entry, as a file: JSON under its own digest, so that a damaged file says nothing."""
+"""The facts of a cache entry as a file: JSON below its digest, so that a damaged file is recognised."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ __all__ = ["Facts", "as_bytes", "facts_from"]
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of an entry.
+    """The facts of a cache entry.
 
     Attributes:
         source: The file that the model was read from; empty if it was given as bytes.
@@ -45,7 +45,7 @@ def as_bytes(facts: Mapping[str, Any]) -> bytes:
 
 
 def facts_from(content: bytes) -> Facts | None:
-    """Return the facts in a file, or None if it is damaged or does not hold what ``as_bytes`` writes."""
+    """Return the facts in a file, or None if the file is damaged or was not written by ``as_bytes``."""
     digest, _, text = content.partition(b"\n")
     if hashlib.sha256(text).hexdigest().encode() != digest:
         return None

@@ -1,4 +1,4 @@
-"""What a store holds, entry by entry, for people: what was made of which model, and how that went."""
+"""Lists the entries of a store for people: the source of each model, its size and its verdict."""
 
 import os
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""Where optimised models are kept, and how many bytes of them."""
+"""The folder of the cache and its default size."""
 
 import os
 import sys
@@ -13,19 +13,19 @@ DEFAULT_SIZE = 4 << 30
 _VARIABLE = "ORTSCAN_CACHE_DIR"
 
 
-def cache_folder(given: str | None = None) -> Path | None:
-    """Return the folder: the one given, the one the environment names (``ORTSCAN_CACHE_DIR``), or the user's own on this system.
+def cache_folder(folder: str | None = None) -> Path | None:
+    """Return ``folder``, else the folder in ``ORTSCAN_CACHE_DIR``, else the usual cache folder of the user on this system.
 
-    None where nothing is named and the user has no folder. Raises OptionError where what is named is no path.
+    Return None if the user has no home folder. Raises OptionError if the name is no path.
     """
-    if given is not None:
-        return check_folder(given, "the cache folder")
+    if folder is not None:
+        return check_folder(folder, "the cache folder")
     named = os.environ.get(_VARIABLE)
     return check_folder(named, _VARIABLE) if named else _own_folder()
 
 
 def check_folder(named: str, what: str) -> Path:
-    """Return the absolute path of the folder ``named``; raises OptionError, which calls it ``what``, where that is no path."""
+    """Return the absolute path of the folder ``named``. Raises OptionError about ``what`` if it is no path."""
     if not named or "\0" in named:
         raise OptionError(f"{what} cannot be {named!r}: it is not a path.")
     try:
@@ -49,7 +49,7 @@ def _own_folder() -> Path | None:
 
 
 def _home() -> Path | None:
-    """Return the user's folder; None for a user without one, as there are in containers."""
+    """Return the user's home folder, or None if there is none, as for some users in containers."""
     if os.name == "posix" and (named := _absolute(os.environ.get("HOME"))):
         return named
     with suppress(RuntimeError):
@@ -63,5 +63,5 @@ def _home() -> Path | None:
 
 
 def _absolute(folder: str | None) -> Path | None:
-    """Return a folder that the environment names; a relative one is none, as the XDG base directory specification has it."""
+    """Return ``folder`` as a path, or None if it is relative: the XDG base directory specification ignores relative paths."""
     return Path(folder) if folder and "\0" not in folder and os.path.isabs(folder) else None

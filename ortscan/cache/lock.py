@@ -1,7 +1,7 @@
-"""One lock for each entry: of processes that start together on a new model, one optimises it and the others wait for its entry.
+"""One lock for each entry: when several processes open a new model at once, one optimises it and the others wait for its entry.
 
-The lock is released when its process ends, however that happens. If files cannot be locked, or the wait takes longer than anybody
-should wait, each process does the work itself.
+The lock is released when its process ends or crashes. If files cannot be locked, or after a timeout, each process optimises the
+model itself.
 """
 
 import contextlib
@@ -15,10 +15,10 @@ from ortscan.cache.ownership import make_folder
 __all__ = ["one_at_a_time"]
 
 _LONGEST_WAIT = 60.0
-"""Seconds."""
+"""The timeout for an empty model, in seconds."""
 
 _BYTES_A_SECOND = 4 << 20
-"""The least that is optimised and compared in a second."""
+"""A low estimate of how many bytes of a model are optimised and verified in a second."""
 
 _STEP = 0.02
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -26,9 +26,9 @@ _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_C
 
 @contextlib.contextmanager
 def one_at_a_time(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
-    """Hold the lock for the entry ``key`` of the cache in ``folder`` while the block runs, if it is to be had.
+    """Hold the lock for the entry ``key`` of the cache in ``folder`` while the block runs, unless the wait times out.
 
-    Yield True if another process or thread held it before. The longer the model (``size`` bytes), the longer the wait.
+    Yield True if another process or thread held the lock before. The timeout grows with the ``size`` of the model in bytes.
     """
     file = folder / "locks" / key
     handle, waited = _locked(file, time.monotonic() + _LONGEST_WAIT + size / _BYTES_A_SECOND)
@@ -40,7 +40,7 @@ def one_at_a_time(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
 
 
 def _locked(file: Path, deadline: float) -> tuple[int | None, bool]:
-    """Wait for the lock. Return its handle, None if it is not to be had, and True if it had to be waited for."""
+    """Wait for the lock. Return its handle, or None if there is no lock, and True if somebody else held it."""
     waited = False
     with contextlib.suppress(OSError, ImportError):
         make_folder(file.parent)
@@ -61,7 +61,7 @@ def _locked(file: Path, deadline: float) -> tuple[int | None, bool]:
 
 
 def _try_lock(handle: int) -> bool:
-    """Lock the file unless somebody else has; return True if that worked."""
+    """Lock the file without waiting. Return False if somebody else holds the lock."""
     import fcntl
 
     try:
@@ -72,7 +72,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def _is_still(file: Path, handle: int) -> bool:
-    """Return True if ``file`` is what was opened: whoever releases a lock removes its file."""
+    """Return True if ``file`` is still the opened file: releasing a lock removes its file."""
     with contextlib.suppress(OSError):
         return os.path.samestat(os.lstat(file), os.fstat(handle))
     return False

@@ -1,7 +1,7 @@
 """Files and folders of the cache that no other user can write to.
 
-Whoever writes what a session opens decides what it runs. So the cache reads only regular files that no other user could have
-written, and is used only if nobody else can replace it or a folder above it. A pipe in the place of a file would block its reader.
+A user who can write a cached model decides what other sessions run. So the cache reads only regular files that no other user could
+have written. It is used only if nobody else can replace it or a folder above it. A pipe instead of a file would block its reader.
 """
 
 import errno
@@ -22,7 +22,7 @@ _UIDS, _NOBODY = Path("/proc/self/uid_map"), Path("/proc/sys/kernel/overflowuid"
 
 
 def open_own(path: Path) -> FileIO:
-    """Open a file without a buffer. Raise OSError also if it is not a regular file or another user could have written it."""
+    """Open a file without a buffer. Raise OSError if it is no regular file or if another user could have written it."""
     handle = os.open(path, _READ)
     try:
         status = os.fstat(handle)
@@ -35,7 +35,7 @@ def open_own(path: Path) -> FileIO:
 
 
 def read_own(path: Path) -> bytes:
-    """Return the content of a file that is small by nature. Raise OSError as ``open_own`` does."""
+    """Return the content of a small file. Raise OSError as ``open_own`` does, and for a large file."""
     with open_own(path) as file:
         if os.fstat(file.fileno()).st_size > _LARGEST:
             raise PermissionError(f"{path} is too large to be what it should be")
@@ -54,7 +54,7 @@ def write_own(path: Path, content: bytes) -> None:
 def make_folder(folder: Path) -> None:
     """Make ``folder`` and its missing parents for this user alone, whatever the umask.
 
-    Raise OSError also if there is something that is not a folder of this user's alone.
+    Raise OSError if ``folder`` exists and is no folder, or if others can write to it.
     """
     if not folder.parent.exists():
         make_folder(folder.parent)
@@ -66,10 +66,10 @@ def make_folder(folder: Path) -> None:
 
 
 def why_not_trusted(folder: Path, *parts: str) -> str | None:
-    """Return in words why ``folder`` or one of its existing ``parts`` cannot be trusted; None if they can.
+    """Return why ``folder`` or one of its existing ``parts`` cannot be trusted, or None if they can.
 
-    Nobody else may be able to write to the parts. Every folder above them must belong to this user or the system; others who can
-    write to it must not be able to replace its content (the sticky bit). Raise OSError if a folder cannot be looked at.
+    Nobody else may be able to write to the parts. Every folder above them must belong to this user or the system. If others can write
+    to such a folder, its sticky bit must keep them from replacing its content. Raise OSError if a folder cannot be read.
     """
     if os.name == "nt":
         return None
@@ -86,7 +86,7 @@ def why_not_trusted(folder: Path, *parts: str) -> str | None:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    """Return True if only this user, or the system's, can write to the file or folder; always True on Windows."""
+    """Return True if only this user or root can write to the file or folder; always True on Windows."""
     return os.name == "nt" or (status.st_uid in (os.geteuid(), 0) and not status.st_mode & _FOREIGN_WRITERS)
 
 
@@ -95,8 +95,8 @@ def _is_own_folder(status: os.stat_result) -> bool:
 
 
 def _is_safe_above(status: os.stat_result) -> bool:
-    """Return True if other users cannot replace what is in this folder."""
-    if status.st_uid not in (os.geteuid(), 0) and not _stands_for_the_system(status.st_uid):
+    """Return True if other users cannot replace files in this folder."""
+    if status.st_uid not in (os.geteuid(), 0) and not _is_unmapped_user(status.st_uid):
         return False
     if status.st_mode & stat.S_ISVTX or not status.st_mode & _FOREIGN_WRITERS:
         return True
@@ -104,7 +104,7 @@ def _is_safe_above(status: os.stat_result) -> bool:
 
 
 def _is_of_this_user_alone(gid: int) -> bool:
-    """Return True if the group is the user's own; many systems have one for each user."""
+    """Return True if this user is the only member of the group; many systems have such a group for each user."""
     import grp
     import pwd
 
@@ -114,8 +114,8 @@ def _is_of_this_user_alone(gid: int) -> bool:
     return False
 
 
-def _stands_for_the_system(uid: int) -> bool:
-    """Return True if this user namespace shows ``uid`` for users without a number here, as it often does for the system's."""
+def _is_unmapped_user(uid: int) -> bool:
+    """Return True if ``uid`` is the number that this user namespace shows for users it does not map, often root among them."""
     with suppress(OSError, ValueError):
         ranges = [list(map(int, line.split())) for line in _UIDS.read_text().splitlines()]
         mapped = [range(first, first + count) for first, _, count in ranges]

@@ -1,8 +1,9 @@
-"""The folder of optimised models: one folder for each entry, written aside and renamed; the least recently used are dropped first.
+"""The store of optimised models: a folder for each entry, written under a temporary name and then renamed.
 
     folder/models/<key>/entry.json, model.onnx        folder/locks/<key>
 
-Nothing is forced onto the disk: damage, as a loss of power does, is noticed when an entry is read, and the entry is made anew.
+The least recently used entries are dropped first. Nothing is synced to disk: if a power failure damages an entry, reading it shows
+the damage and the model is optimised again.
 """
 
 import os
@@ -23,10 +24,10 @@ from ortscan.cache.ownership import make_folder, read_own, write_own
 __all__ = ["MODEL", "PARTS", "Entry", "Store", "Usage"]
 
 PARTS = ("models", "locks")
-"""The folders in that of a store."""
+"""The subfolders of a store."""
 
 MODEL = "model.onnx"
-"""The file of the model in the folder of an entry."""
+"""The name of the model file of an entry."""
 
 _FACTS = "entry.json"
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -38,7 +39,7 @@ _MOST_ENTRIES = 1024
 
 @dataclass(frozen=True)
 class Entry:
-    """The folder of an entry, and what is known of it. There is no model if there was nothing to optimise."""
+    """A cache entry: its folder and its facts. It has no model if there was nothing to optimise."""
 
     folder: Path
     facts: Facts
@@ -49,7 +50,7 @@ class Entry:
         return self.folder / MODEL if self.facts.checksum else None
 
     def is_whole(self) -> bool:
-        """Return True if the model file is what was put there; all of it is read."""
+        """Return True if the model file is undamaged. This reads the whole file."""
         with suppress(OSError):
             return self.model is None or checksum_of_file(self.model) == self.facts.checksum
         return False
@@ -57,7 +58,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Usage:
-    """What is in a store."""
+    """The number of models in a store, their bytes and the limit of these."""
 
     folder: Path
     models: int
@@ -66,9 +67,9 @@ class Usage:
 
 
 class Store:
-    """Optimised models below ``folder``, at most ``limit`` bytes of them. Several processes may use one folder at once.
+    """The optimised models below ``folder``, at most ``limit`` bytes. Several processes may use a folder at once.
 
-    Nothing is created before something is put there. Files without one of the store's own names are never touched.
+    The folder is created with the first entry. Files under other names than the store's own are never touched.
     """
 
     def __init__(self, folder: Path, limit: int | None = None) -> None:
@@ -77,7 +78,7 @@ class Store:
         self._models = folder / PARTS[0]
 
     def find(self, key: str) -> Entry | None:
-        """Return the entry of this name, or None; its model is not looked at. Raise ValueError if ``key`` is no name."""
+        """Return the entry ``key`` without checking its model, or None. Raise ValueError if ``key`` is no name of an entry."""
         folder = self._folder_of(key)
         with suppress(OSError):
             facts = facts_from(read_own(folder / _FACTS))
@@ -85,7 +86,7 @@ class Store:
         return None
 
     def get(self, key: str) -> Entry | None:
-        """Return the entry of this name, whose model is whole and which counts as used now, or None. Drop a damaged one."""
+        """Return the entry ``key`` and mark it as used now. Drop it and return None if its model is damaged."""
         entry = self.find(key)
         if entry is None:
             return None
@@ -97,7 +98,7 @@ class Store:
         return entry
 
     def put(self, key: str, facts: Facts, content: bytes = b"") -> Entry:
-        """Keep ``facts`` and the optimised model ``content``. Raise OSError if that is not possible; then nothing has changed."""
+        """Store ``facts`` and the optimised model ``content``. If that fails, raise OSError and leave the store unchanged."""
         final, aside = self._folder_of(key), self._spare()
         make_folder(self._models)
         make_folder(aside)
@@ -113,19 +114,19 @@ class Store:
         return Entry(final, facts)
 
     def drop(self, key: str) -> None:
-        """Remove the entry of this name."""
+        """Remove the entry ``key``."""
         with suppress(OSError):
             self._remove(self._folder_of(key))
 
     def entries(self) -> Iterator[tuple[Entry, int, float]]:
-        """Yield the readable entries as ``folders`` does. Raise OSError."""
+        """Yield each readable entry with its bytes and the time of its last use. Raise OSError if the folder is unreadable."""
         for folder, size, used in self.folders():
             entry = self.find(folder.name) if _NAME.fullmatch(folder.name) else None
             if entry is not None:
                 yield entry, size, used
 
     def folders(self) -> Iterator[tuple[Path, int, float]]:
-        """Yield the folder of each entry, also of an unfinished one, its bytes and the time of its last use. Raise OSError."""
+        """Yield the folder of each entry, finished or not, with its bytes and the time of its last use. Raise OSError."""
         with suppress(FileNotFoundError):
             for item in _listed(self._models):
                 if _NAME.fullmatch(item.name) or _is_spare(item.name):
@@ -137,13 +138,13 @@ class Store:
                             yield Path(item.path), sum(file.st_size for file in files.values()), used
 
     def usage(self) -> Usage:
-        """Count what is there. Raise OSError if the folder cannot be read."""
+        """Count the models and their bytes. Raise OSError if the folder cannot be read."""
         folders = list(self.folders())
         models = sum((folder / MODEL).exists() for folder, _, _ in folders)
         return Usage(self.folder, models, sum(size for _, size, _ in folders), self.limit)
 
     def clear(self) -> Usage:
-        """Remove everything but unfinished entries, and return what was there. Raise OSError if something stays."""
+        """Remove all entries but unfinished ones, and return the usage before. Raise OSError if a folder cannot be removed."""
         usage = self.usage()
         for folder, _, used in self.folders():
             if not _is_being_written(folder, used):
@@ -156,11 +157,11 @@ class Store:
         return self._models / key
 
     def _spare(self) -> Path:
-        """Return a path that nobody else uses, for a folder that is not finished or about to be removed."""
+        """Return a unique path for a folder that is being written or removed."""
         return self._models / f"tmp-{os.getpid()}-{secrets.token_hex(6)}"
 
     def _rename(self, aside: Path, key: str) -> None:
-        """Rename a finished entry to its final name. If others do so at the same time, one of the entries is there in the end."""
+        """Rename a finished entry to its final name. If several processes do so at once, the entry of one of them remains."""
         for attempt in range(_ATTEMPTS):
             self.drop(key)
             try:
@@ -173,7 +174,7 @@ class Store:
                     raise
 
     def _trim(self, keep: Path) -> None:
-        """Remove what crashed processes left, and the least recently used entries while there are too many."""
+        """Remove leftovers of crashed processes, then the least recently used entries until the rest fits the limits."""
         with suppress(OSError):
             folders = sorted(self.folders(), key=lambda folder: folder[2])
             total, count = sum(size for _, size, _ in folders), len(folders)
@@ -186,7 +187,7 @@ class Store:
                     total, count = total - size, count - 1
 
     def _remove(self, folder: Path) -> None:
-        """Remove an entry in one step, so that nobody finds half of it; open files stay readable. Raise OSError."""
+        """Remove an entry by renaming it first, so that nobody reads half of it. Open files stay readable. Raise OSError."""
         aside = self._spare()
         with suppress(FileNotFoundError):
             os.rename(folder, aside)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from ortscan.drawing.picture import Box, Edge, Kind, Node, Picture
+from ortscan.drawing.picture import Box, Edge, Kind, Picture, PictureNode
 from rewrites.base.errors import MalformedLoop
 from rewrites.base.plain_text import cut
 from rewrites.graph.walk import all_nodes, node_graphs
@@ -98,7 +98,7 @@ def picture_of(nodes: Iterable[ir.Node], results: Iterable[ir.Value], opset: int
     drawing = _Drawing(opset, steps or {})
     drawing.add_nodes(nodes)
     for value in results:
-        drawing.add_end(value, Node("output", _short(value.name), _shape(value), _full_name(value)))
+        drawing.add_end(value, PictureNode("output", _short(value.name), _shape(value), _full_name(value)))
     return drawing.picture()
 
 
@@ -106,16 +106,16 @@ def operator_counts(nodes: Iterable[ir.Node]) -> Picture:
     """Return how many there are of each operator, for what is too large to be drawn."""
     counted = Counter(cut(node.op_type, _LONGEST) for node in nodes)
     most = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
-    shown = [Node("more", f"{name}: {number}") for name, number in most[:_MOST_OPERATORS]]
+    shown = [PictureNode("more", f"{name}: {number}") for name, number in most[:_MOST_OPERATORS]]
     rest = sum(number for _, number in most[_MOST_OPERATORS:])
-    return Picture([*shown, *([Node("more", f"{rest} others")] if rest else [])])
+    return Picture([*shown, *([PictureNode("more", f"{rest} others")] if rest else [])])
 
 
 @dataclass
 class _Node:
     """A node; its operands, each with its port in the first box; the ports of that box that its outputs leave from."""
 
-    node: Node
+    node: PictureNode
     operands: Sequence[tuple[ir.Value, int]]
     leaving: dict[ir.Value, int] = field(default_factory=dict)
 
@@ -123,7 +123,7 @@ class _Node:
 class _Drawing:
     def __init__(self, opset: int, steps: Steps) -> None:
         self._opset, self._steps = opset, steps
-        self._nodes: list[Node] = []
+        self._nodes: list[PictureNode] = []
         self._edges: list[Edge] = []
         self._carried: list[tuple[int, int]] = []
         self._sources: dict[ir.Value, tuple[int, int]] = {}
@@ -138,14 +138,14 @@ class _Drawing:
             drawn = self._loop(node) if is_loop(node) else self._node(node)
             for value, _ in drawn.operands:
                 if value not in self._sources and not _is_constant(value):
-                    self._add_start(value, Node("input", _short(value.name), _shape(value), _full_name(value)))
+                    self._add_start(value, PictureNode("input", _short(value.name), _shape(value), _full_name(value)))
             for value, port in drawn.operands:
                 self._add_edge(value, port)
             for value in node.outputs:
                 self._sources[value] = (len(self._nodes), drawn.leaving.get(value, -1))
             self._nodes.append(drawn.node)
 
-    def add_end(self, value: ir.Value, node: Node) -> int:
+    def add_end(self, value: ir.Value, node: PictureNode) -> int:
         self._add_edge(value, -1)
         self._nodes.append(node)
         return len(self._nodes) - 1
@@ -156,7 +156,7 @@ class _Drawing:
             source, leaves = self._sources[value]
             self._edges.append(Edge(source, len(self._nodes), _full_name(value), port, leaves))
 
-    def _add_start(self, value: ir.Value, node: Node) -> int:
+    def _add_start(self, value: ir.Value, node: PictureNode) -> int:
         self._sources[value] = (len(self._nodes), -1)
         self._nodes.append(node)
         return len(self._nodes) - 1
@@ -166,7 +166,7 @@ class _Drawing:
         inner = sum(1 for graph in graphs for _ in all_nodes(graph))
         if not graphs or inner > MOST_NODES:
             line = f"{inner} nodes inside" if graphs else _constants(node)
-            return _Node(Node(_kind_of(node), cut(node.op_type, _LONGEST), line, _tip(node)), operands)
+            return _Node(PictureNode(_kind_of(node), cut(node.op_type, _LONGEST), line, _tip(node)), operands)
         names = [attribute.name for attribute in node.attributes.values() if attribute.type == ir.AttributeType.GRAPH]
         if len(names) != len(graphs):
             names = [""] * len(graphs)
@@ -174,20 +174,20 @@ class _Drawing:
             Box(name.removesuffix("_branch"), picture_of(graph, graph.outputs, self._opset, self._steps))
             for name, graph in zip(names, graphs, strict=True)
         ]
-        return _Node(Node("loop", cut(node.op_type, _LONGEST), "", _tip(node), boxes), operands)
+        return _Node(PictureNode("loop", cut(node.op_type, _LONGEST), "", _tip(node), boxes), operands)
 
     def _loop(self, node: ir.Node) -> _Node:
         try:
             loop = view(node, self._opset)
         except MalformedLoop:
-            return _Node(Node("loop", cut(node.op_type, _LONGEST), "malformed", _tip(node)), _operands(node))
+            return _Node(PictureNode("loop", cut(node.op_type, _LONGEST), "malformed", _tip(node)), _operands(node))
         known = self._steps.get(node, loop.steps)
         steps = "? steps" if known is None else "1 step" if known == 1 else f"{_short(str(known))} steps"
         size = sum(1 for _ in all_nodes(loop.body))
         title = f"{node.op_type} · {steps}"
         if size > MOST_NODES:
             box = Box("", operator_counts(all_nodes(loop.body)))
-            return _Node(Node("loop", title, f"{size} nodes in its body", _tip(node), [box]), _operands(node))
+            return _Node(PictureNode("loop", title, f"{size} nodes in its body", _tip(node), [box]), _operands(node))
         body = _Drawing(self._opset, self._steps)
         starts, ends = body.fill(loop)
         entering = [(state.initial, starts[state.inner]) for state in loop.states]
@@ -196,7 +196,7 @@ class _Drawing:
         leaving |= {scan.outer: ends[scan.inner] for scan in loop.scan_outputs if scan.outer is not None}
         entered = {value for value, _ in entering}
         others = [(value, port) for value, port in _operands(node) if value not in entered]
-        return _Node(Node("loop", title, "", _tip(node), [Box("", body.picture())]), entering + others, leaving)
+        return _Node(PictureNode("loop", title, "", _tip(node), [Box("", body.picture())]), entering + others, leaving)
 
     def fill(self, loop: Loop) -> tuple[dict[ir.Value, int], dict[ir.Value, int]]:
         """Draw the body of ``loop``; return the places of what it takes, and of what it gives."""
@@ -206,7 +206,7 @@ class _Drawing:
         starts: dict[ir.Value, int] = {}
         for value in loop.body.inputs:
             kind, said = kinds.get(value, ("input", "of this step"))
-            starts[value] = self._add_start(value, Node(kind, _short(value.name), _shape(value), said, pin="first"))
+            starts[value] = self._add_start(value, PictureNode(kind, _short(value.name), _shape(value), said, pin="first"))
         self.add_nodes(loop.body)
         following = {state.next for state in loop.states}
         ends: dict[ir.Value, int] = {}
@@ -214,7 +214,7 @@ class _Drawing:
             looks: tuple[Kind, str] = (
                 ("state", "what the next step takes") if value in following else ("output", "of each step, stacked")
             )
-            ends[value] = self.add_end(value, Node(looks[0], _short(value.name), _shape(value), looks[1], pin="last"))
+            ends[value] = self.add_end(value, PictureNode(looks[0], _short(value.name), _shape(value), looks[1], pin="last"))
         self._carried = [(ends[state.next], starts[state.inner]) for state in loop.states]
         return starts, ends
 

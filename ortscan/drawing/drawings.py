@@ -37,7 +37,7 @@ class Region:
 
 
 @dataclass(eq=False)
-class GraphIndex:
+class NamedGraph:
     """The nodes of a graph by their position, and its values by name."""
 
     graph: ir.Graph
@@ -57,7 +57,7 @@ class GraphIndex:
         return value is not None and (producer is None or self.position.get(producer, 0) < self.position[node])
 
 
-def region_of(loop: ir.Node, before: GraphIndex, after: GraphIndex) -> Region | None:
+def region_of(loop: ir.Node, before: NamedGraph, after: NamedGraph) -> Region | None:
     """Return the nodes that replace ``loop``, a node of the graph ``before``; None if nothing that it computed is left."""
     results = _results(loop, after)
     if not results:
@@ -77,7 +77,7 @@ def region_of(loop: ir.Node, before: GraphIndex, after: GraphIndex) -> Region | 
     return Region(sorted(members, key=after.position.__getitem__), results, not open_values)
 
 
-def _results(loop: ir.Node, after: GraphIndex) -> list[ir.Value]:
+def _results(loop: ir.Node, after: NamedGraph) -> list[ir.Value]:
     """Return the loop's results in the graph ``after``; for one that is gone, the first values computed from it."""
     results: dict[ir.Value, None] = {}
     visited: set[ir.Value] = set()
@@ -107,7 +107,7 @@ def drawings_of(loops: Mapping[str, int | str | None], model: AnyModel, after: i
     inline_functions_with_loops(before, stay=DOMAIN)
     nodes = {where: node for node, where in with_paths(before.graph) if where in loops}
     steps = {node: loops[where] for where, node in nodes.items() if loops[where] is not None}
-    old, new = GraphIndex(before.graph), GraphIndex(after.graph)
+    old, new = NamedGraph(before.graph), NamedGraph(after.graph)
     drawn: dict[str, Drawings] = {}
     room = _MOST_DRAWN
     for where in loops:
@@ -133,7 +133,7 @@ def _opset(model: ir.Model) -> int:
     return model.opset_imports.get("", 1)
 
 
-def _drawn(node: ir.Node, old: GraphIndex, new: GraphIndex, opsets: tuple[int, int], steps: Steps) -> Drawings:
+def _drawn(node: ir.Node, old: NamedGraph, new: NamedGraph, opsets: tuple[int, int], steps: Steps) -> Drawings:
     used = [value for value in node.outputs if value.uses() or value.is_graph_output()]
     before = picture_of([node], used, opsets[0], steps)
     if node not in old.position:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Box", "Drawings", "Edge", "Kind", "Node", "Picture", "count"]
+__all__ = ["Box", "Drawings", "Edge", "Kind", "Picture", "PictureNode", "count"]
 
 Kind = Literal["heavy", "move", "plain", "native", "input", "output", "state", "step", "constant", "loop", "more"]
 """How a node looks: operators by what they cost, values by where they come from, loops as boxes."""
 
 
 @dataclass(frozen=True)
-class Node:
+class PictureNode:
     """A node with its title, a small line below it and its tooltip.
 
     ``boxes``: the graphs in it, side by side. ``pin``: the end of its box that it stays at, if any.
@@ -44,7 +44,7 @@ class Edge:
 class Picture:
     """``carried``: pairs of node indices, a value of one step and the state of the next step that takes it."""
 
-    nodes: Sequence[Node] = ()
+    nodes: Sequence[PictureNode] = ()
     edges: Sequence[Edge] = ()
     carried: Sequence[tuple[int, int]] = ()
 

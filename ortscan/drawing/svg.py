@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from ortscan.base.markup import safe
 from ortscan.drawing.layers import lay_out
-from ortscan.drawing.picture import Node, Picture
+from ortscan.drawing.picture import Picture, PictureNode
 
 __all__ = ["arrange", "svg_of"]
 
@@ -19,7 +19,7 @@ _LAYER_GAP, _HEAD, _MARGIN, _LANE = 30.0, 26.0, 14.0, 9.0
 class PlacedNode:
     """A node with the middle of its top, its size, and the boxes in it, relative to its upper left corner."""
 
-    node: Node
+    node: PictureNode
     x: float
     y: float
     width: float
@@ -95,7 +95,7 @@ def _in_rows(sized: Sequence[PlacedNode], title: str, x: float, y: float) -> Pla
     return PlacedBox(x, y, _MARGIN * 2 + column * min(3, len(sized)), at + _MARGIN - 12, title, placed, [], [])
 
 
-def _sized(node: Node) -> PlacedNode:
+def _sized(node: PictureNode) -> PlacedNode:
     wide = sum(_WIDE if ord(letter) > 0x2E7F else _LETTER for letter in node.title)
     small = sum(_WIDE if ord(letter) > 0x2E7F else _SMALL for letter in node.line)
     own = max(wide, small) + _PADDING
