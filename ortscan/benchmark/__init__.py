@@ -1,6 +1,6 @@
-"""What models cost on onnxruntime, side by side: a run at several sizes, loading, memory, and each loop.
+"""Benchmarks of models on onnxruntime: the time of a run at several sizes, of loading and of each loop, and the peak memory.
 
-What is measured is told with its noise: a difference that rounds with new sessions do not agree on is said not to be measurable.
+Each ratio has a confidence interval. If rounds with new sessions disagree, the difference is reported as not measurable.
 """
 
 __all__: list[str] = []

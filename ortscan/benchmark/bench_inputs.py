@@ -1,4 +1,4 @@
-"""The sizes and inputs that models are timed at: those that the caller asks for, else usual ones with generated values."""
+"""Chooses the sizes and inputs to time models at: the caller's, else usual sizes and generated values."""
 
 import itertools
 import numbers
@@ -28,16 +28,16 @@ from rewrites.loops import LoopView, is_loop, view
 __all__ = ["BenchInputs", "bench_inputs", "check_effort", "dims_of_steps", "given_sizes"]
 
 _USUAL = ((64, 1), (256, 1), (64, 8))
-"""Steps, and each other free size."""
+"""Pairs of a trip count and the size of every other free dimension."""
 _MOST_CHOICES = 64
 """The most combinations of sizes."""
 _MOST_NUMBER, _MOST_SECONDS = 1000, 10**6
-"""The limits of sizes, threads and rounds, and of the time."""
+"""The limits of lists of sizes, of threads and rounds, and of the seconds."""
 _RECURRENT = ("RNN", "GRU", "LSTM")
 
 
 def given_sizes(sizes: Any) -> dict[str, list[int]]:
-    """Return ``sizes``, such as ``{"T": [16, 64], "B": 1}``, as lists. Raises OptionError if it is not such a dict."""
+    """Return ``sizes``, such as ``{"T": [16, 64], "B": 1}``, with lists as values. Raises OptionError if it is no such dict."""
     if sizes is None:
         return {}
     if not isinstance(sizes, Mapping):
@@ -52,7 +52,9 @@ def _sizes(name: Any, values: Any) -> list[int]:
     except TypeError:
         sizes = []
     if not sizes or min(sizes) < 0 or any(isinstance(size, bool) for size in (values if many else [values])):
-        raise OptionError(f"sizes: that of {shown(name)} must be a number of 0 or more, or a list of such, not {shown(values)}.")
+        raise OptionError(
+            f"sizes: {shown(name)} must have a whole number of at least 0, or a list of such numbers, not {shown(values)}."
+        )
     return list(dict.fromkeys(sizes))
 
 
@@ -71,7 +73,7 @@ def _is_within(value: Any, kind: type, least: int, most: int) -> bool:
 
 
 class BenchInputs:
-    """The inputs of the models at each choice of sizes. ``usual``: the sizes were chosen here, and others will do as well."""
+    """The inputs of the models at each choice of sizes. ``usual``: True if the caller asked for no sizes."""
 
     def __init__(self, prepared: InputPlan, points: Sequence[Point], usual: bool) -> None:
         self.inputs, self.usual = prepared.inputs, usual
@@ -79,7 +81,7 @@ class BenchInputs:
         self._learned = prepared.learned
 
     def fallbacks(self) -> Iterator[Point]:
-        """Yield small sizes to try if the models take none of the usual ones, as comparisons do."""
+        """Yield the small sizes of verification, to try if the models refuse all usual sizes."""
         for planned in self.inputs.planned_cases(self._learned):
             if planned.point.kind == "normal" and not planned.point.override:
                 yield planned.point
@@ -91,9 +93,16 @@ def bench_inputs(
     sizes: Mapping[str, Sequence[int]],
     inputs: Given | None,
 ) -> BenchInputs:
-    """Choose what to time ``models`` at.
+    """Choose the sizes and inputs to time ``models`` at.
 
-    Raises OptionError where inputs cannot be made up, and for names and sizes that are not the model's.
+    Args:
+        models: models with the same interface.
+        shapes: the caller's shapes of inputs.
+        sizes: the caller's sizes of free dimensions.
+        inputs: the caller's inputs.
+
+    Raises:
+        OptionError: inputs cannot be generated, or a name or size does not fit the models.
     """
     first = models[0]
     specs, fixed = with_shapes(input_specs(first.graph), shapes)
@@ -117,7 +126,7 @@ def _check_names(sizes: Mapping[str, Sequence[int]], axes: Sequence[Axis], input
     for name in sizes:
         if name not in known:
             free = ", ".join(map(shown, known))
-            raise OptionError(f"sizes has {shown(name)}, but what is free to choose is {free or 'nothing'}.")
+            raise OptionError(f"sizes has {shown(name)}, which is no free dimension; free are: {free or 'none'}.")
         if name in inputs.sizes:
             raise OptionError(f"sizes gives {shown(name)} a size, and so do shapes or inputs.")
 
@@ -145,12 +154,12 @@ def _point(axes: Sequence[Axis], asked: Mapping[str, int], usual: Mapping[int, i
 
 
 def _unique(points: Sequence[Point]) -> list[Point]:
-    """Return ``points`` without repetitions, as when nothing is free."""
+    """Return ``points`` without repetitions, which occur if no dimension is free."""
     return [point for number, point in enumerate(points) if point not in points[:number]]
 
 
 def dims_of_steps(proto: onnx.ModelProto, specs: Sequence[Spec]) -> set[str]:
-    """Return the free dimensions of the inputs that the loops of a model run over; none if the graph cannot be read."""
+    """Return the free dimensions of inputs that loops run over, or an empty set if the graph cannot be read."""
     try:
         analysis = analyse(proto, specs)
         return {name for node in all_nodes(analysis.model.graph) for name in _dims(node, analysis) if isinstance(name, str)}

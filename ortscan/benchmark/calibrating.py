@@ -1,7 +1,7 @@
-"""Measures the ``Costs`` of this machine with small models that differ in one thing, in turns and with one thread.
+"""Measures the ``Costs`` of this machine with small models that run in turns on one thread.
 
-Each cost is the difference of two models, by the fastest tenth of their runs, so that what both have in common, and what other
-programs take, cancels. onnxruntime runs these models unoptimised.
+Each cost is the difference between two models that differ in one thing. Their fastest tenth of runs is compared, so overheads that
+both share, and most of the load by other programs, cancel. onnxruntime runs these models unoptimised.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ _NEAR, _FAR, _NUMBERS = 1 << 16, 1 << 22, 1 << 14
 _LINKS, _FEW = 10, 5
 _ROWS, _INNER, _COLUMNS = 64, 96, 64
 _LEAST = 0.001
-"""A difference may drown in noise; a cost is above 0."""
+"""The lower bound of a cost: noise may hide a difference, but costs are positive."""
 
 
 def calibrated(seconds: float) -> Costs:
@@ -58,7 +58,7 @@ def _costs(nanoseconds: Mapping[str, float]) -> Costs:
 
 
 def _models() -> dict[str, tuple[str, dict[str, np.ndarray]]]:
-    """Return the text of each model, and its inputs."""
+    """Return the text and the inputs of each model."""
     return {
         "loop": _loop(_STEPS, _NARROW, 3),
         "short loop": _loop(_LESS, _NARROW, 3),
@@ -80,7 +80,7 @@ _CURVES = (("Exp", "a power", "powers"), ("Log", "a logarithm", "logarithms"))
 
 
 def _loop(steps: int, width: int, nodes: int) -> tuple[str, dict[str, np.ndarray]]:
-    """A gated recurrence: two scan inputs, a state and its stack; of ``nodes`` nodes."""
+    """Return a gated recurrence of ``nodes`` nodes with two scan inputs, a state and its stack."""
     row, stack = f"float[{width}]", f"float[{steps}, {width}]"
     chain = " ".join(f"h{number + 1} = Neg (h{number})" for number in range(2, nodes - 1))
     text = f"""g ({row} s, {stack} xs, {stack} zs) => ({stack} ys) {{
@@ -90,7 +90,7 @@ def _loop(steps: int, width: int, nodes: int) -> tuple[str, dict[str, np.ndarray
 
 
 def _operators(links: int) -> tuple[str, dict[str, np.ndarray]]:
-    """Such operators as forms for all steps at once are made of, on small stacks."""
+    """Return typical operators of closed forms (Mul, Add, Split, Concat) on small stacks."""
     chain = " ".join(
         f"m{k} = Mul (y{k}, x) a{k} = Add (m{k}, x) p{k}, q{k} = Split <axis = 1> (a{k}) y{k + 1} = Concat <axis = 1> (q{k}, p{k})"
         for k in range(links)

@@ -1,7 +1,7 @@
-"""Benchmarks models: a trial in subprocesses, whether they run and with how much memory, then rounds of timing.
+"""Benchmarks models: first a trial run in subprocesses, which also measures the memory, then rounds of timing.
 
-In a subprocess a model may crash, exhaust the memory or never end: a loop whose condition is computed may run forever on generated
-inputs. Each trial run has a time limit, and after two runs that were stopped no other inputs are tried.
+A model may crash, exhaust the memory or never end: a loop with a computed condition may run forever on generated inputs. So each
+trial run has a timeout, and after two timeouts no other inputs are tried.
 """
 
 import os
@@ -32,10 +32,10 @@ from rewrites.base.plain_text import plain
 __all__ = ["ROUNDS", "SECONDS", "StillRunning", "measure", "names_for"]
 
 ROUNDS = 9
-"""The interval of noise of 9 rounds leaves out the smallest and the largest ratio and is still sure enough."""
+"""With 9 rounds the confidence interval leaves out the smallest and the largest ratio and still has 95 %."""
 SECONDS = 10.0
 _LONGEST_RUN, _LONGEST_RUNS = 10.0, 6.0
-"""The time limit of a run in seconds, and as a multiple of the seconds for all rounds; the larger holds."""
+"""The timeout of a run in seconds, and as a multiple of the seconds for all rounds; the larger counts."""
 _LONGEST_LOAD = 600.0
 _MOST_STOPPED = 2
 _CPU = ("CPUExecutionProvider",)
@@ -57,10 +57,17 @@ def measure(
     profile: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Bench:
-    """Time ``models`` by their names in the outcome; the others are compared with the first.
+    """Time ``models`` and compare the others with the first.
 
-    ``profile``: whether to find the time of each loop too; the other options are those of ``ortscan.bench``. Raises OptionError
-    and UnsupportedModel.
+    Args:
+        models: The models by their names in the outcome.
+        profile: True to measure the time of each loop too.
+        progress: Called with the number of finished rounds and their total.
+        shapes, sizes, inputs, threads, rounds, seconds: The options of ``ortscan.bench``.
+
+    Raises:
+        OptionError: An option is invalid.
+        UnsupportedModel: The models cannot be timed.
     """
     import onnxruntime
 
@@ -90,13 +97,13 @@ def measure(
             model = BenchedModel(name, _file_bytes(source), load_seconds, record.loads, peak)
             loops = times_of_loops(partial(TimedSession, source, name, threads), timed[0][1], timing.median) if profile else []
             if loops is None:
-                notes.append(f"the loops of {name} were not told apart: its profile is too large")
+                notes.append(f"the loops of {name} were not timed: its profile is too large")
             benched.append(replace(model, loops=loops or []))
     return Bench(benched, results, threads, len(records[0].loads), onnxruntime.__version__, notes)
 
 
 def names_for(models: Sequence[object]) -> list[str]:
-    """Return a name for each model: that of its file, its path if files have one name, or its number."""
+    """Return a unique name for each model: its file name, its path if file names repeat, or its number."""
     paths = [Path(model) if isinstance(model, str | os.PathLike) else None for model in models]
     names = [f"model {number}" if path is None else path.name for number, path in enumerate(paths, 1)]
     full = [
@@ -120,7 +127,7 @@ def _file_bytes(source: Source) -> int:
 
 
 class _Trial:
-    """The subprocesses, one for each model. ``stack`` ends them; ``run_seconds`` is the time limit of one run."""
+    """A subprocess for each model. ``stack`` ends them. ``run_seconds``: the timeout of a run."""
 
     def __init__(self, names: Sequence[str], sources: Sequence[Source], stack: ExitStack, run_seconds: float) -> None:
         self._names, self._run_seconds, self._stopped = names, run_seconds, 0
@@ -132,9 +139,9 @@ class _Trial:
             self._runners.append(runner)
 
     def feeds(self, chosen: BenchInputs) -> tuple[list[tuple[Point, Mapping[str, Any]]], list[str]]:
-        """Return inputs that all models run on, for each choice of sizes, and notes on those that they do not run on.
+        """Return the inputs for each choice of sizes that all models accept, and notes on the others.
 
-        Raises UnsupportedModel if there are none, StillRunning if that is because runs did not end.
+        Raises UnsupportedModel if they accept none, and StillRunning if a timeout was the reason.
         """
         for name, runner in zip(self._names, self._runners, strict=True):
             if runner.error is not None:
@@ -165,7 +172,7 @@ class _Trial:
         return feeds, refused
 
     def _feed(self, chosen: BenchInputs, point: Point) -> tuple[Mapping[str, Any] | None, str]:
-        """Return the inputs at ``point``, with other integers while a model refuses them, and why there are none."""
+        """Return inputs at ``point``, or None and the reason. If a model refuses them, other integers are tried."""
         first = ""
         for attempt in ATTEMPTS:
             feed = chosen.inputs.feed(point, attempt)
@@ -184,7 +191,7 @@ class _Trial:
         return None, first
 
     def close(self) -> list[int | None]:
-        """End the processes, and return what each took at its peak."""
+        """End the subprocesses and return the peak memory of each."""
         peaks = [runner.peak_bytes() for runner in self._runners]
         for runner in self._runners:
             runner.close()

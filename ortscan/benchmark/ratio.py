@@ -1,8 +1,8 @@
-"""How many times as fast one model is as another, how far rounds agree on that, and both in words.
+"""The speed of one model relative to another, with a confidence interval, as numbers and in words.
 
-Each round has its own sessions, because the location of a session's memory changes times by a few per cent, as much as many a
-rewrite. The median of the rounds' ratios counts. Whatever their distribution, the true median lies between the k-th least and the
-k-th largest of n with probability 1 - 2 * P(fewer than k heads of n coins). No bell curve is assumed, and no outlier has a weight.
+Each round has its own sessions, because the location of a session's memory changes times by a few per cent. The value
+is the median of the rounds' ratios. For any distribution, the true median lies between the k-th smallest and the k-th largest of n
+ratios with probability 1 - 2 * P(fewer than k heads of n coins). Outliers therefore have no weight.
 """
 
 import math
@@ -15,14 +15,14 @@ __all__ = ["CONFIDENCE", "LEAST_DIFFERENCE", "LEAST_ROUNDS", "Ratio", "duration"
 CONFIDENCE = 0.95
 """The probability that the true median lies in the interval, if there are enough rounds."""
 LEAST_ROUNDS = 6
-"""With fewer rounds not even the smallest and the largest ratio reach that confidence."""
+"""With fewer rounds even the interval from the smallest to the largest ratio is below that confidence."""
 LEAST_DIFFERENCE = 1.03
-"""A smaller ratio is never called measurable: another process or machine may not show it."""
+"""A smaller difference is never called measurable, because another process or machine may not show it."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """``value``: the median over ``rounds``; ``low``, ``high``: where the true one lies, with ``confidence``. Above 1 is faster."""
+    """The median ratio of ``rounds`` and the interval of its true value, with its confidence. Above 1 is faster."""
 
     value: float
     low: float
@@ -32,17 +32,17 @@ class Ratio:
 
     @property
     def is_faster(self) -> bool:
-        """Whether the rounds agree that it is faster than 1."""
+        """True if the rounds agree that it is faster."""
         return self._is_sure and self.low > 1 and self.value >= LEAST_DIFFERENCE
 
     @property
     def is_slower(self) -> bool:
-        """Whether the rounds agree that it is slower than 1."""
+        """True if the rounds agree that it is slower."""
         return self._is_sure and self.high < 1 and self.value <= 1 / LEAST_DIFFERENCE
 
     @property
     def is_measurable(self) -> bool:
-        """Whether there is a difference beyond the noise."""
+        """True if the difference exceeds the noise."""
         return self.is_faster or self.is_slower
 
     @property
@@ -51,7 +51,7 @@ class Ratio:
 
 
 def ratio_of(rounds: Sequence[float]) -> Ratio:
-    """Return the ratio that ``rounds`` tell, each of which is a ratio."""
+    """Return the median of the ratios of ``rounds`` with its interval."""
     ratios = sorted(rounds)
     k = max((k for k in range(1, (len(ratios) + 1) // 2 + 1) if _confidence(len(ratios), k) >= CONFIDENCE), default=1)
     return Ratio(statistics.median(ratios), ratios[k - 1], ratios[-k], len(ratios), _confidence(len(ratios), k))
@@ -62,7 +62,7 @@ def _confidence(rounds: int, k: int) -> float:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds for people: three digits and a unit."""
+    """Return seconds with three digits and a unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{_digits(seconds / size)} {unit}"
@@ -82,15 +82,15 @@ def gain(ratio: Ratio) -> str:
 
 
 def noise(ratio: Ratio) -> str:
-    """Return the interval of the true ratio, as far as the rounds tell."""
+    """Return the confidence interval in words."""
     if ratio.is_slower:
         return f"{1 / ratio.high:.2f} to {1 / ratio.low:.2f}"
-    said = f"{ratio.low:.2f} to {ratio.high:.2f}" if ratio.value < 10 else f"{_short(ratio.low)} to {_short(ratio.high)}"
-    return said if ratio.confidence >= CONFIDENCE else f"{said} in {ratio.rounds} rounds, too few to tell"
+    interval = f"{ratio.low:.2f} to {ratio.high:.2f}" if ratio.value < 10 else f"{_short(ratio.low)} to {_short(ratio.high)}"
+    return interval if ratio.confidence >= CONFIDENCE else f"{interval} in {ratio.rounds} rounds, too few to tell"
 
 
 def gain_line(ratio: Ratio, label: str, than: str) -> str:
-    """Say how two models compare at the sizes in ``label``."""
+    """Return a sentence that compares two models at the sizes in ``label``."""
     if not ratio.is_measurable:
         return f"is not measurably faster or slower than {than} ({label}: {noise(ratio)} times as fast)"
     return f"is {gain(ratio)} than {than} ({label}: {noise(ratio)})"

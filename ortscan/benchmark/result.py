@@ -1,4 +1,4 @@
-"""The outcome of a benchmark, as data, as a few lines of text and as sections of an HTML page."""
+"""The outcome of a benchmark: as data, as text and as sections of an HTML page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,9 +14,13 @@ __all__ = ["Bench", "BenchedModel", "LoopTime", "SizeResult", "Timing"]
 
 @dataclass(frozen=True)
 class Timing:
-    """The seconds of one run: the ``median`` of the medians of the ``rounds``, the ``best`` of all runs.
+    """The seconds of a run.
 
-    ``gains``: how many times as fast as the first model it was, in each round.
+    Attributes:
+        median: The median of the rounds.
+        best: The fastest run.
+        rounds: The median of each round.
+        gains: The speed relative to the first model, in each round.
     """
 
     median: float
@@ -27,9 +31,9 @@ class Timing:
 
 @dataclass(frozen=True)
 class LoopTime:
-    """A loop or recurrent node of a model in one run, by onnxruntime's profile.
+    """The time of a loop or recurrent node in a run, from onnxruntime's profile.
 
-    ``seconds``: its part of the time of a run that is not profiled, with all that runs in it. ``share``: of the whole run.
+    ``seconds``: the time without the profiler's overhead, its body included. ``share``: its share of the whole run.
     """
 
     name: str
@@ -42,9 +46,13 @@ class LoopTime:
 class BenchedModel:
     """One of the models.
 
-    ``load_seconds``: the median time to make a session. ``file_bytes``: of the file and its external data. ``peak_bytes``: the peak
-    memory of a process with the session, its inputs and a run at the timed sizes; None if the system does not tell.
-    ``loops``: at the first of the sizes.
+    Attributes:
+        name: Its name in the outcome.
+        file_bytes: The size of the model file and its external data.
+        load_seconds: The median time to make a session.
+        load_rounds: The time to make a session in each round.
+        peak_bytes: The peak memory of a process that runs it at the timed sizes; None if the system does not report it.
+        loops: The times of its loops at the first of the sizes.
     """
 
     name: str
@@ -63,7 +71,7 @@ class BenchedModel:
 
 @dataclass(frozen=True)
 class SizeResult:
-    """All models at one choice of sizes of free dimensions and trip counts; ``timings``: one for each model, in their order."""
+    """The timings of all models, in their order, at the ``sizes`` of free dimensions and trip counts."""
 
     sizes: Mapping[str, int]
     timings: Sequence[Timing]
@@ -74,7 +82,7 @@ class SizeResult:
         return ", ".join(f"{name}={number}" for name, number in self.sizes.items()) or "fixed sizes"
 
     def ratio(self, model: int = -1) -> Ratio:
-        """Return how many times as fast as the first model another is."""
+        """Return the speed of ``model`` relative to the first model."""
         return ratio_of(self.timings[model].gains)
 
 
@@ -82,7 +90,7 @@ class SizeResult:
 class Bench:
     """The outcome of `bench`: all models at all sizes, and ``notes`` for the reader.
 
-    ``threads``: onnxruntime's threads within an operator, 0 for its own choice. ``runtime``: its version.
+    ``threads``: onnxruntime's threads within an operator, 0 for its own choice. ``runtime``: the version of onnxruntime.
     """
 
     models: Sequence[BenchedModel]
@@ -94,13 +102,13 @@ class Bench:
 
     @property
     def is_faster(self) -> bool:
-        """Whether the last model is measurably faster than the first at some size, and measurably slower at none."""
+        """True if the last model is measurably faster than the first at some sizes and measurably slower at none."""
         ratios = [result.ratio() for result in self.results]
         return any(ratio.is_faster for ratio in ratios) and not any(ratio.is_slower for ratio in ratios)
 
     @property
     def is_slower(self) -> bool:
-        """Whether the last model is measurably slower than the first at some size, and measurably faster at none."""
+        """True if the last model is measurably slower than the first at some sizes and measurably faster at none."""
         ratios = [result.ratio() for result in self.results]
         return any(ratio.is_slower for ratio in ratios) and not any(ratio.is_faster for ratio in ratios)
 
@@ -111,7 +119,7 @@ class Bench:
         return f"onnxruntime {self.runtime} on the CPU, {threads}, {counted(self.rounds, 'round')}"
 
     def summary(self) -> str:
-        """Return a line for each model but the first and each of the sizes: how much faster or slower than the first it is."""
+        """Return lines that compare each model with the first at each of the sizes, and the notes."""
         names = [model.name for model in self.models]
         lines = [
             f"{name} {gain_line(result.ratio(number), result.label, than=names[0])}"
@@ -121,18 +129,18 @@ class Bench:
         return "\n".join([*lines, *self.notes])
 
     def in_short(self) -> str:
-        """Return what the last model gains beside the first, at each of the sizes: ``3.1 x faster (T=64, B=1)``."""
+        """Return the gain of the last model at each of the sizes: ``3.1 x faster (T=64, B=1)``."""
         return ", ".join(f"{gain(result.ratio())} ({result.label})" for result in self.results)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the same as plain dicts and lists, with the ratios to the first model."""
+        """Return the outcome as plain dicts and lists, with the ratios to the first model."""
         plain = asdict(self)
         for row, result in zip(plain["results"], self.results, strict=True):
             row["ratios"] = [asdict(result.ratio(number)) for number in range(1, len(self.models))]
         return {**plain, "summary": self.summary()}
 
     def to_html(self) -> str:
-        """Return a whole HTML page that needs nothing else."""
+        """Return a self-contained HTML page."""
         title = " and ".join(model.name for model in self.models)
         return document(title, header("ortscan bench", title, self.summary().splitlines(), [self.card()]) + self.section())
 
@@ -140,7 +148,7 @@ class Bench:
         return fragment(self.section())
 
     def card(self) -> tuple[str, str, str]:
-        """Return the gain of the last model at the first sizes, or the time of the only one, as a card of a page."""
+        """Return the gain of the last model at the first sizes, or the time of a single model, as a card of a page."""
         result = self.results[0]
         if len(self.models) == 1:
             return duration(result.timings[0].median), f"a run, {result.label}", ""
@@ -149,15 +157,15 @@ class Bench:
         return value, f"measured, {result.label}", _look(ratio)
 
     def section(self) -> str:
-        """Return bars of the times and of the loops and a table of the models, as a section of a page."""
+        """Return bars of the times and loops, and a table of the models, as a section of a page."""
         times = []
         for result in self.results:
             for number, (model, timing) in enumerate(zip(self.models, result.timings, strict=True)):
-                said, look = duration(timing.median), ""
+                text, look = duration(timing.median), ""
                 if number:
                     ratio = result.ratio(number)
-                    said, look = f"{said} · {gain(ratio)} ({noise(ratio)})", _look(ratio)
-                times.append(Bar(model.name, timing.median, said, f"A run, {result.label}: median", look))
+                    text, look = f"{text} · {gain(ratio)} ({noise(ratio)})", _look(ratio)
+                times.append(Bar(model.name, timing.median, text, f"A run, {result.label}: median", look))
         title = f"Loops and recurrent nodes, {self.results[0].label}"
         loops = [
             Bar(f"{model.name}: {loop.name}", loop.seconds, f"{duration(loop.seconds)} · {loop.share:.0%} of a run", title)

@@ -1,4 +1,4 @@
-"""Rounds of timing: in each, every model gets a new session, and all are timed in turns so that they meet the same machine."""
+"""Rounds of timing. Each round makes a new session of every model and times them in turns, so that all see the same load."""
 
 import gc
 import statistics
@@ -14,33 +14,34 @@ from ortscan.benchmark.ratio import LEAST_ROUNDS
 __all__ = ["Clock", "Loaded", "Records", "clock_for", "time_in_turns", "timed_in_rounds"]
 
 _TURN = 0.002
-"""Seconds that a model runs in a row, if one run is shorter, so that its own data is in the caches as in use."""
+"""Seconds that a model runs in a row, at least one run, so that its own data is in the processor's caches as in production."""
 _FINE = 1e-6
 
 Turns = list[list[float]]
-"""The seconds of each run, a list a turn."""
+"""The seconds of each run, in a list for each turn."""
 
 
 class Clock(NamedTuple):
-    """``now`` returns the seconds, and so does ``own``, which may stand still while other processes have the processor."""
+    """Two clocks in seconds: ``now`` is the wall clock, ``own`` may count only the time that this thread runs."""
 
     now: Callable[[], float]
     own: Callable[[], float]
 
 
 def clock_for(threads: int) -> Clock:
-    """Return the clock for sessions of so many threads; for one thread its own time counts, if the system tells it.
+    """Return the clock for sessions with this number of threads: for a single thread, its own time if that is precise enough.
 
-    On a busy machine a run of a millisecond is interrupted far more often than one of a microsecond, which would seem a gain.
+    On a busy machine long runs are interrupted more often than short ones, which would exaggerate a gain.
     """
-    is_told = threads == 1 and time.get_clock_info("thread_time").resolution <= _FINE
-    return Clock(time.perf_counter, time.thread_time if is_told else time.perf_counter)
+    is_precise = threads == 1 and time.get_clock_info("thread_time").resolution <= _FINE
+    return Clock(time.perf_counter, time.thread_time if is_precise else time.perf_counter)
 
 
 def time_in_turns(runs: Sequence[Callable[[], object]], seconds: float, clock: Clock) -> list[Turns]:
-    """Return the seconds that each of ``runs`` took in its turns. All have as many turns, at least one, in about ``seconds``.
+    """Run ``runs`` in turns for about ``seconds`` and return the seconds of each run.
 
-    Each is first and last equally often. The first run of a turn does not count unless it is the only one.
+    All have the same number of turns, at least one, and the order alternates. The first run of a turn does not count unless it is
+    the only one.
     """
     timed: list[Turns] = [[] for _ in runs]
     order = list(range(len(runs)))
@@ -70,7 +71,7 @@ def _turn(run: Callable[[], object], clock: Clock) -> list[float]:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Keep garbage collection out of the turns."""
+    """Disable garbage collection during the block."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -81,11 +82,11 @@ def _without_collector() -> Iterator[None]:
 
 
 _LEAST = 2
-"""The rounds that run however long they take: one round tells no noise."""
+"""The rounds that always run: the noise needs at least two."""
 _PATIENCE = 4.0
-"""How many times the requested time may pass until enough rounds tell a difference from noise."""
+"""The rounds needed for a confidence interval may take this multiple of the requested time."""
 _SLACK = 1.5
-"""The same for further rounds, whose turns take at least one run each."""
+"""Further rounds may take this multiple of it, because a turn takes at least one run."""
 
 
 class Loaded(Protocol):
@@ -99,10 +100,13 @@ class Loaded(Protocol):
 
 @dataclass
 class Records:
-    """The times of one model: ``loads`` for each round, the others for each size and round.
+    """The times of a model: ``loads`` for each round, the others for each size and round.
 
-    ``loads``: the seconds to make a session. ``medians``, ``bests``: the seconds of a run. ``gains``: how many times as fast as the
-    first model it was, compared turn by turn because the load of the machine changes.
+    Attributes:
+        loads: The seconds to make a session.
+        medians: The median seconds of a run.
+        bests: The seconds of the fastest run.
+        gains: The speed relative to the first model, compared turn by turn because the load of the machine changes.
     """
 
     loads: list[float]
@@ -119,7 +123,16 @@ def timed_in_rounds(
     clock: Clock,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Records]:
-    """Time the sessions of ``load`` on ``feeds`` in ``rounds``, or in fewer if they take much longer than ``seconds``."""
+    """Time sessions in rounds and return the records of each.
+
+    Args:
+        load: functions that make the sessions.
+        feeds: the inputs at each choice of sizes.
+        rounds: the number of rounds; fewer run if they take much longer than ``seconds``.
+        seconds: the time for all rounds.
+        clock: the clock of ``clock_for``.
+        progress: called with the number of finished rounds and their total.
+    """
     records = [Records([], [[] for _ in feeds], [[] for _ in feeds], [[] for _ in feeds]) for _ in load]
     start = clock.now()
     for done in range(rounds):

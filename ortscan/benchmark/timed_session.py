@@ -1,7 +1,8 @@
-"""A session to be timed, and the times of its loops and recurrent nodes from onnxruntime's profile.
+"""A session to time, and the times of its loops and recurrent nodes from onnxruntime's profile.
 
-The profiler notes every node of every step, which takes several times as long as a small node, so a Scan seems to take most of a
-run. The time that a profiled run takes longer is spread evenly over all noted nodes, and a loop's share of it is subtracted.
+The profiler records every node of every step. A record takes several times as long as a small node, so a Scan would seem
+to take most of a run. The overhead of the profiled run is therefore spread evenly over all records, and each loop's share is
+subtracted.
 """
 
 import itertools
@@ -27,15 +28,15 @@ if TYPE_CHECKING:
 
 
 class TimedSession:
-    """A session on the CPU with nothing around its runs but the call from Python.
+    """A session on the CPU without ortscan's wrapper.
 
     Args:
         source: the model.
         name: the name of the model in UnsupportedModel, which is raised if it does not load or run.
         threads: the threads within an operator, 0 for onnxruntime's own choice.
-        profile: the beginning of the path of a profile, None for no profile.
+        profile: the prefix of the path of a profile; None for no profile.
 
-    ``load_seconds`` is the time it took to make, by the clock for so many threads.
+    ``load_seconds``: the time to make the session, by the clock for ``threads``.
     """
 
     def __init__(self, source: "Source", name: str, threads: int, profile: str | None = None) -> None:
@@ -45,7 +46,7 @@ class TimedSession:
         options = ort.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = threads
-        options.add_session_config_entry("session.force_spinning_stop", "1")  # else one's threads take the time of the next
+        options.add_session_config_entry("session.force_spinning_stop", "1")  # or idle threads of one session slow down the next
         if source.folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", source.folder)
         register_called(options, source.target)
@@ -61,20 +62,20 @@ class TimedSession:
         self.load_seconds = clock() - started
 
     def run(self, feed: Mapping[str, Any]) -> object:
-        """Run once; what comes out is dropped."""
+        """Run once and return the results."""
         try:
             return self._session.run(None, feed)
         except Exception as error:
             raise self._in_words(error, "does not run") from None
 
     def end_profiling(self) -> str:
-        """Return the path of the profile, which ends here."""
+        """End the profile and return its path."""
         return str(self._session.end_profiling())
 
-    def _in_words(self, error: Exception, what: str) -> Exception:
+    def _in_words(self, error: Exception, problem: str) -> Exception:
         if not is_raised_by(error, "onnxruntime", "numpy"):
             return error
-        return UnsupportedModel(f"{self._name} {what} on onnxruntime: {in_short(error)}.")
+        return UnsupportedModel(f"{self._name} {problem} on onnxruntime: {in_short(error)}.")
 
 
 _LOOPS = ("Scan", "Loop", "If", "RNN", "GRU", "LSTM", "Scan1", "Loop1")
@@ -86,7 +87,7 @@ _SUFFIX = "_kernel_time"
 
 
 def times_of_loops(open_profiled: Callable[[str], TimedSession], feed: Mapping[str, Any], seconds: float) -> list[LoopTime] | None:
-    """Profile a few runs of a session on ``feed``; return None if the profile is too large to read.
+    """Profile a few runs on ``feed`` and return the times of loops, or None if the profile is too large to read.
 
     ``seconds``: the time of a run without a profile.
     """
@@ -103,7 +104,7 @@ def times_of_loops(open_profiled: Callable[[str], TimedSession], feed: Mapping[s
 
 @dataclass(frozen=True)
 class _Event:
-    """``start``, ``seconds``: when and how long; ``inner``: the number of events within it."""
+    """An event of a profile: its ``start``, its ``seconds`` and the number of ``inner`` events."""
 
     key: tuple[str, str, str]
     start: float
@@ -112,9 +113,9 @@ class _Event:
 
 
 def loop_times(events: Iterable[Mapping[str, Any]], seconds: float) -> list[LoopTime]:
-    """Return the outermost loops and recurrent nodes, the slowest first; an If counts only if it holds none.
+    """Return the outermost loops and recurrent nodes, the slowest first. An If counts only if it contains none.
 
-    ``events``: a profile of several runs, the first of which does not count. ``seconds``: the time of a run without a profile.
+    ``events``: a profile of several runs; the first run does not count. ``seconds``: the time of a run without a profile.
     """
     nodes = [_event(event) for event in events if event.get("cat") == "Node" and str(event.get("name")).endswith(_SUFFIX)]
     runs = [_event(event) for event in events if event.get("name") == "model_run"]

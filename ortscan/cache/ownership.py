@@ -68,8 +68,8 @@ def make_folder(folder: Path) -> None:
 def why_not_trusted(folder: Path, *parts: str) -> str | None:
     """Return why ``folder`` or one of its existing ``parts`` cannot be trusted, or None if they can.
 
-    Nobody else may be able to write to the parts. Every folder above them must belong to this user or the system. If others can write
-    to such a folder, its sticky bit must keep them from replacing its content. Raise OSError if a folder cannot be read.
+    Nobody else may be able to write to the parts. Every folder above them must belong to this user or the system. If others can
+    write to such a folder, its sticky bit must keep them from replacing its content. Raise OSError if a folder cannot be read.
     """
     if os.name == "nt":
         return None

@@ -1,6 +1,6 @@
 """Graphs drawn as SVG: a loop, and the nodes that replace it.
 
-``contents`` and ``drawings`` make pictures, which are plain data, of models; ``layers`` lays them out; ``svg`` writes them.
+``contents`` and ``drawings`` turn models into pictures, which are plain data. ``layers`` lays them out and ``svg`` writes them.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Makes a picture of nodes of a graph: the kind and the short names of nodes and values, and the bodies of loops as boxes."""
+"""Turns nodes of a graph into a picture: their kinds, short names of nodes and values, and loop bodies as boxes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,7 +53,7 @@ def _constants(node: ir.Node) -> str:
 
 
 def _shape(value: ir.Value) -> str:
-    """Return the sizes of a value in one word, or nothing if none is known."""
+    """Return the sizes of a value in one word, or an empty string if none is known."""
     if value.shape is None or len(value.shape) == 0:
         return ""
     dims = [str(dim) if isinstance(dim, int) else _dim(dim.value) for dim in value.shape.dims]
@@ -73,10 +73,10 @@ def _short(name: str | None) -> str:
 
 def _tip(node: ir.Node) -> str:
     """Return the tooltip of a node."""
-    gives = ", ".join(map(_full_name, list(node.outputs)[:4]))
+    outputs = ", ".join(map(_full_name, list(node.outputs)[:4]))
     named = f" {cut(node.name, _LONGEST_NAME)}" if node.name else ""
     domain = f"{cut(node.domain, _LONGEST_NAME)}::" if node.domain else ""
-    return cut(f"{domain}{cut(node.op_type, _LONGEST_NAME)}{named} → {gives}", _LONGEST_TIP)
+    return cut(f"{domain}{cut(node.op_type, _LONGEST_NAME)}{named} → {outputs}", _LONGEST_TIP)
 
 
 def _dim(name: str | None) -> str:
@@ -86,14 +86,18 @@ def _dim(name: str | None) -> str:
 Steps = Mapping[ir.Node, int | str | None]
 
 MOST_NODES = 400
-"""Of more nodes one sees nothing: how many there are of each operator is said instead."""
+"""A larger picture would be unreadable: operators are counted instead."""
 _MOST_OPERATORS = 12
 
 
 def picture_of(nodes: Iterable[ir.Node], results: Iterable[ir.Value], opset: int, steps: Steps | None = None) -> Picture:
-    """Return the picture of ``nodes``, of one graph and in their order, with the values they take and the ``results`` they give.
+    """Return the picture of ``nodes`` with their inputs and results.
 
-    ``steps``: trip counts that are known of loops, beside those that they tell themselves.
+    Args:
+        nodes: nodes of a single graph, in their order.
+        results: the outputs to show.
+        opset: the opset of the model.
+        steps: trip counts of loops that do not state their own.
     """
     drawing = _Drawing(opset, steps or {})
     drawing.add_nodes(nodes)
@@ -103,7 +107,7 @@ def picture_of(nodes: Iterable[ir.Node], results: Iterable[ir.Value], opset: int
 
 
 def operator_counts(nodes: Iterable[ir.Node]) -> Picture:
-    """Return how many there are of each operator, for what is too large to be drawn."""
+    """Return a picture that only counts the operators, for a graph that is too large to draw."""
     counted = Counter(cut(node.op_type, _LONGEST) for node in nodes)
     most = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
     shown = [PictureNode("more", f"{name}: {number}") for name, number in most[:_MOST_OPERATORS]]
@@ -113,7 +117,7 @@ def operator_counts(nodes: Iterable[ir.Node]) -> Picture:
 
 @dataclass
 class _Node:
-    """A node; its operands, each with its port in the first box; the ports of that box that its outputs leave from."""
+    """A node with the ports of its operands and outputs in its first box; an operand without a port has -1."""
 
     node: PictureNode
     operands: Sequence[tuple[ir.Value, int]]
@@ -151,7 +155,7 @@ class _Drawing:
         return len(self._nodes) - 1
 
     def _add_edge(self, value: ir.Value, port: int) -> None:
-        """Add an edge from the node that has ``value``, if one has, to the node that is added next."""
+        """Add an edge from the node of ``value``, if it is drawn, to the node that is added next."""
         if value in self._sources:
             source, leaves = self._sources[value]
             self._edges.append(Edge(source, len(self._nodes), _full_name(value), port, leaves))
@@ -199,20 +203,20 @@ class _Drawing:
         return _Node(PictureNode("loop", title, "", _tip(node), [Box("", body.picture())]), entering + others, leaving)
 
     def fill(self, loop: Loop) -> tuple[dict[ir.Value, int], dict[ir.Value, int]]:
-        """Draw the body of ``loop``; return the places of what it takes, and of what it gives."""
+        """Draw the body of ``loop``. Return the node indices of its inputs and those of its outputs."""
         kinds: dict[ir.Value, tuple[Kind, str]] = {}
-        kinds.update((state.inner, ("state", "a state: what the step before gave")) for state in loop.states)
+        kinds.update((state.inner, ("state", "a state: from the step before")) for state in loop.states)
         kinds.update((scan.inner, ("step", "the slice of one step")) for scan in loop.scan_inputs)
         starts: dict[ir.Value, int] = {}
         for value in loop.body.inputs:
-            kind, said = kinds.get(value, ("input", "of this step"))
-            starts[value] = self._add_start(value, PictureNode(kind, _short(value.name), _shape(value), said, pin="first"))
+            kind, tip = kinds.get(value, ("input", "of this step"))
+            starts[value] = self._add_start(value, PictureNode(kind, _short(value.name), _shape(value), tip, pin="first"))
         self.add_nodes(loop.body)
         following = {state.next for state in loop.states}
         ends: dict[ir.Value, int] = {}
         for value in dict.fromkeys(loop.body.outputs):
             looks: tuple[Kind, str] = (
-                ("state", "what the next step takes") if value in following else ("output", "of each step, stacked")
+                ("state", "a state: for the next step") if value in following else ("output", "of each step, stacked")
             )
             ends[value] = self.add_end(value, PictureNode(looks[0], _short(value.name), _shape(value), looks[1], pin="last"))
         self._carried = [(ends[state.next], starts[state.inner]) for state in loop.states]
@@ -220,7 +224,7 @@ class _Drawing:
 
 
 def _operands(node: ir.Node) -> list[tuple[ir.Value, int]]:
-    """Return what a node takes, what its graphs read from around it included, constants left out."""
+    """Return the inputs of a node and the values that its graphs capture, without constants."""
     captured = [value for graph in node_graphs(node) for value in captured_values(graph)]
     inputs = [value for value in node.inputs if value is not None]
     return [(value, -1) for value in dict.fromkeys([*inputs, *captured]) if not _is_constant(value)]

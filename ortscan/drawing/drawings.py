@@ -1,7 +1,7 @@
 """Draws the loops of a report as they were, and the nodes that replace each in the rewritten model.
 
-The replacement of a loop is a region. Values with one name in both models that precede the loop bound it from above. The loop's
-results bound it from below; for a result that is gone, the first values computed from it that are still there do.
+The replacement of a loop is a region of the graph. It begins at values that precede the loop and have the same name in both models.
+It ends at the loop's results. If a result is gone, the region ends at the first remaining values that were computed from it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,9 +22,9 @@ __all__ = ["drawings_of", "old_scans"]
 
 _SCAN_8 = 8
 _MOST_LOOPS, _MOST_DRAWN = 100, 8000
-"""The most loops, and nodes, drawn on one page, so that a browser can show it."""
+"""The most loops, and the most nodes, on one page; browsers are slow with more."""
 _MOST_NODES = 800
-"""A larger region is not searched to its end: it is too large to be drawn."""
+"""The search of a region stops here: a larger one is not drawn."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class NamedGraph:
 
 
 def region_of(loop: ir.Node, before: NamedGraph, after: NamedGraph) -> Region | None:
-    """Return the nodes that replace ``loop``, a node of the graph ``before``; None if nothing that it computed is left."""
+    """Return the nodes that replace ``loop``, a node of ``before``. Return None if nothing that it computed is left."""
     results = _results(loop, after)
     if not results:
         return None
@@ -78,7 +78,7 @@ def region_of(loop: ir.Node, before: NamedGraph, after: NamedGraph) -> Region | 
 
 
 def _results(loop: ir.Node, after: NamedGraph) -> list[ir.Value]:
-    """Return the loop's results in the graph ``after``; for one that is gone, the first values computed from it."""
+    """Return the loop's results in ``after``. Instead of a result that is gone, return the first values computed from it."""
     results: dict[ir.Value, None] = {}
     visited: set[ir.Value] = set()
     ahead = list(loop.outputs)
@@ -113,7 +113,7 @@ def drawings_of(loops: Mapping[str, int | str | None], model: AnyModel, after: i
     for where in loops:
         node = nodes.get(where)
         if node is None:
-            drawn[where] = Drawings(why="the model has it only since another change, so there is no drawing of it")
+            drawn[where] = Drawings(why="not drawn: another change added this loop to the model")
         elif len(drawn) >= _MOST_LOOPS or room <= 0:
             drawn[where] = Drawings(why="not drawn: a page has room for no more")
         else:
@@ -137,11 +137,11 @@ def _drawn(node: ir.Node, old: NamedGraph, new: NamedGraph, opsets: tuple[int, i
     used = [value for value in node.outputs if value.uses() or value.is_graph_output()]
     before = picture_of([node], used, opsets[0], steps)
     if node not in old.position:
-        return Drawings(before, why="it is in the body of another, which is drawn with what it has become")
+        return Drawings(before, why="its replacement is not drawn apart: see the loop around it")
     region = region_of(node, old, new)
     runs = _runs([node], opsets[0], steps)
     if region is None:
-        return Drawings(before, why="nothing stands in its place: nothing uses what it gave", runs_before=runs)
+        return Drawings(before, why="nothing replaces it, because its results are not used", runs_before=runs)
     runs_after = _runs(region.nodes, opsets[1], {}) if region.is_whole else None
     return Drawings(before, _of_region(region, opsets[1]), "", runs, runs_after)
 
@@ -159,7 +159,7 @@ def _with_inner(node: ir.Node) -> Iterable[ir.Node]:
 
 
 def _runs(nodes: Iterable[ir.Node], opset: int, steps: Steps) -> int | None:
-    """Count the operators that run, a body's once a step; None where that depends on what the model is given."""
+    """Count the operators that run, those of a body once a step. Return None if the count depends on the inputs."""
     total = 0
     for node in nodes:
         if node.op_type == "Constant":

@@ -1,4 +1,4 @@
-"""Lays out a directed graph in layers: by the longest path, ordered by barycenters, each layer near its neighbours."""
+"""Lays out a directed graph in layers: layers by the longest path, their order by barycenters, nodes near their neighbours."""
 
 import bisect
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _MOST_DUMMIES = 6000
 
 @dataclass(frozen=True)
 class Laid:
-    """The layer and the centre of each node; ``ways``: the layers and centres that each edge passes between its ends."""
+    """The layer and the centre of each node. ``ways``: the layers and centres of the bends of each edge."""
 
     layer: Sequence[int]
     centre: Sequence[float]
@@ -21,7 +21,14 @@ class Laid:
 
 
 def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> Laid:
-    """Lay out an acyclic graph of nodes of these ``widths``; ``first`` and ``last`` stay in the first and the last layer."""
+    """Lay out an acyclic graph.
+
+    Args:
+        widths: the width of each node.
+        edges: pairs of node indices.
+        first: the nodes that stay in the first layer.
+        last: the nodes that stay in the last layer.
+    """
     count = len(widths)
     layer = _layers(count, edges, first, last)
     sizes, chains = list(widths), list[list[int]]()
@@ -47,7 +54,7 @@ def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Se
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> list[int]:
-    """Return the layer of each node: below all it comes from; what comes from nothing is just above what it goes to."""
+    """Return the layer of each node: below all its sources. A node without sources is just above its targets."""
     coming: list[list[int]] = [[] for _ in range(count)]
     going: list[list[int]] = [[] for _ in range(count)]
     for source, target in edges:
@@ -116,7 +123,7 @@ def _centres(
     below: Sequence[Sequence[int]],
     count: int,
 ) -> list[float]:
-    """Place each row as near as it fits to the mean of its neighbours, down and up in turns; bends of long edges pull most."""
+    """Move the nodes of each row towards the mean of their neighbours, down and up in turns. Bends of long edges pull most."""
     centre = [0.0] * len(sizes)
     for row in rows:
         _set_row(row, [0.0] * len(row), sizes, centre)
@@ -135,7 +142,7 @@ def _centres(
 
 
 def _set_row(row: Sequence[int], wanted: Sequence[float], sizes: Sequence[float], centre: list[float]) -> None:
-    """Set the centres of ``row``, in its order and apart, with the least sum of squares to ``wanted``: by pooling violators."""
+    """Set the centres of ``row`` without overlap, as near to ``wanted`` as possible (least squares, by pooling violators)."""
     offsets, at = [], 0.0
     for number, slot in enumerate(row):
         if number:

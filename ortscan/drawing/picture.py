@@ -1,4 +1,4 @@
-"""What is drawn, as plain data: nodes, some with boxes in them, and what goes from one to another."""
+"""A picture as plain data: nodes, the boxes in them, and edges."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Literal
 __all__ = ["Box", "Drawings", "Edge", "Kind", "Picture", "PictureNode", "count"]
 
 Kind = Literal["heavy", "move", "plain", "native", "input", "output", "state", "step", "constant", "loop", "more"]
-"""How a node looks: operators by what they cost, values by where they come from, loops as boxes."""
+"""The look of a node: operators by their cost, values by their origin, loops as boxes."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class PictureNode:
 class Edge:
     """An edge between two nodes of a picture, by their indices.
 
-    ``port``: the node in the first box of ``target`` that it leads to; ``exit``: the node in the first box of ``source`` that it
-    starts from; -1 for none.
+    ``port``: the node in the first box of ``target`` where it ends. ``exit``: the node in the first box of ``source`` where it
+    starts. Both are -1 if the edge does not enter the box.
     """
 
     source: int
@@ -42,7 +42,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Picture:
-    """``carried``: pairs of node indices, a value of one step and the state of the next step that takes it."""
+    """Nodes and edges. ``carried``: index pairs of a new state and the state of the next step."""
 
     nodes: Sequence[PictureNode] = ()
     edges: Sequence[Edge] = ()
@@ -59,9 +59,14 @@ class Box:
 
 @dataclass(frozen=True)
 class Drawings:
-    """A loop as it was and the nodes that replace it; None if there is nothing to draw, for the reason in ``why``.
+    """A loop before the rewrites and the nodes that replace it.
 
-    ``runs_before``, ``runs_after``: how many operators run in one run of the model; None if the trip count is not known.
+    Attributes:
+        before: The loop; None if it is not drawn.
+        after: Its replacement; None if it is not drawn.
+        why: Why a picture is missing.
+        runs_before: The number of operators that the loop runs; None if its trip count is not known.
+        runs_after: The number of operators that the replacement runs; None likewise.
     """
 
     before: Picture | None = None
@@ -72,5 +77,5 @@ class Drawings:
 
 
 def count(picture: Picture) -> int:
-    """Count the nodes of a picture, those in boxes included."""
+    """Count the nodes of a picture and of its boxes."""
     return sum(1 + sum(count(box.picture) for box in node.boxes) for node in picture.nodes)

@@ -1,4 +1,4 @@
-"""Writes a picture as SVG, coloured by the style sheet of its page: each node gets its position and size, inner boxes first."""
+"""Writes a picture as SVG. Inner boxes get their positions and sizes first; the style sheet of the page has the colours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _LAYER_GAP, _HEAD, _MARGIN, _LANE = 30.0, 26.0, 14.0, 9.0
 
 @dataclass(frozen=True)
 class PlacedNode:
-    """A node with the middle of its top, its size, and the boxes in it, relative to its upper left corner."""
+    """A node with the middle of its upper edge, its size, and its boxes, which are relative to its upper left corner."""
 
     node: PictureNode
     x: float
@@ -37,7 +37,7 @@ class Way:
 
 @dataclass(frozen=True)
 class PlacedBox:
-    """An arranged picture. ``x``, ``y``: its upper left corner in its node. ``carried``: the corners of the ways of states."""
+    """A picture with positions. ``x``, ``y``: its upper left corner in its node. ``carried``: the corners of lines of states."""
 
     x: float
     y: float
@@ -112,7 +112,7 @@ def _sized(node: PictureNode) -> PlacedNode:
 
 
 def _anchor(node: PlacedNode, port: int) -> float:
-    """Return the x of the node at ``port`` in the first box of ``node``; that of ``node`` itself if there is none."""
+    """Return the x of the node at ``port`` in the first box of ``node``, or the x of ``node`` if it has no such port."""
     if port < 0 or not node.inner or port >= len(node.inner[0].nodes):
         return node.x
     return node.x - node.width / 2 + node.inner[0].x + node.inner[0].nodes[port].x
@@ -131,7 +131,7 @@ _ROUND = 7.0
 
 
 def svg_of(picture: Picture, label: str) -> tuple[str, float]:
-    """Return an ``svg`` element, and its width; ``label`` says what it shows."""
+    """Return an ``svg`` element and its width. ``label`` describes it to screen readers."""
     box = arrange(picture)
     size = f'width="{box.width:.0f}" height="{box.height:.0f}" viewBox="0 0 {box.width:.0f} {box.height:.0f}"'
     return f'<svg {size} role="img" aria-label="{safe(label)}">{_contents(box)}</svg>', box.width
@@ -180,7 +180,7 @@ def _head(point: tuple[float, float], kind: str) -> str:
 
 
 def _corners(points: Sequence[tuple[float, float]]) -> str:
-    """Return a way along rectangular corners, each rounded."""
+    """Return a line with rounded corners."""
     path = [f"M{points[0][0]:.1f} {points[0][1]:.0f}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         start, end = _towards(corner, before), _towards(corner, after)

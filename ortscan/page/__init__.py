@@ -1,3 +1,3 @@
-"""One HTML page that needs nothing else: its style, its few lines of script, and the elements that reports are made of."""
+"""Reports as a self-contained HTML page: its elements, style and script."""
 
 __all__: list[str] = []

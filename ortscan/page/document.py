@@ -1,6 +1,6 @@
-"""One HTML page that needs nothing else: its head, style and script, and its elements.
+"""Writes a self-contained HTML page and its elements.
 
-Text is escaped here; arguments called ``html`` hold markup already.
+All text is escaped, except arguments called ``html``, which hold markup.
 """
 
 from base64 import b64encode
@@ -18,7 +18,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'
 
 
 def document(title: str, html: str) -> str:
-    """Return a page with the content ``html``. A browser loads nothing for it and runs only the script with this digest."""
+    """Return a page with the content ``html``. It loads nothing, and its policy allows only its own script."""
     script = _file("page.js")
     digest = b64encode(sha256(script.encode()).digest()).decode()
     return (
@@ -31,16 +31,23 @@ def document(title: str, html: str) -> str:
 
 
 def fragment(html: str) -> str:
-    """Return ``html`` with its style, for a page that others made."""
+    """Return ``html`` with its style, to embed in another page such as a notebook."""
     return f'<div class="ortscan"><style>{_file("page.css")}</style><div class="inside">\n{html}</div></div>'
 
 
-def header(brand: str, title: str, said: Sequence[str], shown: Sequence[tuple[str, str, str]] = ()) -> str:
-    """Return the head of a page: the command, the subject, the outcome in sentences (``said``) and in cards (``shown``)."""
-    first, *rest = [*said, ""][: max(1, len(said))]
+def header(brand: str, title: str, sentences: Sequence[str], cards: Sequence[tuple[str, str, str]] = ()) -> str:
+    """Return the head of a page.
+
+    Args:
+        brand: the command.
+        title: the subject, such as the name of the model.
+        sentences: the outcome.
+        cards: figures, each with a value, a label and a look.
+    """
+    first, *rest = [*sentences, ""][: max(1, len(sentences))]
     return (
         f'<header><p class="brand">{safe(brand)}</p><h1><bdi>{safe(title)}</bdi></h1>\n'
-        f"{paragraphs(filter(None, [first]))}{paragraphs(rest, 'soft')}{_cards(shown)}</header>\n"
+        f"{paragraphs(filter(None, [first]))}{paragraphs(rest, 'soft')}{_cards(cards)}</header>\n"
     )
 
 
@@ -51,7 +58,7 @@ def _file(name: str) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """A labelled bar. ``of``: the heading of its group; ``look``: good, some, bad, or nothing for a grey bar."""
+    """A labelled bar. ``of``: the heading of its group. ``look``: good, some, bad, or empty for a grey bar."""
 
     label: str
     value: float
@@ -76,16 +83,22 @@ def bars(shown: Sequence[Bar]) -> str:
     return f'<div class="bars">{"".join(parts)}</div>' if parts else ""
 
 
-def _cards(shown: Iterable[tuple[str, str, str]]) -> str:
-    """Return small cards, each with a value, a label and a look."""
-    items = "".join(f'<li><b class="{look}">{safe(value)}</b><span>{safe(what)}</span></li>' for value, what, look in shown)
+def _cards(cards: Iterable[tuple[str, str, str]]) -> str:
+    items = "".join(f'<li><b class="{look}">{safe(value)}</b><span>{safe(label)}</span></li>' for value, label, look in cards)
     return f'<ul class="cards">{items}</ul>' if items else ""
 
 
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = (), foot: Sequence[object] | None = None
 ) -> str:
-    """Return a table; the columns in ``right`` are aligned there."""
+    """Return a table.
+
+    Args:
+        columns: the heads of the columns.
+        rows: the cells of each row.
+        right: the columns that are aligned to the right.
+        foot: the cells of a last row, such as sums.
+    """
     looks = [' class="r"' if column in right else "" for column in columns]
 
     def row(cells: Sequence[object], tag: str = "td") -> str:
@@ -98,7 +111,7 @@ def table(
 
 
 def section(title: str, html: str) -> str:
-    """Return ``html`` under a title, or nothing if it is empty."""
+    """Return ``html`` under a title, or an empty string if ``html`` is empty."""
     return f"<section><h2>{safe(title)}</h2>\n{html}</section>\n" if html else ""
 
 
@@ -108,6 +121,6 @@ def paragraphs(lines: Iterable[str], look: str = "") -> str:
 
 
 def listed(facts: Iterable[tuple[str, object]]) -> str:
-    """Return a table of labels and values without a head."""
+    """Return labels and values as a table without a head."""
     rows = "".join(f'<tr><td class="soft">{safe(label)}</td><td>{safe(fact)}</td></tr>' for label, fact in facts)
     return f'<div class="wide"><table><tbody>{rows}</tbody></table></div>' if rows else ""

@@ -1,4 +1,4 @@
-// What a page does by itself: it shows the loops that are looked for, and a drawing in its own size where one clicks on it.
+// Filters the loops by the search field, and shows a drawing at full size on a click.
 const field = document.querySelector(".ortscan input[type=search]");
 if (field) field.addEventListener("input", () => {
   const wanted = field.value.toLowerCase().split(/\s+/).filter(Boolean);
