@@ -1,7 +1,7 @@
-"""The Python custom op, hardened: what it runs, how it survives what it runs, and how a session comes to know it.
+"""The Python custom op: it runs calls without crashing the process, and sessions register it.
 
 Nothing here is imported, and onnxruntime-extensions is not needed, until a model calls the op or ``ortscan.register`` is called.
-Which nodes become calls, and how a model makes one, is in ``rewrites.python_ops``.
+``rewrites.python_ops`` decides which nodes become calls.
 """
 
 __all__: list[str] = []

@@ -1,14 +1,14 @@
-"""A body made ready to be run many times: as compiled numpy expressions, by onnxruntime, or by onnx's reference operators.
+"""Prepares a body to run many times: as compiled numpy calls, by onnxruntime, or by onnx's reference operators.
 
-The first that can run it is taken. numpy comes first only for bodies of elementwise operators, where it has the least to do for a
-step; onnxruntime has most operators; what it has no kernel for, onnx's reference has.
+The first that supports the body runs it. numpy has the smallest overhead per step but only runs elementwise operators. The
+reference has the operators that onnxruntime has no kernel for.
 
-A body of elementwise operators as one Python function of numpy calls.
+A body of elementwise operators becomes a Python function of numpy calls:
 
     p = Mul(s, s)  q = Add(p, x)  n = Max(q, c)    ->    p = multiply(s, s); q = add(p, x); n = maximum(q, c)
 
-Only operators that numpy computes in the type of their operands, with the same numbers up to the last digits, and only types that
-numpy has itself or (bfloat16) ml_dtypes adds. What differs at the edges (integer division, shifts, Pow, Mod, float8) is not here.
+numpy must compute the operator in the type of its operands and agree up to rounding. So operators that differ in edge cases are
+left out: integer division, shifts, Pow, Mod and float8. ml_dtypes adds bfloat16.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,14 +59,14 @@ _COMPARISONS: _Table = {
     "GreaterOrEqual": (np.greater_equal, _NUMBERS),
 }
 OPERATORS = frozenset({*_SAME_TYPE, *_COMPARISONS, "Where"})
-"""What bodies may hold."""
+"""The operators that ``compiled`` supports."""
 
 _PAIRS_ONLY = frozenset({"Max", "Min"})
 _SINCE = 7
 
 
 def compiled(model: onnx.ModelProto) -> Callable[[Sequence[np.ndarray]], Sequence[Any]] | None:
-    """Return a function for ``model``, or None where not all of it is elementwise."""
+    """Return a function for ``model``, or None if an operator is not elementwise."""
     graph = model.graph
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
     if version < _SINCE or model.functions or graph.initializer or not graph.node:
@@ -76,10 +76,10 @@ def compiled(model: onnx.ModelProto) -> Callable[[Sequence[np.ndarray]], Sequenc
     names = {name: f"v{number}" for number, name in enumerate(kinds)}
     lines = []
     for node in graph.node:
-        found = _function(node, kinds)
-        if found is None:
+        match = _function(node, kinds)
+        if match is None:
             return None
-        function, kind = found
+        function, kind = match
         used[f"f{len(used)}"] = function
         arguments = ", ".join(names[name] for name in node.input)
         names[node.output[0]] = f"v{len(names)}"
@@ -94,7 +94,7 @@ def compiled(model: onnx.ModelProto) -> Callable[[Sequence[np.ndarray]], Sequenc
 
 
 def _quietly(run: Callable[[Sequence[np.ndarray]], Sequence[Any]]) -> Callable[[Sequence[np.ndarray]], Sequence[Any]]:
-    """Let infinities and NaN pass without a warning, as onnxruntime does."""
+    """Return ``run`` without numpy's warnings of infinities and NaN."""
 
     def quiet(values: Sequence[np.ndarray]) -> Sequence[Any]:
         with np.errstate(all="ignore"):
@@ -106,15 +106,15 @@ def _quietly(run: Callable[[Sequence[np.ndarray]], Sequence[Any]]) -> Callable[[
 def _function(node: onnx.NodeProto, kinds: dict[str, str]) -> tuple[Callable[..., Any], str] | None:
     if node.domain not in ("", "ai.onnx") or node.attribute or len(node.output) != 1 or not all(n in kinds for n in node.input):
         return None
-    given = [kinds[name] for name in node.input]
-    if node.op_type in _PAIRS_ONLY and len(given) != 2:
+    types = [kinds[name] for name in node.input]
+    if node.op_type in _PAIRS_ONLY and len(types) != 2:
         return None
-    for table, result in ((_SAME_TYPE, given[0]), (_COMPARISONS, "bool")):
-        if node.op_type in table and len(set(given)) == 1:
+    for table, result in ((_SAME_TYPE, types[0]), (_COMPARISONS, "bool")):
+        if node.op_type in table and len(set(types)) == 1:
             function, allowed = table[node.op_type]
-            return (function, result) if given[0] in allowed else None
-    if node.op_type == "Where" and given[0] == "bool" and given[1] == given[2] and given[1] in _NUMBERS:
-        return np.where, given[1]
+            return (function, result) if types[0] in allowed else None
+    if node.op_type == "Where" and types[0] == "bool" and types[1] == types[2] and types[1] in _NUMBERS:
+        return np.where, types[1]
     return None
 
 
@@ -137,7 +137,7 @@ _NARROW = frozenset(
 
 @quietly
 def prepared_body(model: onnx.ModelProto) -> Body:
-    """Return what runs ``model`` on its inputs in order. Raises UnsupportedModel where nothing can."""
+    """Return a function that runs ``model`` on its inputs in order. Raises UnsupportedModel if nothing can run it."""
     by_numpy = compiled(model)
     if by_numpy is not None:
         return by_numpy
@@ -158,7 +158,7 @@ def _by_onnxruntime(model: onnx.ModelProto) -> Body | None:
     except Exception as error:
         if not is_raised_by(error, "onnxruntime"):
             raise
-        return None  # the reference is asked next
+        return None  # the reference is tried next
     names = [info.name for info in model.graph.input]
     wanted = [info.name for info in model.graph.output]
     return lambda values: session.run(wanted, dict(zip(names, values, strict=True)))
@@ -170,7 +170,7 @@ def _by_reference(model: onnx.ModelProto) -> Body:
     except Exception as error:
         if not is_raised_by(error, "onnx", "numpy"):
             raise
-        said = str(error).splitlines()[0]
-        raise UnsupportedModel(f"neither onnxruntime nor onnx's reference operators run what is called: {said}") from error
+        reason = str(error).splitlines()[0]
+        raise UnsupportedModel(f"neither onnxruntime nor onnx's reference can run a Python call: {reason}") from error
     names = [info.name for info in model.graph.input]
     return lambda values: list(evaluator.run(None, dict(zip(names, values, strict=True))))

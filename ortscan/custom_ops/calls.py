@@ -1,10 +1,9 @@
-"""From the attribute of a call to what it does: read and prepared once, then run with arrays.
+"""Runs a call of the Python op: parses its attribute once, then runs it on arrays.
 
-A Scan as a Python loop over time, for what onnxruntime's own does not run.
+A Scan that onnxruntime does not run becomes a Python loop over time. As the operator's text requires, a Scan without steps returns
+its initial states and empty stacks, and a state may change its shape.
 
-By the operator's text: a scan over nothing leaves its states as they were and stacks nothing, and a state may change its shape.
-
-Works round ORT-SCAN-CHANGING-STATE, ORT-SCAN-NO-STEPS and ONNX-REFERENCE-SCAN.
+Works around ORT-SCAN-CHANGING-STATE, ORT-SCAN-NO-STEPS and ONNX-REFERENCE-SCAN.
 """
 
 import contextlib
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ortscan.custom_ops.bodies import prepared_body
-from ortscan.custom_ops.ending import not_terminated
-from ortscan.custom_ops.runs import room_for_results
+from ortscan.custom_ops.ending import raise_if_terminated
+from ortscan.custom_ops.runs import check_memory_for_results
 from ortscan.custom_ops.slots import arrays_of, dtype_of, slots_of
 from ortscan.errors import UnsupportedModel
 from rewrites.python_ops.wire import Spec, parse_spec, unpack
@@ -33,9 +32,15 @@ Body = Callable[[Sequence[np.ndarray]], Sequence[Any]]
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """The parts of a Scan: how many states and scanned inputs, along which axes, which way, and what one step's results are.
+    """The layout of a Scan.
 
-    ``elements``: the type and sizes (0 where not known) of one step of each stacked result; needed where there is no step.
+    Attributes:
+        states: The number of states.
+        axes: The axis of each scanned input.
+        reverse: True for each scanned input that is read backwards.
+        out_axes: The axis of each stacked result.
+        out_reverse: True for each stacked result that is stacked backwards.
+        elements: The type and sizes (0 if unknown) of a step of each stacked result, for a Scan without steps.
     """
 
     states: int
@@ -47,7 +52,7 @@ class ScanPlan:
 
     @classmethod
     def read(cls, payload: Mapping[str, Any]) -> "Self":
-        """Read it from the payload of a call."""
+        """Return the layout in the payload of a call."""
         return cls(
             payload["states"],
             tuple(payload["axes"]),
@@ -59,9 +64,9 @@ class ScanPlan:
 
 
 def run_scan(plan: ScanPlan, body: Body, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Run all steps; ``values`` are the initial states, the scanned inputs, and what the body reads from outside.
+    """Run all steps of a Scan. ``values``: the initial states, the scanned inputs and the captured values.
 
-    Raises ValueError where the scanned inputs differ in length, or what is to be stacked differs in shape.
+    Raises ValueError if scanned inputs differ in length or the steps of a stack differ in shape.
     """
     scanned = plan.states + len(plan.axes)
     states, captured = list(values[: plan.states]), list(values[scanned:])
@@ -75,9 +80,9 @@ def run_scan(plan: ScanPlan, body: Body, values: Sequence[np.ndarray]) -> list[n
     stacks: list[list[np.ndarray]] = [[] for _ in plan.elements]
     steps = lengths.pop()
     if steps == 0:
-        return [*states, *_nothing(plan, body, states, streams, captured)]
+        return [*states, *_empty_stacks(plan, body, states, streams, captured)]
     for t in range(steps):
-        not_terminated()
+        raise_if_terminated()
         results = body([*states, *(stream[t, ...] for stream in streams), *captured])
         states = list(results[: plan.states])
         for stack, value in zip(stacks, results[plan.states :], strict=True):
@@ -89,14 +94,14 @@ def _stacked(steps: list[np.ndarray], plan: ScanPlan, number: int) -> np.ndarray
     return np.stack(steps[:: -1 if plan.out_reverse[number] else 1], plan.out_axes[number])
 
 
-def _nothing(
+def _empty_stacks(
     plan: ScanPlan, body: Body, states: Sequence[np.ndarray], streams: Sequence[np.ndarray], captured: Sequence[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Return the stacks of no step. A step that is made up tells their sizes; where there can be none, what is declared does."""
+    """Yield the stacks of a Scan without steps. A step on zeros shows their sizes; if it fails, the declared sizes count."""
     shapes = [dims for _, dims in plan.elements]
     with contextlib.suppress(Exception):
-        made_up = body([*states, *(np.zeros(stream.shape[1:], stream.dtype) for stream in streams), *captured])
-        shapes = [np.shape(value) for value in made_up[plan.states :]]
+        results = body([*states, *(np.zeros(stream.shape[1:], stream.dtype) for stream in streams), *captured])
+        shapes = [np.shape(value) for value in results[plan.states :]]
     for (kind, _), axis, dims in zip(plan.elements, plan.out_axes, shapes, strict=True):
         yield np.empty([*dims[:axis], 0, *dims[axis:]], dtype_of(kind))
 
@@ -107,10 +112,10 @@ _MOST_PREPARED = 256
 
 
 def run_call(text: str, slots: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Run the call that ``text`` describes on what is in ``slots``, and return the slots it returns. Raises whatever goes wrong."""
+    """Run the call described by ``text`` on the inputs in ``slots`` and return the slots of its results."""
     spec, run = _prepared(text)
     results = slots_of(run(_inputs(slots, spec)), spec.outputs)
-    room_for_results(results)
+    check_memory_for_results(results)
     return results
 
 
@@ -118,7 +123,7 @@ def _inputs(slots: Sequence[np.ndarray], spec: Spec) -> list[np.ndarray]:
     try:
         return arrays_of(slots, spec.inputs)
     except (ValueError, StopIteration) as error:
-        raise UnsupportedModel(f"a call of Python is given other values than it says: {str(error) or 'too few'}.") from error
+        raise UnsupportedModel(f"the inputs of a Python call do not fit its description: {str(error) or 'too few'}.") from error
 
 
 @functools.lru_cache(_MOST_PREPARED)
@@ -127,11 +132,11 @@ def _prepared(text: str) -> tuple[Spec, Runner]:
     try:
         return spec, _runner_of(spec)
     except (LookupError, TypeError, ValueError) as error:
-        raise UnsupportedModel(f"a call of Python cannot be read: {type(error).__name__}: {error}.") from error
+        raise UnsupportedModel(f"a Python call has an invalid description: {type(error).__name__}: {error}.") from error
 
 
 def _runner_of(spec: Spec) -> Callable[[Sequence[np.ndarray]], Sequence[object]]:
-    """Prepare what ``spec`` describes. Raises OrtscanError for what this version does not know."""
+    """Return a function for the call. Raises UnsupportedModel if this version does not know its kind."""
     if spec.what not in ("graph", "scan"):
         raise UnsupportedModel(f"the model calls '{spec.what}' in Python, which this version of ortscan does not know")
     body = prepared_body(unpack(spec.payload["model"]))

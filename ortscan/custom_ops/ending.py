@@ -1,11 +1,11 @@
-"""The end of the interpreter, after which nothing may call Python.
+"""Ends runs: all of them when the interpreter exits, one of them when ``RunOptions.terminate`` is set.
 
-Python ends a daemon thread where it next asks for the interpreter's lock. In an op that is inside code of onnxruntime-extensions
-which nothing may leave, so the whole process would abort. Before, among the functions of ``atexit``, the library lets go of what it
-calls Python by, and the next call is a segmentation fault. So from then on no such run begins any more, ops in other threads fail,
-and the runs there are come to their end.
+At exit Python stops a daemon thread when it next asks for the interpreter's lock. Inside an op this unwinds code of
+onnxruntime-extensions that must not be unwound, so the process aborts. Even earlier, an ``atexit`` function of the library frees
+what it needs to call Python, and the next call crashes. So once the exit begins, no run starts, ops in other threads fail, and the
+exit waits for the runs in progress.
 
-``RunOptions.terminate`` between the steps of a loop in Python; between nodes onnxruntime looks at it itself.
+onnxruntime checks ``RunOptions.terminate`` between nodes. Loops in Python check it between their steps.
 """
 
 import atexit
@@ -18,77 +18,80 @@ from typing import Any
 
 from ortscan.errors import OrtscanError
 
-__all__ = ["begun", "counted", "heeding", "not_at_the_end", "not_terminated", "watch"]
+__all__ = ["delay_exit", "delaying_exit", "raise_at_exit", "raise_if_terminated", "watch_exit", "watch_termination"]
 
-_SAID = "[ONNXRuntimeError] : 1 : FAIL : Exiting due to terminate flag being set to true."
-_going: dict[object, tuple[int, Any]] = {}
+_MESSAGE = "[ONNXRuntimeError] : 1 : FAIL : Exiting due to terminate flag being set to true."
+_active: dict[object, tuple[int, Any]] = {}
 
 
-def heeding(arguments: Iterable[Any], thread: int = 0) -> Callable[[], None]:
-    """Have the RunOptions among a run's arguments heeded until what is given is called; ``thread``: the one it is in, if known."""
+def watch_termination(arguments: Iterable[Any], thread: int = 0) -> Callable[[], None]:
+    """Let loops in Python obey the RunOptions in ``arguments`` until the returned function is called.
+
+    ``thread``: the thread of the run; 0 if it is not known.
+    """
     from onnxruntime import RunOptions
 
     token = object()
     for each in arguments:
         if isinstance(each, RunOptions):
-            _going[token] = thread, each
-    return lambda: _going.pop(token, None) and None
+            _active[token] = thread, each
+    return lambda: _active.pop(token, None) and None
 
 
-def not_terminated() -> None:
-    """Raise what onnxruntime raises where the run this thread is in is to end.
+def raise_if_terminated() -> None:
+    """Raise onnxruntime's exception if the run of this thread was terminated.
 
-    In a thread of onnxruntime's the run is known only where it is the only one.
+    In a thread of onnxruntime's pool, the run is known only if it is the only active one.
     """
-    if not _going:
+    if not _active:
         return
-    going = list(_going.values())
-    mine = [options for thread, options in going if thread == threading.get_ident()]
-    if any(options.terminate for options in mine or ([going[0][1]] if len(going) == 1 else [])):
+    runs = list(_active.values())
+    own = [options for thread, options in runs if thread == threading.get_ident()]
+    if any(options.terminate for options in own or ([runs[0][1]] if len(runs) == 1 else [])):
         from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
-        raise Fail(_SAID)
+        raise Fail(_MESSAGE)
 
 
 _MOST_SECONDS = 10.0
-"""How long the end waits for what onnxruntime is computing."""
+"""How long the exit waits for runs in progress."""
 
-_at_the_end = threading.Event()
+_exiting = threading.Event()
 _runs: dict[object, int] = {}
 
 
-def watch() -> None:
-    """Have the end noticed; to be called once, right after the library was imported, so that it is just before that lets go."""
+def watch_exit() -> None:
+    """Register the wait at exit. Call this once, right after importing the library, so that it runs before the library's own."""
     atexit.register(_wait)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_forget)
 
 
-def not_at_the_end() -> None:
-    """Raise once the interpreter is about to end: SystemExit in a daemon thread, which ends without a word, else OrtscanError."""
-    if _at_the_end.is_set():
+def raise_at_exit() -> None:
+    """Raise if the interpreter exits: SystemExit in a daemon thread, which then ends silently, otherwise OrtscanError."""
+    if _exiting.is_set():
         if threading.current_thread().daemon:
-            raise SystemExit("the interpreter ends")
-        raise OrtscanError("the model calls Python, which it cannot any more: the interpreter ends.")
+            raise SystemExit("the interpreter exits")
+        raise OrtscanError("the model calls Python, which is not possible while the interpreter exits.")
 
 
 @contextmanager
-def counted() -> Iterator[None]:
-    """Let the end wait for the block where that is in a daemon thread. Raises as ``not_at_the_end`` does."""
+def delaying_exit() -> Iterator[None]:
+    """Let the exit wait for the block if it runs in a daemon thread. Raises as ``raise_at_exit`` does."""
     if threading.current_thread().daemon:
-        over = begun(threading.get_ident())
+        over = delay_exit(threading.get_ident())
         try:
-            not_at_the_end()
+            raise_at_exit()
             yield
         finally:
             over()
     else:
-        not_at_the_end()
+        raise_at_exit()
         yield
 
 
-def begun(thread: int = 0) -> Callable[[], None]:
-    """Let the end wait until what is given is called; ``thread``: the one it is in, 0 where it is one of onnxruntime's."""
+def delay_exit(thread: int = 0) -> Callable[[], None]:
+    """Let the exit wait until the returned function is called. ``thread``: the thread of the run; 0 for one of onnxruntime's."""
     token = object()
     _runs[token] = thread
 
@@ -99,13 +102,13 @@ def begun(thread: int = 0) -> Callable[[], None]:
 
 
 def _wait() -> None:
-    _at_the_end.set()
+    _exiting.set()
     until = time.monotonic() + _MOST_SECONDS
     while _runs and time.monotonic() < until:
         time.sleep(0.001)
 
 
 def _forget() -> None:
-    """Forget what is in threads that a child does not have."""
+    """Forget the runs of threads that do not exist in a forked child."""
     for token in [token for token, thread in _runs.items() if thread != threading.get_ident()]:
         del _runs[token]

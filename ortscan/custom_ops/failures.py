@@ -1,14 +1,11 @@
-"""Exceptions on their way from inside an op to the caller of ``run``.
+"""Carries exceptions from inside an op to the caller of ``run``.
 
-No exception may leave a Python op, so it is kept here under a number. The op returns that number as the size of a tensor which the
-next node refuses; onnxruntime's message then tells it, whatever thread the op ran in, and the exception is raised for the caller.
-What is raised in the thread of a run of ours is kept until that ends; what is raised in other threads, pools of onnxruntime's and
-plain sessions among them, could be anybody's: of those the last are kept, the more the more runs of ours are going on.
+An exception that leaves a Python op crashes the process. So every exception, even KeyboardInterrupt and SystemExit, is caught and
+kept under a number. The op returns this number as the size of a tensor that the next node refuses. onnxruntime's message contains
+the size, whatever thread the op ran in, and the exception is raised for the caller.
 
-Runs the work of an op so that nothing it does can end the process: no exception leaves, and what is returned fits.
-
-Whatever is raised (KeyboardInterrupt and SystemExit too) is kept for the caller of ``run``; the op then returns what makes the run
-fail.
+Exceptions in the thread of an ortscan run are kept until the run ends. The origin of those in other threads, such as onnxruntime's
+pools and plain sessions, is unknown; only the latest are kept, more of them the more ortscan runs are active.
 """
 
 import itertools
@@ -25,62 +22,62 @@ from typing import Any
 import numpy as np
 
 from ortscan.base.forks import ForkSafeLock
-from ortscan.custom_ops.ending import not_at_the_end
+from ortscan.custom_ops.ending import raise_at_exit
 from ortscan.custom_ops.signals import is_main_thread, protection
 from ortscan.custom_ops.slots import failed
 from rewrites.python_ops.names import GUARD
 
-__all__ = ["LOST", "cause_of", "going_on", "keep", "shielded", "surfacing"]
+__all__ = ["LOST", "cause_of", "keep_exception", "keep_for_run", "run_safely", "surfacing"]
 
 _MOST_KEPT = 16
-"""How many exceptions of nobody's are kept, and how many more for each run."""
+"""How many exceptions of unknown origin are kept, and how many more for each run."""
 
 _MOST_OF_A_RUN = 256
 _FIRST, _NUMBERS = 2, 1 << 15
 LOST = _FIRST + _NUMBERS
 """The number of an exception that could not be kept."""
 
-_SAID = re.compile(re.escape(GUARD) + r".*Input shape:\{1,(\d+)\}", re.DOTALL)
+_MESSAGE = re.compile(re.escape(GUARD) + r".*Input shape:\{1,(\d+)\}", re.DOTALL)
 
 _kept: dict[int, BaseException] = {}
-_of_nobody: OrderedDict[int, None] = OrderedDict()
-_going: dict[int, list[list[int]]] = {}
-"""Of each thread the runs it is in, the innermost last: the numbers of what was raised there. 0 stands for threads not known."""
+_unowned: OrderedDict[int, None] = OrderedDict()
+_active: dict[int, list[list[int]]] = {}
+"""For each thread (0 if unknown) its runs, the innermost last: the numbers of the exceptions raised there."""
 
 _count = itertools.count()
 _lock = ForkSafeLock()
 
 
-def keep(error: BaseException) -> int:
-    """Keep an exception and return its number; it is kept without the arrays that its frames hold."""
-    with suppress(Exception):  # a class of exceptions may refuse anything
+def keep_exception(error: BaseException) -> int:
+    """Keep an exception, without the arrays in its frames, and return its number."""
+    with suppress(Exception):  # the exception's class may override anything
         _forget_locals(error)
     with _lock:
         number = next(each for each in (_FIRST + count % _NUMBERS for count in _count) if each not in _kept)
         _kept[number] = error
-        runs = _going.get(threading.get_ident())
+        runs = _active.get(threading.get_ident())
         if runs:
             runs[-1].append(number)
             while len(runs[-1]) > _MOST_OF_A_RUN:  # a run inside an op of others may fail again and again
                 _kept.pop(runs[-1].pop(0), None)
         else:
-            _of_nobody[number] = None
-            while len(_of_nobody) > _MOST_KEPT * (1 + sum(map(len, _going.values()))):
-                _kept.pop(_of_nobody.popitem(last=False)[0], None)
+            _unowned[number] = None
+            while len(_unowned) > _MOST_KEPT * (1 + sum(map(len, _active.values()))):
+                _kept.pop(_unowned.popitem(last=False)[0], None)
     return number
 
 
-def going_on(thread: int = 0) -> Callable[[], None]:
-    """Keep what is raised in a thread until what is given is called; ``thread``: 0 where it is one of onnxruntime's."""
+def keep_for_run(thread: int = 0) -> Callable[[], None]:
+    """Keep the exceptions of a run until the returned function is called. ``thread``: its thread; 0 for one of onnxruntime's."""
     numbers: list[int] = []
     with _lock:
-        _going.setdefault(thread, []).append(numbers)
+        _active.setdefault(thread, []).append(numbers)
 
     def over() -> None:
         with _lock:
-            left = [each for each in _going.pop(thread, ()) if each is not numbers]
+            left = [each for each in _active.pop(thread, ()) if each is not numbers]
             if left:
-                _going[thread] = left
+                _active[thread] = left
             for number in numbers:
                 _kept.pop(number, None)
 
@@ -88,19 +85,19 @@ def going_on(thread: int = 0) -> Callable[[], None]:
 
 
 def cause_of(message: str) -> BaseException | None:
-    """Return the exception that made onnxruntime fail with this message, and forget it; None where it was something else."""
-    said = _SAID.search(message)
-    if said is None:
+    """Return and forget the exception that made onnxruntime fail with this message, or None if there is none."""
+    match = _MESSAGE.search(message)
+    if match is None:
         return None
     with _lock:
-        _of_nobody.pop(int(said[1]), None)
-        return _kept.pop(int(said[1]), None)
+        _unowned.pop(int(match[1]), None)
+        return _kept.pop(int(match[1]), None)
 
 
 def _forget_runs() -> None:
-    """Forget the runs of threads that a child does not have."""
-    for thread in [thread for thread in _going if thread != threading.get_ident()]:
-        for number in itertools.chain(*_going.pop(thread)):
+    """Forget the runs of threads that do not exist in a forked child."""
+    for thread in [thread for thread in _active if thread != threading.get_ident()]:
+        for number in itertools.chain(*_active.pop(thread)):
             _kept.pop(number, None)
 
 
@@ -109,7 +106,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _forget_locals(error: BaseException) -> None:
-    """Let go of what the frames of an exception hold; the outermost, which still runs, is left out of the traceback."""
+    """Clear the frames of an exception. The outermost frame, which still runs, is cut from the traceback."""
     left: list[BaseException | None] = [error]
     seen: set[int] = set()
     while left:
@@ -120,15 +117,15 @@ def _forget_locals(error: BaseException) -> None:
         frames = each.__traceback__
         if frames is not None and frames.tb_next is not None:
             frames = frames.tb_next
-            BaseException.with_traceback(each, frames)  # whatever the class makes of it
+            BaseException.with_traceback(each, frames)  # the class may override it
         traceback.clear_frames(frames)
         left += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
 
 
 class surfacing:  # noqa: N801 - it stands after "with"
-    """Raise the exceptions of ops, tracebacks and all, in the place of onnxruntime's own for them.
+    """A context manager around ``inner`` that replaces onnxruntime's exception with the one raised in an op.
 
-    ``inner``: what is to be entered and left inside. No generator, for a StopIteration cannot leave one.
+    It is a class because a StopIteration cannot leave a generator.
     """
 
     __slots__ = ("_inner", "_over")
@@ -138,7 +135,7 @@ class surfacing:  # noqa: N801 - it stands after "with"
 
     def __enter__(self) -> None:
         self._inner.__enter__()
-        self._over = going_on(threading.get_ident())
+        self._over = keep_for_run(threading.get_ident())
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         cause = cause_of(str(error)) if isinstance(error, Exception) else None
@@ -151,8 +148,8 @@ class surfacing:  # noqa: N801 - it stands after "with"
                 del cause
 
 
-def shielded(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequence[np.ndarray]:
-    """Return what ``work`` gives, or the tensors of a failed call. Raises nothing."""
+def run_safely(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequence[np.ndarray]:
+    """Return the results of ``work``, or the tensors of a failed call if it raises."""
     main = is_main_thread()
     before = protection.on
     try:
@@ -161,7 +158,7 @@ def shielded(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequ
                 protection.on = True
                 protection.deliver()
             else:
-                not_at_the_end()
+                raise_at_exit()
             results = work(*arguments)
             if main:
                 protection.take_over()
@@ -171,9 +168,9 @@ def shielded(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequ
             if main:
                 protection.take_over()
                 protection.on = before
-            return failed(keep(error))
-    except BaseException as error:  # a signal's handler raised while the first exception was being kept
+            return failed(keep_exception(error))
+    except BaseException as error:  # a signal handler raised while the first exception was being kept
         try:
-            return failed(keep(error))
-        except BaseException:  # nothing can be said but that it failed
+            return failed(keep_exception(error))
+        except BaseException:  # the exception is lost, but the run fails
             return failed(LOST)

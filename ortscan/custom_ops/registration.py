@@ -1,13 +1,9 @@
-"""``register``: makes the Python custom op known to session options.
+"""Declares the Python custom op to onnxruntime-extensions and registers it on session options.
 
-The library of onnxruntime-extensions may be registered once on one SessionOptions; a second time every session of them fails. Which
-of them have it is noted here, per object. Whether a caller has registered it can only be found by trying: onnxruntime reads a tiny
-model that uses an operator of the library, or says that there is no such operator. Entries of the options are no place for a note:
-onnxruntime copies them to where the library is not.
-
-Declares the one Python op to onnxruntime-extensions, once in a process and before any session can have it.
-
-Which version of the Python custom op a model needs.
+The op is declared once in a process, before any session uses it. If the library is registered twice on the same SessionOptions,
+every session with them fails. So the objects that have it are remembered here. To find out if the caller registered it, onnxruntime
+loads a tiny model with an operator of the library. Config entries cannot store this: onnxruntime copies them to options without the
+library.
 """
 
 import functools
@@ -19,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from ortscan.base.forks import ForkSafeLock
 from ortscan.custom_ops.calls import run_call
-from ortscan.custom_ops.ending import watch
-from ortscan.custom_ops.failures import shielded
-from ortscan.custom_ops.slots import Carried, takes_carried
+from ortscan.custom_ops.ending import watch_exit
+from ortscan.custom_ops.failures import run_safely
+from ortscan.custom_ops.slots import ArrayResult, takes_array_results
 from ortscan.edge.border import one_sentence
 from ortscan.errors import OptionError, UnsupportedModel
 from ortscan.native.library import register_library
@@ -55,12 +51,12 @@ _registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
 
 
 def library_path() -> str:
-    """Return the path of the library that session options register. Raises OptionError where the package is missing."""
+    """Return the path of the library of onnxruntime-extensions. Raises OptionError if the package is missing."""
     return str(_extensions().get_library_path())
 
 
 def declare() -> None:
-    """Declare the op; after the first time nothing happens."""
+    """Declare the op once in a process."""
     with _declaring:
         _declare_once()
 
@@ -68,27 +64,27 @@ def declare() -> None:
 @functools.cache
 def _declare_once() -> Any:
     library = _extensions()
-    watch()
+    watch_exit()
     types = [getattr(library.PyCustomOpDef, f"dt_{slot}") for slot in SLOTS]
     text = library.PyCustomOpDef.dt_string
     declared = library.onnx_op(op_type=f"{DOMAIN}::{OPERATOR}", inputs=types, outputs=types, attrs={"spec": text})(_call)
-    _Answers.carried = takes_carried(declared)
+    _ResultForm.is_array = takes_array_results(declared)
     return declared
 
 
-class _Answers:
-    """Whether the library was seen to take results as ``Carried``; plain arrays are taken by every version."""
+class _ResultForm:
+    """``is_array``: True if the library accepts ``ArrayResult``; every version accepts plain arrays."""
 
-    carried = False
+    is_array = False
 
 
 def _call(*slots: Any, spec: str = "") -> tuple[Any, ...]:
-    results = shielded(run_call, spec, slots)
-    return tuple([Carried(array) for array in results]) if _Answers.carried else tuple(results)
+    results = run_safely(run_call, spec, slots)
+    return tuple([ArrayResult(array) for array in results]) if _ResultForm.is_array else tuple(results)
 
 
 def has_extensions() -> bool:
-    """Whether the package is installed that runs Python within onnxruntime."""
+    """Return True if onnxruntime-extensions is installed."""
     return importlib.util.find_spec("onnxruntime_extensions") is not None
 
 
@@ -102,12 +98,12 @@ def _extensions() -> Any:
 
 
 def needed_version(model: "ModelLike") -> int:
-    """Return the version of the op that the metadata of ``model`` names; 0 where it names none. Raises as ``load`` does."""
+    """Return the version of the op in the metadata of ``model``, or 0 if there is none. Raises as ``load`` does."""
     from ortscan.modelio import load
 
-    said = load(model).model.metadata_props.get(METADATA)
+    entry = load(model).model.metadata_props.get(METADATA)
     try:
-        version = json.loads(said)["version"] if said else 0
+        version = json.loads(entry)["version"] if entry else 0
     except (ValueError, LookupError, TypeError, RecursionError):
         return 0
     return version if isinstance(version, int) else 0
@@ -115,16 +111,19 @@ def needed_version(model: "ModelLike") -> int:
 
 @one_sentence
 def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = None) -> "ort.SessionOptions":
-    """Make the Python custom op of ortscan known to sessions made with ``session_options``, and give these back.
+    """Register ortscan's Python custom op on ``session_options`` and return them.
 
-    May be called any number of times, from any thread, before or after sessions were made. The library of onnxruntime-extensions is
-    registered with it, so call this instead of ``register_custom_ops_library`` for that library; where that was called first, it
-    must have been after this function, or a session that calls Python, had declared the op in this process.
-    ``model``: a model to be run; UnsupportedModel says so where it needs a newer ortscan. Without onnxruntime-extensions only loops
-    are run compiled, and a model that calls Python is refused.
+    It may be called repeatedly, from any thread, before or after sessions are made. It also registers onnxruntime-extensions, so do
+    not call ``register_custom_ops_library`` for that library. If you do, call it after this function.
 
-    Raises OptionError where ``session_options`` are none, onnxruntime-extensions is missing for ``model``, or was registered too
-    early or twice, or where the options are such that onnxruntime makes no session with them.
+    Args:
+        session_options: The options to register the op on.
+        model: A model that will run with them. Without onnxruntime-extensions a model that calls Python is refused.
+
+    Raises:
+        OptionError: ``session_options`` has the wrong type or is unusable for a session, or onnxruntime-extensions is missing for
+            ``model`` or was registered too early or twice.
+        UnsupportedModel: ``model`` needs a newer ortscan.
     """
     import onnxruntime as ort
 
@@ -140,16 +139,16 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
 
 
 def register_python(session_options: "ort.SessionOptions") -> None:
-    """Make the Python custom op known to sessions made with ``session_options``; raises OptionError as ``register`` does."""
+    """Register the Python custom op on ``session_options``. Raises OptionError as ``register`` does."""
     with _lock:
         if session_options in _registered:
             return
         declare()
-        found = _knows(session_options, _probe_of_library())
-        if not found:
+        is_registered = _knows(session_options, _probe_of_library())
+        if not is_registered:
             _put_on(session_options)
         if not _knows(session_options, _probe_of_op()):
-            raise OptionError(_TOO_EARLY if found else _NOT_THERE)
+            raise OptionError(_TOO_EARLY if is_registered else _NOT_THERE)
         _registered.add(session_options)
 
 
@@ -163,10 +162,10 @@ def _put_on(options: "ort.SessionOptions") -> None:
 
 
 def _knows(options: "ort.SessionOptions", probe: bytes) -> bool:
-    """Whether onnxruntime, with these options, knows the operator of a tiny model. Raises OptionError where that cannot be told.
+    """Return True if onnxruntime, with these options, knows the operator of a tiny model. Raises OptionError if that is unclear.
 
-    The model is read but no session is finished, since many options make that fail which say nothing about the library. Options are
-    changed for a moment only where they ask for a file, or for another format of models.
+    The model is loaded but the session is not initialised, because unrelated options may make that fail. Profiling and a non-ONNX
+    model format are switched off meanwhile.
     """
     from onnxruntime.capi import _pybind_state as native
 
@@ -180,12 +179,12 @@ def _knows(options: "ort.SessionOptions", probe: bytes) -> bool:
     except Exception as error:
         if not is_raised_by(error, "onnxruntime", "ortscan"):
             raise
-        said = str(error)
-        if _ABSENT in said:
+        message = str(error)
+        if _ABSENT in message:
             return False
-        if _TWICE in said:
+        if _TWICE in message:
             raise OptionError(_WRONG_TWICE) from None
-        raise OptionError(f"onnxruntime makes no session with these SessionOptions: {one_line(said)}") from error
+        raise OptionError(f"onnxruntime makes no session with these SessionOptions: {one_line(message)}") from error
     finally:
         if profiles:
             options.enable_profiling = True
@@ -196,7 +195,7 @@ def _knows(options: "ort.SessionOptions", probe: bytes) -> bool:
 
 @functools.cache
 def _probe_of_op() -> bytes:
-    """A model of one call."""
+    """Return a model with a call of the op."""
     import onnx_ir as ir
 
     inputs = [_value(slot, number) for number, slot in enumerate(SLOTS)]
@@ -208,7 +207,7 @@ def _probe_of_op() -> bytes:
 
 @functools.cache
 def _probe_of_library() -> bytes:
-    """A model of one operator that the library brings."""
+    """Return a model with an operator of onnxruntime-extensions."""
     import onnx_ir as ir
 
     x = _value("string", 0)

@@ -1,6 +1,6 @@
-"""What goes around a run of a session whose model calls Python.
+"""Guards a run of a session whose model calls Python, against signals, forks and lack of memory or stack.
 
-Sees to it that there is memory for what onnxruntime-extensions copies: where it finds none, it ends the process.
+onnxruntime-extensions crashes if it cannot allocate its copies of inputs and results, so the memory is checked before.
 """
 
 import threading
@@ -12,26 +12,26 @@ from typing import Any
 import numpy as np
 
 from ortscan.base.forks import not_while_forking
-from ortscan.custom_ops.ending import begun, counted, heeding, not_at_the_end
-from ortscan.custom_ops.failures import cause_of, going_on, surfacing
+from ortscan.custom_ops.ending import delay_exit, delaying_exit, raise_at_exit, watch_termination
+from ortscan.custom_ops.failures import cause_of, keep_for_run, surfacing
 from ortscan.custom_ops.signals import deferred
 
-__all__ = ["explaining", "room_for_results", "run_of_python_ops"]
+__all__ = ["check_memory_for_results", "explaining_callback", "run_of_python_ops"]
 
-_NO_MATTER = 1 << 20
+_SMALL_BYTES = 1 << 20
 _COPIES = 4
-"""An input may be cast, put beside others of its type, and copied to numpy; onnxruntime takes memory in advance."""
+"""Copies of an input: cast, packed with others of its type, and copied to numpy; onnxruntime also allocates ahead."""
 
 
-def room_for_inputs(arguments: Iterable[Any]) -> None:
-    """Raise MemoryError where the inputs of a run, among its arguments, cannot be copied as often as may be needed."""
-    fed = [value for each in arguments if isinstance(each, Mapping) for value in each.values()]
-    _need(_COPIES * sum(map(_size_of, fed)))
+def check_memory_for_inputs(arguments: Iterable[Any]) -> None:
+    """Raise MemoryError if there is too little memory for copies of the inputs in ``arguments``."""
+    inputs = [value for feed in arguments if isinstance(feed, Mapping) for value in feed.values()]
+    _check_memory(_COPIES * sum(map(_size_of, inputs)))
 
 
-def room_for_results(results: Iterable[np.ndarray]) -> None:
-    """Raise MemoryError where the results of a call cannot be copied once."""
-    _need(sum(array.nbytes for array in results))
+def check_memory_for_results(results: Iterable[np.ndarray]) -> None:
+    """Raise MemoryError if there is too little memory for a copy of the results of a call."""
+    _check_memory(sum(array.nbytes for array in results))
 
 
 def _size_of(value: Any) -> int:
@@ -41,19 +41,19 @@ def _size_of(value: Any) -> int:
     return int(count()) if count is not None and value.is_tensor() else 0
 
 
-def _need(count: int) -> None:
-    if count > _NO_MATTER:
+def _check_memory(count: int) -> None:
+    if count > _SMALL_BYTES:
         np.empty(count, np.uint8)
 
 
-_ROOM = 60
-"""How deep onnxruntime-extensions and what catches exceptions may call each other, at most; much less than that is needed."""
+_STACK_DEPTH = 60
+"""The depth of the stack that an op and its error handling may need, generously."""
 
 
 def run_of_python_ops(arguments: Sequence[Any] = ()) -> AbstractContextManager[None]:
-    """Keep signals from ending the process while the block runs, and raise what ops have raised; ``arguments``: those of the run.
+    """Run the block, a run with these ``arguments``, protected from signals, and raise the exceptions of its ops.
 
-    Raises RecursionError and MemoryError where they would otherwise be raised in code that must not raise anything.
+    Raises RecursionError and MemoryError before the run, because they would crash the process inside it.
     """
     return surfacing(_protected(arguments))
 
@@ -61,38 +61,40 @@ def run_of_python_ops(arguments: Sequence[Any] = ()) -> AbstractContextManager[N
 @contextmanager
 def _protected(arguments: Sequence[Any]) -> Iterator[None]:
     try:
-        _need_room(_ROOM)
+        _check_stack(_STACK_DEPTH)
     except RecursionError as error:
         raise RecursionError(*error.args) from None
-    room_for_inputs(arguments)
-    over = heeding(arguments, threading.get_ident())
+    check_memory_for_inputs(arguments)
+    over = watch_termination(arguments, threading.get_ident())
     try:
-        with counted(), not_while_forking(), deferred():
+        with delaying_exit(), not_while_forking(), deferred():
             yield
     finally:
         over()
 
 
-def _need_room(calls: int) -> None:
+def _check_stack(calls: int) -> None:
     if calls:
-        _need_room(calls - 1)
+        _check_stack(calls - 1)
 
 
-def explaining(callback: Callable[..., Any], arguments: Sequence[Any] = ()) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return a callback for ``run_async`` that adds what an op raised to onnxruntime's message, and what to call if none begins.
+def explaining_callback(
+    callback: Callable[..., Any], arguments: Sequence[Any] = ()
+) -> tuple[Callable[..., Any], Callable[[], None]]:
+    """Return a callback for ``run_async`` that adds the exception of an op to onnxruntime's message.
 
-    Raises as ``not_at_the_end`` does, and MemoryError.
+    The second function returned must be called if the run does not start. Raises MemoryError, and as ``raise_at_exit`` does.
     """
-    not_at_the_end()
-    room_for_inputs(arguments)
-    counted_out, failed_out, terminated_out = begun(), going_on(), heeding(arguments)
+    raise_at_exit()
+    check_memory_for_inputs(arguments)
+    end_run, drop_exceptions, stop_watching = delay_exit(), keep_for_run(), watch_termination(arguments)
 
     def over() -> None:
-        counted_out()
-        failed_out()
-        terminated_out()
+        end_run()
+        drop_exceptions()
+        stop_watching()
 
-    def told(results: Any, user_data: Any, message: str) -> Any:
+    def explained(results: Any, user_data: Any, message: str) -> Any:
         try:
             cause = cause_of(message) if message else None
             if cause is not None:
@@ -101,4 +103,4 @@ def explaining(callback: Callable[..., Any], arguments: Sequence[Any] = ()) -> t
         finally:
             over()
 
-    return told, over
+    return explained, over

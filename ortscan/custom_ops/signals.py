@@ -1,8 +1,8 @@
-"""Signals while a session with Python ops runs in the main thread.
+"""Defers signals while a session with Python ops runs in the main thread.
 
-Python calls the handler of a signal between any two steps of Python code, onnxruntime-extensions' own included, and the usual
-handler of Ctrl-C raises there: that would end the process. So while such a run lasts, handlers are called only inside an op, where
-whatever they raise is kept, or else after the run.
+Python calls signal handlers between any two steps of Python code, even in onnxruntime-extensions. The usual handler of Ctrl-C
+raises there, which crashes the process. So during such a run, handlers are called only inside an op, where exceptions are kept, or
+after the run.
 """
 
 import functools
@@ -17,15 +17,18 @@ from typing import Any
 
 __all__ = ["deferred", "is_main_thread", "protection"]
 
-_SIGNALS = [int(number) for number in signal.Signals if number.name.startswith("SIG")]  # Windows has events among them too
-_native: Any = importlib.import_module("_signal")  # without the conversions to enumerations, which take longer than all the rest
+_SIGNALS = [int(number) for number in signal.Signals if number.name.startswith("SIG")]  # on Windows this also contains events
+_native: Any = importlib.import_module("_signal")  # avoids conversions to enumerations, which take most of the time
 
 
 class _Protection:
-    """``on`` while the main thread is in code that catches everything. One exception is let in at a time.
+    """The state of the protection.
 
-    ``running``: whether the main thread is inside a run, and ``thread`` which one that is. ``waiting``: handlers by signal that had
-    to wait.
+    Attributes:
+        on: True while the main thread is in code that catches every exception; handlers may raise there, one at a time.
+        running: True while the main thread is inside a run.
+        thread: The main thread.
+        waiting: The deferred handlers by signal.
     """
 
     def __init__(self) -> None:
@@ -35,7 +38,7 @@ class _Protection:
         self.waiting: dict[int, tuple[Callable[..., Any], FrameType | None]] = {}
 
     def deliver(self) -> None:
-        """Call the handlers that had to wait, all of them; raises what the last of those that raise has raised."""
+        """Call all deferred handlers. If several raise, the last exception is raised."""
         if self.waiting:
             number, (handler, frame) = self.waiting.popitem()
             try:
@@ -44,7 +47,7 @@ class _Protection:
                 self.deliver()
 
     def take_over(self) -> None:
-        """Defer all handlers there are, those that were set during the run too; outside of runs nothing happens."""
+        """Defer all current handlers, also those set during the run. Outside runs this does nothing."""
         if self.running:
             for number in _SIGNALS:
                 handler = _native.getsignal(number)
@@ -56,7 +59,7 @@ protection = _Protection()
 
 
 class _Deferring:
-    """Stands for a handler: waits where ``protection`` says so; outside of runs it acts as the original does."""
+    """Replaces a handler: defers it if ``protection`` requires that, otherwise calls the original."""
 
     def __init__(self, original: Callable[..., Any]) -> None:
         self.original = original
@@ -71,16 +74,16 @@ class _Deferring:
 
 
 def is_main_thread() -> bool:
-    """Whether this thread is the one that handlers run in."""
+    """Return True in the main thread, which runs all signal handlers."""
     return threading.get_ident() == threading.main_thread().ident
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Run the block with the handlers of Python deferred as described; in other threads than the main one there are none.
+    """Defer Python's signal handlers while the block runs. In other threads than the main thread this does nothing.
 
-    A handler may raise as long as it has not been replaced, and again as soon as it is back, so every step may be the last one
-    here: a handler that was not put back acts as the original outside of runs.
+    Handlers that are not replaced yet, or are restored already, may raise at any step here. A handler that is never restored is
+    harmless: outside runs it acts like the original.
     """
     if not is_main_thread():
         yield
@@ -100,13 +103,13 @@ def deferred() -> Iterator[None]:
         finally:
             protection.running = False
             try:
-                _give_back()
+                _restore_handlers()
             finally:
                 protection.deliver()
 
 
-def _give_back() -> None:
-    """Put back what was replaced; a handler that somebody has set since stays."""
+def _restore_handlers() -> None:
+    """Restore the replaced handlers, except those that somebody has set since."""
     for number in _SIGNALS:
         handler = _native.getsignal(number)
         if isinstance(handler, _Deferring):
@@ -120,8 +123,8 @@ def _forget_in_children() -> None:
 
 
 def _forget() -> None:
-    """End the protection in a child that another thread has forked: the run is not there, and nothing would ever end it."""
+    """End the protection in a child that another thread forked: the run does not exist there and would never end it."""
     if protection.running and protection.thread != threading.get_ident():
         protection.running = protection.on = False
         protection.waiting.clear()
-        _give_back()
+        _restore_handlers()

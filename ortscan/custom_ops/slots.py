@@ -1,10 +1,8 @@
-"""Arrays to and from the slots of the op, as ``rewrites.python_ops.wire`` lays them out.
+"""Packs arrays into the slots of the op and unpacks them, in the layout of ``rewrites.python_ops.wire``.
 
-How results reach onnxruntime-extensions: as arrays, not as lists of Python numbers.
-
-After an op has returned, the library takes ``shape`` of each result and ``flatten().tolist()``, and copies from what that gives.
-For an array this makes a list of Python objects, which costs about 64 ns an element and loses the type. What is given here
-answers ``tolist()`` with the array itself, which is copied as it is. Strings do travel as lists.
+onnxruntime-extensions reads ``shape`` and ``flatten().tolist()`` of each result and copies from that. For an array this makes a
+list of Python objects, which costs about 64 ns an element and loses the type. ``ArrayResult.tolist`` therefore returns the array
+itself, which the library copies directly. Strings still travel as lists.
 """
 
 import functools
@@ -17,11 +15,11 @@ import numpy as np
 
 from rewrites.python_ops.wire import META, SLOTS, Port, is_packed, meta_length, needs_shapes
 
-__all__ = ["Carried", "arrays_of", "dtype_of", "failed", "slots_of", "takes_carried"]
+__all__ = ["ArrayResult", "arrays_of", "dtype_of", "failed", "slots_of", "takes_array_results"]
 
 
-class Carried:
-    """A result as the library takes it; ``array`` is contiguous and of the declared type."""
+class ArrayResult:
+    """A result that the library copies directly. The array is contiguous and has the declared type."""
 
     __slots__ = ("_array", "shape")
 
@@ -29,27 +27,27 @@ class Carried:
         self.shape = array.shape
         self._array = array
 
-    def flatten(self) -> "Carried":
+    def flatten(self) -> "ArrayResult":
         """Return itself."""
         return self
 
     def tolist(self) -> object:
-        """Return what the library copies the values from."""
+        """Return the array, or a list of strings."""
         return self._array.reshape(-1).tolist() if self._array.dtype == object else self._array
 
 
-def takes_carried(declared: Any) -> bool:
-    """Whether the part of the library that is written in Python takes such results, by asking it about two.
+def takes_array_results(declared: Any) -> bool:
+    """Return True if the library's Python code accepts ``ArrayResult``, by trying it on two results.
 
-    ``declared`` is what it gave for an op. Another version of it may do things with results that only arrays can do.
+    Other versions of the library may need real arrays. ``declared``: the library's object for the declared op.
     """
-    results = (Carried(np.zeros((2, 3), np.int8)), Carried(np.array(["x"], object)))
+    results = (ArrayResult(np.zeros((2, 3), np.int8)), ArrayResult(np.array(["x"], object)))
     body, declared.body = declared.body, lambda **_: results
     try:
         invoke = importlib.import_module("onnxruntime_extensions._ocos")._on_pyop_invocation
         _, shape, numbers, _, texts = invoke(declared._id, [], {})
         return tuple(shape) == (2, 3) and isinstance(numbers, np.ndarray) and texts == ["x"]
-    except Exception:  # whatever it is, arrays are the way then
+    except Exception:  # plain arrays always work
         return False
     finally:
         declared.body = body
@@ -66,7 +64,7 @@ _WIDE["float8e5m2fnuz"] = "float8_e5m2fnuz"
 
 
 def dtype_of(kind: str) -> np.dtype:
-    """Return numpy's type for an element type; those numpy lacks are those of ml_dtypes."""
+    """Return the type of numpy or ml_dtypes for an element type."""
     if kind in _SLOT_TYPES:
         return _SLOT_TYPES[kind]
     name = _WIDE.get(kind, kind)
@@ -75,20 +73,20 @@ def dtype_of(kind: str) -> np.dtype:
 
 
 def arrays_of(slots: Sequence[np.ndarray], ports: Sequence[Port]) -> list[np.ndarray]:
-    """Take the values of a call out of its slots."""
+    """Return the inputs of a call, unpacked from its slots."""
     by_slot = dict(zip(SLOTS, slots, strict=True))
     packed = [is_packed(ports, port.slot, results=False) for port in ports]
     shapes = iter(())
     if needs_shapes(ports):
-        count = sum(port.rank for port, one in zip(ports, packed, strict=True) if one)
+        count = sum(port.rank for port, is_in_pack in zip(ports, packed, strict=True) if is_in_pack)
         sizes = by_slot[META][:count].tolist()
         by_slot[META] = by_slot[META][count:]
         shapes = iter(sizes)
     at = dict.fromkeys(SLOTS, 0)
     values = []
-    for port, one in zip(ports, packed, strict=True):
+    for port, is_in_pack in zip(ports, packed, strict=True):
         value = by_slot[port.slot]
-        if one:
+        if is_in_pack:
             shape = [next(shapes) for _ in range(port.rank)]
             start = at[port.slot]
             at[port.slot] = end = start + int(np.prod(shape, dtype=np.int64))
@@ -98,10 +96,9 @@ def arrays_of(slots: Sequence[np.ndarray], ports: Sequence[Port]) -> list[np.nda
 
 
 def slots_of(results: Sequence[object], ports: Sequence[Port]) -> list[np.ndarray]:
-    """Put results into slots.
+    """Return the slots with ``results`` packed into them.
 
-    Raises ValueError where there are too few or too many, or one has another number of dimensions than declared, and what numpy
-    raises where one cannot be of the declared type.
+    Raises ValueError if their number or a number of dimensions is wrong, and numpy's exception if a type does not fit.
     """
     if len(results) != len(ports):
         raise ValueError(f"{len(results)} results were returned, but {len(ports)} are declared")
@@ -122,7 +119,7 @@ def slots_of(results: Sequence[object], ports: Sequence[Port]) -> list[np.ndarra
 
 
 def failed(number: int) -> list[np.ndarray]:
-    """Return the slots of a call that failed; ``number`` is that of its exception."""
+    """Return the slots of a failed call. ``number``: the number of its exception."""
     slots = [np.empty(0, dtype_of(slot)) for slot in SLOTS]
     slots[SLOTS.index(META)] = np.zeros((1, number), np.int64)
     return slots

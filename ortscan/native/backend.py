@@ -1,9 +1,8 @@
-"""The build backend of the package: setuptools', with the native library built first and the wheel repacked.
+"""The build backend of the package: setuptools, plus the native library and a repacked wheel.
 
-Without a compiler the package is built without the library, which ``ortscan native`` reports; ``ORTSCAN_BUILD_NATIVE=0`` in the
-environment asks for that. The folder ``rewrites`` stands beside ``ortscan`` in the sources. Installed so it would be a package of
-a common name, so in a wheel it is ``ortscan._rewrites``, and imports and texts that are the name of one of its modules follow.
-This file runs before anything is installed, so it imports nothing of ortscan.
+If there is no compiler, or ``ORTSCAN_BUILD_NATIVE=0`` is set, the package has no native library; ``ortscan native`` reports that.
+The name ``rewrites`` is too common for an installed package. So a wheel contains it as ``ortscan._rewrites``, and imports and
+strings with names of its modules are rewritten. This file runs before anything is installed, so it imports nothing of ortscan.
 """
 
 import ast
@@ -42,7 +41,7 @@ graft ortscan
 graft rewrites
 global-exclude __pycache__/* *.py[cod] *.so *.dylib *.dll
 """
-"""The files that setuptools packs; a MANIFEST.in would stand at the top of the repository for nothing else."""
+"""The files that setuptools packs. This avoids a MANIFEST.in in the repository."""
 
 _OLD, _NEW = "rewrites", "ortscan._rewrites"
 _MODULE = re.compile(rf"{_OLD}(\.[A-Za-z_]\w*)+")
@@ -52,20 +51,20 @@ Settings = dict[str, Any] | None
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
-    """Build a wheel for this platform and any Python 3; a pure one where there is no library."""
+    """Build a wheel for this platform and any Python 3, or a pure wheel if there is no library."""
     built = _build_library()
     name = str(_setuptools().build_wheel(wheel_directory, config_settings, metadata_directory))
     return str(_packed(Path(wheel_directory, name), _platform_tag() if built else None).name)
 
 
 def build_editable(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
-    """Build the library into the sources, and the wheel that points at them."""
+    """Build the library into the sources, and a wheel that points at the sources."""
     _build_library()
     return str(_setuptools().build_editable(wheel_directory, config_settings, metadata_directory))
 
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
-    """Pack the sources, tests and examples with them; the library is built where they are installed."""
+    """Pack the sources, tests and examples. The library is built at installation."""
     manifest = Path("MANIFEST.in")
     if manifest.exists():
         return str(_setuptools().build_sdist(sdist_directory, config_settings))
@@ -77,17 +76,17 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    """Ask for a compiler where there is none and one is within reach."""
+    """Require setuptools' packages, and a compiler if there is none and pip can install it."""
     return [*_setuptools().get_requires_for_build_wheel(config_settings), *_compiler_to_ask_for()]
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
-    """Ask for a compiler where there is none and one is within reach."""
+    """Require setuptools' packages, and a compiler if there is none and pip can install it."""
     return [*_setuptools().get_requires_for_build_editable(config_settings), *_compiler_to_ask_for()]
 
 
 def get_requires_for_build_sdist(config_settings: Settings = None) -> list[str]:
-    """Ask for nothing more."""
+    """Require setuptools' packages only."""
     return list(_setuptools().get_requires_for_build_sdist(config_settings))
 
 
@@ -108,9 +107,9 @@ def _setuptools() -> Any:
 
 
 def _compiler_to_ask_for() -> list[str]:
-    """Return the package of a compiler; nothing where pip cannot reach it, so that the build goes on without.
+    """Return the package of a compiler if it is needed and pip can download it, so that an offline build still works.
 
-    Other tools than pip build where there is no pip to ask. They are asked for what every platform that the library is for has.
+    Without pip, another tool runs the build. Then the package is required on every platform that the library supports.
     """
     building = _building()
     if os.environ.get("ORTSCAN_BUILD_NATIVE") == "0" or building["compiler"]() is not None:
@@ -121,7 +120,7 @@ def _compiler_to_ask_for() -> list[str]:
 
 
 def _pip(*arguments: str) -> bool:
-    """Whether pip can do that. It is asked in a process of its own: while it builds, pip hides itself from the one that builds."""
+    """Return True if this pip command succeeds. It runs in isolation because pip hides itself from the process of a build."""
     command = [sys.executable, "-I", "-m", "pip", *arguments]
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300).returncode == 0
@@ -146,9 +145,9 @@ def _build_library() -> bool:
 
 
 def _platform_tag() -> str:
-    """Return what pip calls this platform: where zig built for an old glibc, any Linux that has one; else a Linux like this one.
+    """Return pip's tag of this platform: manylinux if zig built for an old glibc, otherwise the tag of this system.
 
-    Where there is another C library, such as musl, pip takes no wheel for glibc.
+    With another C library, such as musl, pip accepts no manylinux wheel.
     """
     tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     is_for_old_glibc = platform.libc_ver()[0] == "glibc" and "ziglang" in (_building()["compiler"]() or ())
@@ -156,9 +155,9 @@ def _platform_tag() -> str:
 
 
 def _packed(wheel: Path, platform: str | None) -> Path:
-    """Rewrite ``wheel`` under a name with the ``platform`` if it holds the library, and return the new path.
+    """Rewrite ``wheel`` and return its new path. Its name has the ``platform`` if it contains the library.
 
-    A wheel for any platform leaves out a library that an earlier build left in the sources.
+    A pure wheel skips a library that an earlier build left in the sources.
     """
     renamed = wheel.with_name(wheel.name.replace("-any.whl", f"-{platform}.whl")) if platform else wheel
     with zipfile.ZipFile(wheel) as old:
@@ -175,9 +174,9 @@ def _packed(wheel: Path, platform: str | None) -> Path:
 
 
 def moved(source: str) -> str:
-    """Return the source of a module with the compiler's modules under their new names.
+    """Return the source of a module with the new names of modules of ``rewrites``.
 
-    Raises SyntaxError where they are named in another way, such as by a text with values in it.
+    Raises SyntaxError if a name cannot be rewritten, for example in an f-string.
     """
     lines = source.encode().splitlines(keepends=True)
     for line, start, end in sorted(_names(ast.parse(source)), reverse=True):
@@ -189,7 +188,7 @@ def moved(source: str) -> str:
 
 
 def _names(tree: ast.Module) -> Iterator[tuple[int, int, int]]:
-    """Yield where the old names stand: the line, and the bytes of it."""
+    """Yield the position of each old name: the line, and its first and last byte there."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and _is_ours(node.module or ""):
             start = node.col_offset + len("from ")
@@ -198,11 +197,11 @@ def _names(tree: ast.Module) -> Iterator[tuple[int, int, int]]:
             for alias in node.names:
                 if _is_ours(alias.name):
                     if alias.asname is None:
-                        raise SyntaxError(f"import {alias.name} binds a name that is another in a wheel: give it one with 'as'")
+                        raise SyntaxError(f"import {alias.name} binds a name that differs in a wheel: use 'as'")
                     yield alias.lineno - 1, alias.col_offset, alias.col_offset + len(alias.name)
         elif isinstance(node, ast.JoinedStr):
             if any(isinstance(part, ast.Constant) and str(part.value).startswith(f"{_OLD}.") for part in node.values):
-                raise SyntaxError(f"line {node.lineno} makes the name of a module of {_OLD} of parts: begin with __package__")
+                raise SyntaxError(f"line {node.lineno} composes the name of a module of {_OLD}: begin with __package__")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _MODULE.fullmatch(node.value):
             yield node.lineno - 1, node.col_offset, node.end_col_offset or node.col_offset
 

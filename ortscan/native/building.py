@@ -1,6 +1,6 @@
-"""Builds the library of loop plans out of its C sources.
+"""Builds the native library, which runs loop plans, from its C sources.
 
-The build of the package runs this file by its path before anything is installed, so it imports the standard library only.
+The build backend runs this file by its path before anything is installed, so it imports only the standard library.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ from pathlib import Path
 __all__ = ["LIBRARIES", "BuildError", "build", "compiler", "is_for_this_machine", "targets"]
 
 LIBRARIES = {"linux": "libortscan.so", "darwin": "libortscan.dylib", "win32": "ortscan.dll"}
-"""The name of the library's file for each ``sys.platform``; where there is another it is that of linux."""
+"""The file name of the library for each ``sys.platform``; other platforms use the name for linux."""
 _SOURCES = Path(__file__).parent / "c"
 _KERNELS = "kernels/kernels.c"
 _FLAGS = [
@@ -35,12 +35,12 @@ _AT_ONCE = 2
 
 
 class BuildError(Exception):
-    """The library could not be built; one sentence says why."""
+    """The library could not be built."""
 
 
 @dataclass(frozen=True)
 class _Target:
-    """What zig calls a platform with its oldest C library, the name of the library there, and the instruction sets it is for."""
+    """A platform: zig's name with the oldest C library, the file name of the library, and its instruction sets."""
 
     triple: str
     library: str = LIBRARIES["linux"]
@@ -59,17 +59,17 @@ _TARGETS = {
 
 
 def targets() -> tuple[str, ...]:
-    """Return the names of the platforms that the library can be built for."""
+    """Return the names of the supported platforms."""
     return tuple(_TARGETS)
 
 
 def is_for_this_machine() -> bool:
-    """Whether the library can be built for the platform at hand."""
+    """Return True if this platform is supported."""
     return _this_machine() in _TARGETS
 
 
 def compiler() -> list[str] | None:
-    """Return the command of the compiler: zig out of the package ``ziglang``, else clang; None where there is neither."""
+    """Return the command of the compiler: zig from the package ``ziglang``, else clang, or None if there is neither."""
     if importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc"]
     clang = shutil.which("clang")
@@ -77,20 +77,20 @@ def compiler() -> list[str] | None:
 
 
 def build(folder: Path, target: str | None = None) -> Path:
-    """Build the library for this machine, or for the platform named, into a folder, and return its path."""
+    """Build the library for this machine or for ``target`` into ``folder`` and return its path."""
     wanted = _TARGETS.get(target or _this_machine())
     if wanted is None:
-        raise BuildError(f"the library cannot be built for {target or _this_machine()}, only for {', '.join(_TARGETS)}")
+        raise BuildError(f"the library does not support {target or _this_machine()}, only {', '.join(_TARGETS)}")
     command = compiler()
     if command is None:
-        raise BuildError("there is no compiler: neither the package ziglang nor clang is to be found")
+        raise BuildError("there is no compiler: install the package ziglang, or clang")
     zig = "ziglang" in command
     if not zig and target not in (None, _this_machine()):
-        raise BuildError(f"clang builds for this machine only, and zig is needed to build for {target}")
+        raise BuildError(f"clang builds for this machine only: install the package ziglang to build for {target}")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         built = _build_in(Path(name), command, wanted, zig)
-        # beside its place first: another process may be reading what is there
+        # replaced in one step, because another process may be reading the old file
         handle, beside = tempfile.mkstemp(dir=folder, prefix=wanted.library)
         os.close(handle)
         shutil.copy(built, beside)
@@ -109,8 +109,8 @@ def _this_machine() -> str:
 
 
 def _build_in(folder: Path, command: list[str], target: _Target, zig: bool) -> Path:
-    position = [] if "windows" in target.triple else ["-fPIC"]
-    common = [*command, *(["-target", target.triple] if zig else []), *_FLAGS, *position]
+    pic = [] if "windows" in target.triple else ["-fPIC"]
+    common = [*command, *(["-target", target.triple] if zig else []), *_FLAGS, *pic]
     jobs = [
         [*common, *_processor(kind, zig), f"-DISA={kind}", "-c", str(_SOURCES / _KERNELS), "-o", str(folder / f"kernels_{kind}.o")]
         for kind in reversed(target.processors)
@@ -121,7 +121,7 @@ def _build_in(folder: Path, command: list[str], target: _Target, zig: bool) -> P
         list(pool.map(_run, jobs))
     library = folder / target.library
     linked = [*command, *(["-target", target.triple] if zig else []), "-shared", "-o", str(library), *(job[-1] for job in jobs)]
-    elf = ["-Wl,-z,nodelete", "-lm"] if "linux" in target.triple else []  # sessions call it after they were told to let go of it
+    elf = ["-Wl,-z,nodelete", "-lm"] if "linux" in target.triple else []  # sessions call it even after they released it
     _run([*linked, *elf, *([] if "macos" in target.triple else ["-s"])])
     return library
 
@@ -135,5 +135,5 @@ def _processor(kind: str, zig: bool) -> Iterable[str]:
 def _run(command: list[str]) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
-        said = " ".join(done.stderr.split())
-        raise BuildError(f"the compiler failed with {done.returncode}: {said[-400:]}")
+        output = " ".join(done.stderr.split())
+        raise BuildError(f"the compiler failed with {done.returncode}: {output[-400:]}")

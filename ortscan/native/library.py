@@ -1,4 +1,4 @@
-"""Where the library of loop plans is, and how session options get to know it."""
+"""Finds the native library, which runs loop plans, and registers it on session options."""
 
 import functools
 import os
@@ -20,19 +20,19 @@ _registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
 
 
 def library_path() -> Path | None:
-    """Return the library that this installation of ortscan brings, or None; ``ORTSCAN_NATIVE=0`` in the environment hides it."""
+    """Return the path of the library, or None if it is not installed or ``ORTSCAN_NATIVE=0`` is set."""
     return None if os.environ.get("ORTSCAN_NATIVE") == "0" else _built()
 
 
 def why_not() -> str | None:
-    """Return why there is no library, in one sentence; None where there is one."""
+    """Return the reason why there is no library, or None if there is one."""
     if os.environ.get("ORTSCAN_NATIVE") == "0":
         return "the environment variable ORTSCAN_NATIVE is 0."
-    return None if _built() is not None else "this ortscan was installed where no compiler was to be had (ziglang, or clang)."
+    return None if _built() is not None else "this ortscan was installed without a compiler (ziglang or clang)."
 
 
 def register_library(options: "ort.SessionOptions | None") -> bool:
-    """Make loop plans known to sessions made with ``options``, once; return whether there is a library."""
+    """Register the library on ``options`` once. Return False if there is no library or no options."""
     path = library_path()
     if path is None or options is None:
         return False

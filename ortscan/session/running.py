@@ -90,9 +90,9 @@ class Running(ort.InferenceSession):  # type: ignore[misc]
             input_feed = self._ortscan_fixed.in_feed(input_feed)
         if not self._ortscan_python_ops:
             return super().run_async(output_names, input_feed, callback, user_data, run_options)
-        from ortscan.custom_ops.runs import explaining
+        from ortscan.custom_ops.runs import explaining_callback
 
-        told, over = explaining(callback, (input_feed, run_options))
+        told, over = explaining_callback(callback, (input_feed, run_options))
         try:
             return super().run_async(output_names, input_feed, told, user_data, run_options)
         except BaseException:

@@ -70,7 +70,7 @@ def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("untimed")
-def test_a_size_that_makes_a_cell_native_is_found() -> None:
+def test_size_that_makes_a_cell_native_is_proposed() -> None:
     (loop,) = ortscan.explain(parsed(CELL), advice=True, native=False).loops
     first = loop.advice[0]
     assert (first.flags, first.options, first.fate) == ("--dim B=2", {"dims": {"B": 2}}, "removed")
@@ -84,32 +84,32 @@ def test_a_size_that_makes_a_cell_native_is_found() -> None:
 
 
 @pytest.mark.usefixtures("untimed")
-def test_what_is_not_faster_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidate_that_is_not_faster_is_no_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(giving, "gain_of", lambda one, without: None)
     assert [loop.advice for loop in ortscan.explain(parsed(CELL), advice=True).loops] == [[]]
 
 
 @pytest.mark.usefixtures("untimed")
-def test_what_computes_something_else_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidate_with_other_results_is_no_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ortscan.advice.trying.Tried._is_equal", lambda one, level: False)
     assert [loop.advice for loop in ortscan.explain(parsed(CELL), advice=True).loops] == [[]]
 
 
 @pytest.mark.usefixtures("untimed")
-def test_what_only_a_quick_comparison_finds_equal_is_said_to_need_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidate_that_passes_only_quick_verification_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ortscan.advice.trying.Tried._is_equal", lambda one, level: level == "quick")
     (loop,) = ortscan.explain(parsed(CELL), advice=True).loops
     assert loop.advice[0].flags == "--dim B=2 --verify quick"
 
 
-def test_where_a_target_runs_no_loops_its_absence_counts_for_itself() -> None:
+def test_removed_loop_counts_on_a_target_without_loops() -> None:
     (loop,) = ortscan.explain(parsed(DECAY), target="qnn", advice=True).loops
     assert [advice.flags for advice in loop.advice] == ["--fix-dim T=16"]
     assert loop.advice[0].seconds is None
     assert loop.advice[0].text == "--fix-dim T=16: no loop is left, if T is always 16, or another number"
 
 
-def test_explain_tries_nothing_unless_it_is_asked() -> None:
+def test_explain_gives_no_advice_by_default() -> None:
     assert [loop.advice for loop in ortscan.explain(parsed(CELL)).loops] == [[]]
     with pytest.raises(OptionError, match="advice must be True or False"):
         ortscan.explain(parsed(CELL), advice="yes")
@@ -118,7 +118,7 @@ def test_explain_tries_nothing_unless_it_is_asked() -> None:
 
 
 @pytest.mark.usefixtures("untimed")
-def test_the_command_line_says_what_to_try_and_its_flags_work(tmp_path, capsys) -> None:
+def test_command_line_prints_advice_with_working_flags(tmp_path, capsys) -> None:
     path, out = tmp_path / "m.onnx", tmp_path / "o.onnx"
     onnx.save(parsed(CELL), path)
     assert main(["explain", str(path)]) == 0
@@ -134,7 +134,7 @@ def test_the_command_line_says_what_to_try_and_its_flags_work(tmp_path, capsys) 
     assert "try " not in capsys.readouterr().out
 
 
-def test_reports_with_advice_travel_as_plain_data() -> None:
+def test_reports_with_advice_round_trip_as_plain_data() -> None:
     report = ortscan.explain(parsed(DECAY), target="qnn", advice=True)
     assert Report.from_dict(json.loads(json.dumps(report.to_dict()))).loops[0].advice[0].flags == "--fix-dim T=16"
 
@@ -147,7 +147,7 @@ def flags_for(reasons: list[str], steps: int | str | None = None, target: str = 
     return [one.flags for one in candidates(Report([loop], target=target), options, input_specs(model.graph), defaults)]
 
 
-def test_candidates_follow_from_the_reasons_and_from_what_was_not_given() -> None:
+def test_candidates_follow_from_reasons_and_unused_options() -> None:
     assert "--max-unroll 6" in flags_for(["COST-UNROLL"], 6)
     assert "--max-unroll 6" not in flags_for(["COST-UNROLL"], 6, max_unroll=8)
     assert "--fast-math" not in flags_for(["RECURRENCE"], 6, fast_math=True)
@@ -163,7 +163,7 @@ def test_candidates_follow_from_the_reasons_and_from_what_was_not_given() -> Non
     assert "--native" not in flags_for(["RECURRENCE"], 6, target="qnn")
 
 
-def test_lines_break_between_words_and_never_within_quotes() -> None:
+def test_lines_break_between_words_but_not_inside_quotes() -> None:
     name = "'a/very long/name with spaces'"
     assert list(wrapped(f"reads {name}, once", 12)) == ["reads", f"{name},", "once"]
     assert list(wrapped("", 12)) == [""]

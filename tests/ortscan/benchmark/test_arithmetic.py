@@ -35,12 +35,12 @@ class Machine:
     ("rounds", "low", "high"),
     [([2.0] * 9, 2, 2), ([1, 2, 3, 4, 5, 6, 7, 8, 900], 2, 8), ([1, 2, 3, 4, 5, 600], 1, 600), ([3], 3, 3)],
 )
-def test_the_interval_leaves_out_as_many_rounds_at_each_end_as_it_can(rounds, low, high):
+def test_interval_drops_as_many_rounds_as_possible(rounds, low, high):
     ratio = ratio_of(rounds)
     assert (ratio.low, ratio.high, ratio.rounds) == (low, high, len(rounds))
 
 
-def test_the_interval_is_as_sure_as_coins_say():
+def test_confidence_equals_the_binomial_probability():
     assert ratio_of([1.0] * 6).confidence == pytest.approx(1 - 2 / 2**6)
     assert ratio_of([1.0] * 9).confidence == pytest.approx(1 - 2 * (1 + 9) / 2**9)
     assert ratio_of([1.0] * 5).confidence < 0.95
@@ -57,11 +57,11 @@ def test_the_interval_is_as_sure_as_coins_say():
         ([1.1, 1.1, 1.11] * 3, "1.10 x faster"),
     ],
 )
-def test_a_difference_is_told_only_where_the_rounds_agree_on_one(rounds, said):
+def test_difference_needs_rounds_that_agree(rounds, said):
     assert gain(ratio_of(rounds)) == said
 
 
-def test_noise_of_what_is_slower_is_told_as_slower():
+def test_interval_of_a_slower_model_is_inverted():
     assert noise(ratio_of([0.5, 0.5, 0.4] * 3)) == "2.00 to 2.50"
     assert noise(ratio_of([3.0] * 5)).endswith("in 5 rounds, too few to tell")
 
@@ -69,11 +69,11 @@ def test_noise_of_what_is_slower_is_told_as_slower():
 @pytest.mark.parametrize(
     ("seconds", "said"), [(2.5e-7, "250 ns"), (1.5e-6, "1.50 µs"), (0.0123, "12.3 ms"), (0.5, "500 ms"), (123.0, "123 s")]
 )
-def test_durations_are_for_people(seconds, said):
+def test_durations_have_units(seconds, said):
     assert duration(seconds) == said
 
 
-def test_turns_alternate_and_all_have_as_many():
+def test_turns_alternate_and_are_equally_many():
     machine = Machine()
     loads = [machine.model("a", 0.004), machine.model("b", 0.003)]
     taken = time_in_turns([load().run for load in loads], 0.02, machine.clock())
@@ -82,14 +82,14 @@ def test_turns_alternate_and_all_have_as_many():
     assert taken[0] == [[pytest.approx(0.004)]] * 3
 
 
-def test_a_short_model_runs_several_times_a_turn_the_first_of_which_does_not_count():
+def test_short_model_runs_several_times_a_turn_without_the_first():
     machine = Machine()
     ((turn,),) = time_in_turns([machine.model("a", 0.0005)().run], 0.001, machine.clock())
     assert len(machine.ran) == 4
     assert turn == [pytest.approx(0.0005)] * 3
 
 
-def test_a_round_has_sessions_of_its_own_and_another_model_first():
+def test_each_round_has_new_sessions_and_another_model_first():
     machine = Machine()
     made = []
     loads = [lambda name=name: made.append(name) or machine.model(name, 0.01)() for name in "ab"]
@@ -111,13 +111,13 @@ def test_a_machine_that_slows_down_changes_no_ratio():
 
 
 @pytest.mark.parametrize(("loads", "rounds"), [(50.0, 2), (0.6, 6), (0.0, 9)])
-def test_rounds_end_when_their_time_is_over_but_six_are_run_where_that_is_not_much_longer(loads, rounds):
+def test_rounds_end_in_time_but_six_may_take_longer(loads, rounds):
     machine = Machine()
     records = timed_in_rounds([machine.model("a", 0.1, loads)], [{}], 9, 2.5, machine.clock())
     assert records[0].loads == [loads] * rounds
 
 
-def test_more_threads_are_timed_by_the_clock_on_the_wall():
+def test_several_threads_use_the_wall_clock():
     assert clock_for(2).own is clock_for(2).now
 
 
@@ -126,13 +126,13 @@ def bench_of(*gains):
     return Bench([BenchedModel("a", 1, 1, [1]), BenchedModel("b", 1, 1, [1])], results, 1, 9, "1")
 
 
-def test_slower_is_what_is_so_at_a_size_and_faster_at_none():
+def test_slower_means_slower_at_a_size_and_faster_at_none():
     assert bench_of((16, 0.5), (64, 1.0)).is_slower
     assert not bench_of((16, 0.5), (64, 2.0)).is_slower
     assert not bench_of((16, 1.0)).is_slower
 
 
-def test_the_summary_has_a_line_a_size():
+def test_summary_has_a_line_for_each_size():
     assert bench_of((16, 2.0), (64, 1.0)).summary().splitlines() == [
         "b is 2.0 x faster than a (T=16: 2.00 to 2.00)",
         "b is not measurably faster or slower than a (T=64: 1.00 to 1.00 times as fast)",
@@ -164,14 +164,14 @@ def twice(*nodes, takes=100):
     return run(0, 1) + run(1000, takes, *nodes)
 
 
-def test_what_the_profiler_takes_is_taken_from_where_it_noted_most():
+def test_profiler_overhead_is_subtracted_by_records():
     steps = [node("step", "Add", 1011 + 9 * n, 9) for n in range(9)]
     (loop,) = loop_times(twice(node("other", "MatMul", 1000, 10), node("cell", "Scan", 1010, 90), *steps), 45e-6)
     assert (loop.name, loop.op_type) == ("cell", "Scan")
     assert loop.seconds == pytest.approx(90e-6 - 9 * 5e-6)
 
 
-def test_what_a_loop_holds_is_its_own_and_an_if_gives_way_to_the_loop_it_holds():
+def test_loop_includes_its_body_and_an_if_with_a_loop_is_skipped():
     nodes = [
         node("outer", "Loop", 1000, 20),
         node("inner", "Scan", 1001, 5),
@@ -183,14 +183,14 @@ def test_what_a_loop_holds_is_its_own_and_an_if_gives_way_to_the_loop_it_holds()
     assert found == {("outer", "Loop"), ("LSTM 1", "LSTM"), ("plain", "If")}
 
 
-def test_a_loop_that_runs_several_times_counts_as_often():
+def test_runs_of_a_loop_in_a_run_are_added():
     nodes = [node("cell", "Scan", 1000, 10), node("cell", "Scan", 1020, 10)]
     (loop,) = loop_times(twice(*nodes), 100e-6)
     assert loop.seconds == pytest.approx(20e-6)
     assert loop.share == pytest.approx(0.2)
 
 
-def test_loops_without_names_are_told_apart():
+def test_unnamed_loops_are_numbered():
     nodes = [node("", "Scan", 1000, 10, "0"), node("", "Scan", 1020, 30, "1")]
     assert [(loop.name, round(loop.seconds * 1e6)) for loop in loop_times(twice(*nodes), 1.0)] == [("Scan 2", 30), ("Scan 1", 10)]
 

@@ -45,7 +45,7 @@ g (float[T] x) => (float y) <int64 many = {40}, bool yes = {1}, float two = {2}>
 """
 
 
-def test_one_model_is_compared_with_its_result():
+def test_model_is_compared_with_its_optimised_version():
     bench = ortscan.bench(parsed(RECURRENCE), sizes={"T": [3, 5]}, **LITTLE)
     assert [model.name for model in bench.models] == ["model 1", "optimized"]
     assert [result.label for result in bench.results] == ["T=3", "T=5"]
@@ -58,7 +58,7 @@ def test_one_model_is_compared_with_its_result():
     assert not any(result.ratio().is_measurable for result in bench.results), "two rounds are too few"
 
 
-def test_without_sizes_usual_ones_are_timed_the_steps_being_long():
+def test_default_sizes_have_many_steps():
     bench = ortscan.bench(parsed(LOOP), parsed(LOOP), **LITTLE)
     assert [dict(result.sizes) for result in bench.results] == [{"B": 1, "T": 64}, {"B": 1, "T": 256}, {"B": 8, "T": 64}]
 
@@ -69,18 +69,18 @@ def test_the_dimensions_of_steps_are_found(text, steps):
     assert dims_of_steps(model, input_specs(model.graph)) == steps
 
 
-def test_sizes_that_the_model_refuses_are_told_and_not_timed():
+def test_refused_sizes_are_noted_and_not_timed():
     bench = ortscan.bench(parsed(THREE), parsed(THREE), sizes={"T": [3, 5]}, **LITTLE)
     assert [result.label for result in bench.results] == ["T=3"]
     assert bench.notes[0].startswith("not timed at T=5: model 1 does not run: ")
 
 
-def test_a_model_that_refuses_all_usual_sizes_is_timed_at_one_it_takes():
+def test_model_that_refuses_default_sizes_is_timed_at_a_fallback():
     bench = ortscan.bench(parsed(THREE), parsed(THREE), **LITTLE)
     assert bench.results[0].label == "T=3"
 
 
-def test_given_inputs_are_what_is_timed():
+def test_callers_inputs_are_timed():
     bench = ortscan.bench(parsed(MAP), parsed(MAP), inputs={"x": np.ones((7, 4), np.float32)}, **LITTLE)
     assert [result.label for result in bench.results] == ["T=7"]
 
@@ -107,7 +107,7 @@ UNKNOWN_OPERATOR = PLAIN.replace("Relu", "NoSuchOperator")
         ([THREE, THREE], {"sizes": {"T": 5}}, "There is nothing to time: not timed at T=5"),
     ],
 )
-def test_what_cannot_be_timed_is_told_in_a_sentence(models, options, said):
+def test_untimable_models_are_refused(models, options, said):
     with pytest.raises(ortscan.OrtscanError, match=said.replace("(", r"\(")):
         ortscan.bench(*map(parsed, models), **options)
 
@@ -127,7 +127,7 @@ def test_sizes_at_which_runs_end_are_timed(monkeypatch):
     assert max(bench.results[0].sizes.values()) <= 40
 
 
-def test_models_are_called_by_as_much_of_their_paths_as_tells_them_apart():
+def test_models_are_named_by_unique_paths():
     assert names_for(["a/m.onnx", "b/m.onnx", "b/n.onnx", b""]) == ["a/m.onnx", "b/m.onnx", "n.onnx", "model 4"]
     assert names_for(["a/m.onnx", "a/m.onnx"]) == ["m.onnx (1)", "m.onnx (2)"]
 
@@ -159,6 +159,6 @@ def test_the_command_line_gives_json(paths, capsys):
     ("words", "code"),
     [(["--size", "T"], 2), (["--size", "T=x"], 2), (["--size", "Q=3"], 2), (["--rounds", "0"], 2), (["no.onnx"], 1)],
 )
-def test_wrong_words_are_one_line(paths, capsys, words, code):
+def test_wrong_arguments_are_one_line(paths, capsys, words, code):
     assert main(["bench", *paths, *words]) == code
     assert "Traceback" not in capsys.readouterr().err

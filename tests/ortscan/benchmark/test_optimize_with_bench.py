@@ -38,14 +38,14 @@ def gaining(monkeypatch):
     return set_gain
 
 
-def test_the_last_line_says_what_was_gained(source, tmp_path, gaining, capsys):
+def test_last_line_has_the_gain(source, tmp_path, gaining, capsys):
     gaining(3.1)
     assert main(["optimize", source, str(tmp_path / "out.onnx"), "--bench"]) == 0
     assert "1 of 1 loop gone · 3.1 x faster (T=64) · verified" in capsys.readouterr().out
     assert (tmp_path / "out.onnx").exists()
 
 
-def test_what_is_slower_is_not_written_and_the_patch_is_named(source, tmp_path, gaining, capsys):
+def test_slower_result_is_not_written_and_the_patch_is_named(source, tmp_path, gaining, capsys):
     gaining(0.5)
     assert main(["optimize", source, str(tmp_path / "out.onnx"), "--bench"]) == 5
     assert not (tmp_path / "out.onnx").exists()
@@ -57,19 +57,19 @@ def test_what_is_slower_is_not_written_and_the_patch_is_named(source, tmp_path, 
     assert "makes it so (" in line
 
 
-def test_what_is_slower_is_written_by_force(source, tmp_path, gaining):
+def test_slower_result_is_written_with_force(source, tmp_path, gaining):
     gaining(0.5)
     assert main(["optimize", source, str(tmp_path / "out.onnx"), "--bench", "--force", "-q"]) == 0
     assert (tmp_path / "out.onnx").exists()
 
 
-def test_what_did_not_change_is_not_timed(tmp_path, capsys):
+def test_unchanged_model_is_not_timed(tmp_path, capsys):
     onnx.save(parsed(PLAIN), tmp_path / "in.onnx")
     assert main(["optimize", str(tmp_path / "in.onnx"), "--dry-run", "--bench", "--json"]) == 0
     assert "bench" not in json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("words", [["--force"], ["--bench", "--target", "tensorrt"]])
-def test_options_that_make_no_sense_are_refused(source, words, capsys):
+def test_contradictory_options_are_refused(source, words, capsys):
     assert main(["optimize", source, "--dry-run", *words]) == 2
     assert capsys.readouterr().err.startswith("ortscan: error: --")

@@ -8,7 +8,7 @@ import pytest
 from ortscan.cache.digests import digest_of_bytes, digest_of_code, digest_of_file, key_of
 
 
-def test_what_a_key_depends_on_changes_it(monkeypatch: pytest.MonkeyPatch):
+def test_everything_in_a_key_changes_it(monkeypatch: pytest.MonkeyPatch):
     def key(digest: str = "d", target: str = "cpu", *data: str) -> str:
         return key_of([digest, *data], {"target": target})
 
@@ -34,7 +34,7 @@ def test_a_digest_depends_on_every_byte(size: int, tmp_path: Path):
         assert digest != digest_of_bytes(bytes(content))
 
 
-def test_another_state_of_the_code_has_entries_of_its_own(tmp_path: Path):
+def test_changed_code_has_its_own_entries(tmp_path: Path):
     """Two builds of one version number: also where sizes and times are the same."""
     first, second = tmp_path / "ortscan" / "a.py", tmp_path / "rewrites" / "inner" / "b.py"
     for file in (first, second):

@@ -24,7 +24,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_the_folder_is_the_one_given_or_named_or_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_folder_is_the_argument_or_the_variable_or_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     assert cache_folder("/a") == Path("/a").absolute()
     monkeypatch.setenv("ORTSCAN_CACHE_DIR", str(tmp_path))
     assert cache_folder() == tmp_path
@@ -38,9 +38,7 @@ def no_such_user(_: int) -> None:
     raise KeyError("getpwuid(): uid not found")
 
 
-def test_a_user_without_a_folder_gets_optimised_models_that_are_not_kept(
-    bare: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_user_without_home_gets_uncached_models(bare: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     bare.setattr("pwd.getpwuid", no_such_user)
     assert cache_folder() is None
     for options in (None, strict()):
@@ -59,7 +57,7 @@ def strict(**entries: str) -> ort.SessionOptions:
     return options
 
 
-def test_folders_that_are_empty_or_relative_are_not_the_users(bare: pytest.MonkeyPatch, tmp_path: Path):
+def test_empty_and_relative_variables_are_ignored(bare: pytest.MonkeyPatch, tmp_path: Path):
     bare.setenv("HOME", str(tmp_path))
     for named in ("", "caches", "./x"):
         bare.setenv("XDG_CACHE_HOME", named)
@@ -74,7 +72,7 @@ def test_folders_that_are_empty_or_relative_are_not_the_users(bare: pytest.Monke
 
 
 @pytest.mark.parametrize("named", ["", "a\0b", "\0", "~no-such-user-here/x", "\ud800"])
-def test_what_is_no_path_is_one_clear_error(named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_invalid_path_is_an_option_error(named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(OptionError, match="cannot be"):
         cache_folder(named)
     with pytest.raises(OptionError, match=r"the session option ortscan\.cache_dir cannot be"), ortscan.patched(cache_dir=named):
@@ -83,19 +81,19 @@ def test_what_is_no_path_is_one_clear_error(named: str, monkeypatch: pytest.Monk
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_an_entry_that_onnxruntime_cuts_short_at_a_zero_is_no_path():
+def test_path_with_a_null_character_is_refused():
     with pytest.raises(OptionError, match=r"ortscan\.cache_dir cannot be ''"):
         ortscan.InferenceSession(parsed(MAP), strict(cache_dir="\0"))
 
 
-def test_the_environment_is_named_where_it_names_no_path(monkeypatch: pytest.MonkeyPatch):
+def test_error_names_the_environment_variable(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ORTSCAN_CACHE_DIR", "~no-such-user-here")
     with pytest.raises(OptionError, match="ORTSCAN_CACHE_DIR cannot be '~no-such-user-here'"):
         ortscan.InferenceSession(parsed(MAP))
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), PermissionError(13, "Permission denied")])
-def test_what_cannot_be_written_is_not_kept_and_runs_all_the_same(error: OSError, cache: Path, monkeypatch: pytest.MonkeyPatch):
+def test_unwritable_cache_still_runs_the_model(error: OSError, cache: Path, monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object) -> None:
         raise error
 
@@ -109,7 +107,7 @@ def test_what_cannot_be_written_is_not_kept_and_runs_all_the_same(error: OSError
 
 @pytest.mark.skipif(os.name == "nt", reason="folders have no modes there")
 @pytest.mark.parametrize(("parts", "mode"), [("volume", 0o777), ("volume/cache", 0o777), ("volume/a/b", 0o776)])
-def test_a_cache_that_others_can_write_to_is_warned_of_once(parts: str, mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_cache_writable_by_others_warns_once(parts: str, mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / parts
     folder.mkdir(parents=True)
     (tmp_path / "volume").chmod(mode)
@@ -121,7 +119,7 @@ def test_a_cache_that_others_can_write_to_is_warned_of_once(parts: str, mode: in
     ortscan.InferenceSession(parsed(MAP), strict(cache="0", cache_dir=str(folder / "others")))
 
 
-def test_a_folder_that_can_only_be_read_still_serves(cache: Path, monkeypatch: pytest.MonkeyPatch):
+def test_read_only_cache_still_serves(cache: Path, monkeypatch: pytest.MonkeyPatch):
     ortscan.InferenceSession(parsed(MAP))
 
     def refuse(*_: object, **__: object) -> None:
@@ -133,7 +131,7 @@ def test_a_folder_that_can_only_be_read_still_serves(cache: Path, monkeypatch: p
     monkeypatch.undo()
 
 
-def test_the_command_line_never_touches_what_is_not_the_caches(cache: Path, capsys: pytest.CaptureFixture[str]):
+def test_command_line_leaves_foreign_files_alone(cache: Path, capsys: pytest.CaptureFixture[str]):
     theirs = [
         cache / "models" / "mine.onnx",
         cache / "models" / "resnet" / "model.onnx",
@@ -152,7 +150,7 @@ def test_the_command_line_never_touches_what_is_not_the_caches(cache: Path, caps
     assert sorted(file.name for file in cache.joinpath("models").iterdir() if not file.is_symlink()) == ["mine.onnx", "resnet"]
 
 
-def test_what_another_process_is_writing_is_left_to_it(cache: Path, capsys: pytest.CaptureFixture[str]):
+def test_clear_keeps_unfinished_entries(cache: Path, capsys: pytest.CaptureFixture[str]):
     unfinished = cache / "models" / "tmp-1-0123456789ab"
     unfinished.mkdir(parents=True)
     assert main(["cache", "clear"]) == 0
@@ -163,7 +161,7 @@ def test_what_another_process_is_writing_is_left_to_it(cache: Path, capsys: pyte
 
 
 @pytest.mark.parametrize("action", ["info", "clear"])
-def test_a_cache_that_is_no_folder_or_damaged_is_said_in_one_line(action: str, cache: Path, capsys: pytest.CaptureFixture[str]):
+def test_damaged_cache_is_reported_in_one_line(action: str, cache: Path, capsys: pytest.CaptureFixture[str]):
     ortscan.InferenceSession(parsed(MAP))
     for file in cache.rglob("*.*"):
         file.write_bytes(b"\xff")

@@ -60,7 +60,7 @@ def test_processes_that_start_together_wait_for_one(tmp_path: Path, cache: Path)
 
 
 @posix
-def test_a_lock_goes_with_the_process_that_holds_it(tmp_path: Path):
+def test_lock_ends_with_its_process(tmp_path: Path):
     holder = process(HOLD, tmp_path, KEY)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "False\n"
@@ -73,7 +73,7 @@ def test_a_lock_goes_with_the_process_that_holds_it(tmp_path: Path):
 
 
 @posix
-def test_nobody_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_wait_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lock, "_LONGEST_WAIT", 0.05)
     with one_at_a_time(tmp_path, KEY) as first, one_at_a_time(tmp_path, KEY) as second, one_at_a_time(tmp_path, "b" * 64) as other:
         assert (first, second, other) == (False, True, False)
@@ -82,7 +82,7 @@ def test_nobody_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @posix
-def test_threads_wait_for_one_too_and_a_child_that_was_forked_meanwhile_keeps_no_lock(tmp_path: Path):
+def test_threads_wait_too_and_a_forked_child_holds_no_lock(tmp_path: Path):
     order: list[str] = []
 
     def second() -> None:
@@ -104,13 +104,13 @@ def test_threads_wait_for_one_too_and_a_child_that_was_forked_meanwhile_keeps_no
     os.waitpid(child, 0)
 
 
-def test_where_no_file_can_be_locked_each_does_the_work(tmp_path: Path):
+def test_without_file_locks_each_process_optimises(tmp_path: Path):
     (tmp_path / "locks").write_text("")
     with one_at_a_time(tmp_path, KEY) as waited:
         assert not waited
 
 
-def test_whoever_waited_for_nothing_optimises(monkeypatch: pytest.MonkeyPatch):
+def test_waiter_without_an_entry_optimises(monkeypatch: pytest.MonkeyPatch):
     """The one that was waited for could not keep what it made."""
     monkeypatch.setattr(lock, "_locked", lambda *_: (None, True))
     assert [ortscan.InferenceSession(parsed(MAP)).ortscan.source for _ in range(2)] == ["optimized", "cached"]

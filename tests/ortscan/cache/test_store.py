@@ -44,7 +44,7 @@ def flipped(content: bytes, at: int) -> bytes:
     ids=["cut-short", "longer", "zeros", "one-bit", "last-bit", "a-page-of-zeros"],
 )
 @pytest.mark.parametrize("form", ["path", "bytes"])
-def test_a_damaged_model_in_the_cache_is_made_anew(
+def test_damaged_model_is_optimised_again(
     form: str, damage: Callable[[bytes], bytes], model: onnx.ModelProto, cache: Path, tmp_path: Path
 ):
     onnx.save(model, tmp_path / "m.onnx")
@@ -63,7 +63,7 @@ def test_a_damaged_model_in_the_cache_is_made_anew(
 
 @pytest.mark.long
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"bytes": 0}', b'{"bytes": 9, "python_ops": false}', b"\xff\n{}"])
-def test_damaged_facts_of_an_entry_are_none(text: bytes, cache: Path):
+def test_damaged_facts_are_ignored(text: bytes, cache: Path):
     ortscan.InferenceSession(parsed(MAP))
     (facts,) = cache.rglob("entry.json")
     facts.write_bytes(text)
@@ -71,7 +71,7 @@ def test_damaged_facts_of_an_entry_are_none(text: bytes, cache: Path):
     assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "cached"
 
 
-def test_facts_with_one_bit_changed_are_none(cache: Path):
+def test_facts_with_a_flipped_bit_are_ignored(cache: Path):
     ortscan.InferenceSession(parsed(MAP))
     (facts,) = cache.rglob("entry.json")
     facts.write_bytes(facts.read_bytes().replace(b'"python_ops": false', b'"python_ops": falsd'))
@@ -80,9 +80,7 @@ def test_facts_with_one_bit_changed_are_none(cache: Path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["path", "bytes"])
-def test_a_bit_changed_in_any_file_of_the_cache_costs_one_start_at_most(
-    form: str, model: onnx.ModelProto, cache: Path, tmp_path: Path
-):
+def test_flipped_bit_costs_at_most_one_start(form: str, model: onnx.ModelProto, cache: Path, tmp_path: Path):
     onnx.save(model, tmp_path / "m.onnx")
     given = tmp_path / "m.onnx" if form == "path" else model.SerializeToString()
 
@@ -105,7 +103,7 @@ def test_a_bit_changed_in_any_file_of_the_cache_costs_one_start_at_most(
 
 
 @pytest.mark.parametrize("size", [1, 4096, (256 << 10) - 1, 256 << 10, (256 << 10) + 1, 3 * (256 << 10)])
-def test_every_byte_of_a_model_counts(size: int, tmp_path: Path):
+def test_checksum_depends_on_every_byte(size: int, tmp_path: Path):
     content = np.random.default_rng(0).bytes(size)
     entry = Store(tmp_path).put(NAMES[0], Facts(), content)
     assert entry.model is not None
@@ -115,7 +113,7 @@ def test_every_byte_of_a_model_counts(size: int, tmp_path: Path):
         assert not entry.is_whole()
 
 
-def test_the_entry_not_used_for_longest_goes_when_there_is_too_much(tmp_path: Path):
+def test_least_recently_used_entry_is_dropped_first(tmp_path: Path):
     store = Store(tmp_path, 1800)
     for count, name in enumerate(NAMES[:3]):
         store.put(name, Facts(), bytes(500))
@@ -130,7 +128,7 @@ def test_the_entry_not_used_for_longest_goes_when_there_is_too_much(tmp_path: Pa
     assert store.get(NAMES[1]) is not None
 
 
-def test_there_are_never_so_many_entries_that_to_count_them_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_number_of_entries_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ortscan.cache.store._MOST_ENTRIES", 2)
     store = Store(tmp_path)
     for count, name in enumerate(NAMES):
@@ -139,7 +137,7 @@ def test_there_are_never_so_many_entries_that_to_count_them_takes_long(tmp_path:
     assert [name for name in NAMES if store.get(name)] == NAMES[2:]
 
 
-def test_what_a_process_that_died_left_is_cleared_away(tmp_path: Path):
+def test_leftovers_of_crashed_processes_are_removed(tmp_path: Path):
     store = Store(tmp_path)
     stray = tmp_path / "models" / "tmp-1-0123456789ab"
     stray.mkdir(parents=True)
@@ -150,7 +148,7 @@ def test_what_a_process_that_died_left_is_cleared_away(tmp_path: Path):
     assert not stray.exists()
 
 
-def test_an_entry_is_whole_whoever_writes_and_drops_at_once(tmp_path: Path):
+def test_entry_stays_whole_under_concurrent_writes_and_drops(tmp_path: Path):
     store, stop, wrong = Store(tmp_path), threading.Event(), []
     name = NAMES[0]
 

@@ -21,7 +21,7 @@ BAD_RESULTS = {
 }
 
 
-def test_whatever_an_op_returns_the_process_goes_on():
+def test_bad_results_of_an_op_do_not_crash():
     code = """
 s = session()
 good = s.run(None, {"a": A})[0]
@@ -36,7 +36,7 @@ assert np.array_equal(s.run(None, {"a": A})[0], good)
     assert len(survives(code).splitlines()) == len(BAD_RESULTS)
 
 
-def test_whatever_an_op_raises_arrives_in_the_caller_with_its_traceback():
+def test_exceptions_of_an_op_reach_the_caller_with_traceback():
     code = """
 import traceback
 class Mine(BaseException): pass
@@ -59,7 +59,7 @@ with behaving(deep):
     assert survives(code).splitlines() == ["ok"] * 8
 
 
-def test_exceptions_of_odd_classes_arrive_too():
+def test_exceptions_of_odd_classes_reach_the_caller():
     code = """
 class Frozen(Exception):
     def __setattr__(self, name, value): raise RuntimeError(name)
@@ -88,7 +88,7 @@ print(s.run(None, {"a": A})[0].shape)
     assert len(lines) == len(names) + 2
 
 
-def test_an_op_that_fails_in_the_middle_of_a_scan_ends_the_run_and_no_more():
+def test_op_failing_inside_a_scan_fails_only_the_run():
     code = """
 s = session(IN_A_SCAN)
 feed = {"h": np.zeros(2), "x": np.ones((5, 2))}
@@ -103,7 +103,7 @@ assert np.array_equal(s.run(None, feed)[0], good)
     assert len(survives(code).splitlines()) == 3
 
 
-def test_a_plain_session_fails_instead_of_giving_made_up_numbers():
+def test_failed_op_fails_a_plain_session():
     code = """
 import onnx
 model = ortscan.optimize(onnx.parser.parse_model(ONE), custom_ops=True).SerializeToString()
@@ -120,7 +120,7 @@ print(s.run(None, {"a": A})[0].shape)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of other processes")
-def test_ctrl_c_at_any_moment_arrives_and_ends_nothing():
+def test_ctrl_c_at_any_moment_is_raised_without_a_crash():
     code = """
 signal.signal(signal.SIGINT, signal.default_int_handler)
 s = session()
@@ -156,7 +156,7 @@ print(s.run(None, {"a": A})[0].shape)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of other processes")
-def test_a_handler_that_raises_nothing_is_called_and_the_run_goes_on():
+def test_handler_that_does_not_raise_lets_the_run_continue():
     code = """
 seen = []
 signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
@@ -219,7 +219,7 @@ print("done")
     assert survives(code, 120).splitlines() == ["done"]
 
 
-def test_nothing_grows_with_runs_sessions_or_failures():
+def test_runs_sessions_and_failures_leak_nothing():
     code = """
 import gc, resource
 def used():
@@ -290,7 +290,7 @@ with behaving(nested):
     assert survives(code).splitlines() == ["[1.0, 2.0]", "(2,)"]
 
 
-def test_the_library_registered_by_the_caller_first_is_no_obstacle_or_one_sentence():
+def test_library_registered_by_the_caller_works_or_is_refused():
     code = """
 import onnxruntime_extensions as library
 early = ort.SessionOptions()
@@ -316,7 +316,7 @@ print(len(os.listdir(folder)))
     assert survives(code).splitlines() == ["True", "(2,) True True", "2"]
 
 
-def test_a_library_that_the_caller_registered_is_found_whatever_the_options_are():
+def test_callers_library_is_detected_with_any_options():
     code = """
 import onnx
 import onnxruntime_extensions as library
@@ -344,7 +344,7 @@ print("ok")
     assert survives(code).splitlines() == ["ok"]
 
 
-def test_options_that_cannot_serve_are_one_sentence_and_those_of_a_session_serve_again():
+def test_unusable_options_are_refused_and_used_options_work_again():
     code = """
 import onnxruntime_extensions as library
 ort.set_default_logger_severity(4)

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 from ortscan.custom_ops import failures
 from ortscan.custom_ops.bodies import OPERATORS, compiled
 from ortscan.custom_ops.calls import ScanPlan, run_scan
-from ortscan.custom_ops.failures import cause_of, keep, shielded
+from ortscan.custom_ops.failures import cause_of, keep_exception, run_safely
 from ortscan.custom_ops.signals import deferred
 from ortscan.custom_ops.slots import arrays_of, dtype_of, failed, slots_of
 from rewrites.python_ops.names import ELEMENTWISE, GUARD
@@ -64,7 +64,7 @@ def take_out(ports: list[Port], slots: list[np.ndarray]) -> list[np.ndarray]:
 
 
 @given(values())
-def test_values_come_through_the_slots_as_they_were(drawn: tuple[list[Port], list[np.ndarray]]):
+def test_values_survive_packing_into_slots(drawn: tuple[list[Port], list[np.ndarray]]):
     ports, found = drawn
     for given_back in (arrays_of(put_in(ports, found), ports), take_out(ports, slots_of(found, ports))):
         for there, here in zip(found, given_back, strict=True):
@@ -72,7 +72,7 @@ def test_values_come_through_the_slots_as_they_were(drawn: tuple[list[Port], lis
             np.testing.assert_array_equal(here, there)
 
 
-def test_a_spec_is_read_as_it_was_written():
+def test_spec_round_trips():
     spec = Spec("scan", (Port("float", 2),), (Port("int64", 0), Port("string", 1)), {"model": "x", "axes": [0, 1]})
     assert parse_spec(spec.text()) == spec
 
@@ -85,12 +85,12 @@ def test_a_spec_is_read_as_it_was_written():
         ([np.array([{}], object), np.array(["a"])], "result 0 is no array of numbers"),
     ],
 )
-def test_results_that_do_not_fit_are_refused_by_name(results: list[np.ndarray], said: str):
+def test_wrong_results_are_refused(results: list[np.ndarray], said: str):
     with pytest.raises((TypeError, ValueError), match=said):
         slots_of(results, [Port("float", 1), Port("string", 1)])
 
 
-def test_texts_that_cannot_be_written_are_refused_before_the_library_sees_them():
+def test_invalid_strings_are_refused():
     with pytest.raises(UnicodeEncodeError):
         slots_of([np.array(["\ud800"], object)], [Port("string", 1)])
 
@@ -101,38 +101,38 @@ def test_a_failed_call_has_every_slot_and_the_number_of_its_exception():
     assert slots[SLOTS.index(META)].shape == (1, 77)
 
 
-def test_an_exception_is_found_once_by_the_message_and_only_the_last_are_kept():
+def test_exception_is_returned_once_and_only_the_latest_are_kept():
     error = ValueError("x")
-    message = f"Name:'{GUARD}_3' Status Message: ... Input shape:{{1,{keep(error)}}}, requested shape:{{1}}"
+    message = f"Name:'{GUARD}_3' Status Message: ... Input shape:{{1,{keep_exception(error)}}}, requested shape:{{1}}"
     assert cause_of(message) is error
     assert cause_of(message) is None
     assert cause_of("Name:'another' Input shape:{1,5}") is None
-    first = keep(error)
+    first = keep_exception(error)
     for _ in range(200):
-        keep(ValueError())
+        keep_exception(ValueError())
     assert len(failures._kept) <= 64
     assert first not in failures._kept
 
 
-def test_an_exception_is_kept_as_long_as_the_run_of_its_thread_goes_on():
+def test_exception_is_kept_until_its_run_ends():
     before = len(failures._kept)
-    over = failures.going_on(threading.get_ident())
-    mine = keep(ValueError("mine"))
-    others = threading.Thread(target=lambda: [keep(ValueError()) for _ in range(500)])
+    over = failures.keep_for_run(threading.get_ident())
+    mine = keep_exception(ValueError("mine"))
+    others = threading.Thread(target=lambda: [keep_exception(ValueError()) for _ in range(500)])
     others.start()
     others.join()
     assert str(cause_of(f"Name:'{GUARD}_3' Input shape:{{1,{mine}}}")) == "mine"
     for _ in range(500):
-        left = keep(ValueError())
+        left = keep_exception(ValueError())
     assert len(failures._kept) <= 256 + 2 * 16
     over()
     over()
     assert left not in failures._kept
     assert len(failures._kept) <= max(before, 2 * 16)
-    assert not failures._going
+    assert not failures._active
 
 
-def test_what_is_raised_while_an_exception_is_kept_is_kept_too(monkeypatch: pytest.MonkeyPatch):
+def test_exception_raised_while_keeping_another_is_kept(monkeypatch: pytest.MonkeyPatch):
     calls = []
 
     def interrupted(error: BaseException) -> int:
@@ -141,12 +141,12 @@ def test_what_is_raised_while_an_exception_is_kept_is_kept_too(monkeypatch: pyte
             raise KeyboardInterrupt
         return 5
 
-    monkeypatch.setattr("ortscan.custom_ops.failures.keep", interrupted)
+    monkeypatch.setattr("ortscan.custom_ops.failures.keep_exception", interrupted)
 
     def work() -> list[np.ndarray]:
         raise ValueError
 
-    assert shielded(work)[SLOTS.index(META)].shape == (1, 5)
+    assert run_safely(work)[SLOTS.index(META)].shape == (1, 5)
     assert [type(error) for error in calls] == [ValueError, KeyboardInterrupt]
 
 
@@ -159,7 +159,7 @@ def interruptible():
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_handlers_are_back_after_a_run_and_in_other_threads_untouched():
+def test_handlers_are_restored_after_a_run():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with deferred():
         assert signal.getsignal(signal.SIGINT) is not before[0]
@@ -201,39 +201,39 @@ def test_elementwise_bodies_become_one_function():
         ("y = Tanh (a)", "int32"),
     ],
 )
-def test_what_numpy_may_compute_otherwise_is_not_compiled(text: str, kind: str):
+def test_operators_that_numpy_computes_differently_are_not_compiled(text: str, kind: str):
     assert compiled(body(text, kind)) is None
 
 
-def test_scans_are_called_as_a_whole_for_what_numpy_runs():
+def test_numpy_operators_are_those_of_whole_scan_calls():
     assert OPERATORS == ELEMENTWISE
 
 
-def test_infinities_pass_without_a_warning():
+def test_infinities_do_not_warn():
     run = compiled(body("y = Div (a, c)"))
     assert run is not None
     np.testing.assert_array_equal(run([np.ones(2, np.float32), np.zeros(2, np.float32)])[0], [np.inf, np.inf])
 
 
 @pytest.mark.long
-def test_the_library_takes_arrays_as_they_are_and_another_version_of_it_gets_plain_ones():
+def test_array_results_are_used_only_if_the_library_accepts_them():
     code = """
 import numpy as np, onnxruntime_extensions._ocos as library
 from ortscan.custom_ops import registration
 registration.declare()
-print(registration._Answers.carried)
-from ortscan.custom_ops.slots import takes_carried
+print(registration._ResultForm.is_array)
+from ortscan.custom_ops.slots import takes_array_results
 known = library._on_pyop_invocation
 library._on_pyop_invocation = lambda number, feed, attributes: [r.reshape(-1) for r in library.Opdef._odlist[number].body()]
-print(takes_carried(registration._declare_once()))
+print(takes_array_results(registration._declare_once()))
 library._on_pyop_invocation = known
-registration._Answers.carried = False
+registration._ResultForm.is_array = False
 print(session(ONE, cache="0").run(None, {"a": np.zeros(2)})[0].tolist())
 """
     assert survives(code).splitlines() == ["True", "False", "[0.0, 0.0]"]
 
 
-def test_a_scan_over_nothing_stacks_nothing_in_the_shape_it_would_have_had():
+def test_scan_without_steps_has_empty_stacks_of_the_right_shape():
     plan = ScanPlan(1, (0,), (False,), (1, 0), (False, True), (("uint64", (0, 0)), ("bool", (0,))))
     h, c = np.arange(6, dtype=np.uint64).reshape(2, 3), np.ones(3, np.uint64)
 

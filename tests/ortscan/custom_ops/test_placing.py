@@ -60,7 +60,7 @@ def test_a_node_without_a_kernel_is_called_in_python(shape: tuple[int, ...]):
 
 
 @pytest.mark.long
-def test_scalars_and_values_of_one_type_travel():
+def test_scalars_and_values_of_equal_type_are_passed():
     text = """
     <ir_version: 8, opset_import: ["": 18]> g (uint64 a, uint64[2, N] b, bool[2, N] c) => (uint64 y, uint64[K, L] z) {
       t = Constant <value_ints = [0]> () y = Where (f, a, a) z = Where (c, b, a)
@@ -76,7 +76,7 @@ def test_scalars_and_values_of_one_type_travel():
 
 
 @pytest.mark.long
-def test_whole_numbers_travel_beside_the_shapes():
+def test_integers_are_passed_beside_the_shapes():
     text = """
     <ir_version: 8, opset_import: ["": 18]> g (uint64[N, M] x, int64[1] k) => (uint64[N, K] v, int64[N, K] i) { v, i = TopK (x, k) }
     """
@@ -142,9 +142,7 @@ def test_a_scan_of_elementwise_operators_is_called_as_a_whole(steps: int):
 @pytest.mark.parametrize("backwards", [0, 1])
 @pytest.mark.parametrize("out_backwards", [0, 1])
 @pytest.mark.parametrize(("axis", "out_axis"), [(0, 1), (1, 0), (-1, -1)])
-def test_a_scan_called_as_a_whole_reads_and_stacks_along_any_axis_either_way(
-    axis: int, out_axis: int, backwards: int, out_backwards: int
-):
+def test_whole_scan_supports_any_axis_and_direction(axis: int, out_axis: int, backwards: int, out_backwards: int):
     sizes = "4, T" if axis else "T, 4"
     out_sizes = "4, T" if out_axis else "T, 4"
     made = session(f"""
@@ -169,7 +167,7 @@ def test_a_scan_called_as_a_whole_reads_and_stacks_along_any_axis_either_way(
     np.testing.assert_array_equal(ys, stack)
 
 
-def test_nothing_is_placed_where_a_kernel_or_a_standard_form_exists():
+def test_supported_nodes_are_not_called():
     for text in (MAP, RECURRENCE):
         made = session(text)
         assert fates(made) == []
@@ -181,7 +179,7 @@ NODE_TESTS = {"BitCast": "python", "Max": "wider", "Min": "wider", "Pow": "pytho
 
 @pytest.mark.long
 @pytest.mark.parametrize("operator", NODE_TESTS)
-def test_onnxs_own_tests_of_nodes_without_a_kernel_hold(operator: str):
+def test_onnx_node_tests_without_a_kernel_pass(operator: str):
     ran = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -203,13 +201,13 @@ def test_onnxs_own_tests_of_nodes_without_a_kernel_hold(operator: str):
     assert ran
 
 
-def test_an_operator_that_no_wider_type_is_defined_for_is_not_widened():
+def test_operator_without_a_wider_type_is_not_widened():
     text = '<ir_version: 9, opset_import: ["": 20]> g (uint8[N] x) => (uint8[H, W, C] y) { y = ImageDecoder (x) }'
     report = ortscan.explain(parsed(text), custom_ops=True)
     assert [gap.fate for gap in report.kernel_gaps] == ["python"]
 
 
-def test_nothing_is_placed_unless_asked_for():
+def test_custom_ops_are_off_by_default():
     assert ortscan.explain(parsed(ONE)).kernel_gaps == []
     assert [gap.fate for gap in ortscan.explain(parsed(ONE), custom_ops=True).kernel_gaps] == ["python"]
     with pytest.raises(OptionError, match="custom_ops must be True or False"):
@@ -223,14 +221,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("code", REFUSED)
-def test_what_cannot_be_called_is_said_with_a_reason(code: str):
+def test_uncallable_nodes_have_a_reason(code: str):
     report = ortscan.explain(parsed(REFUSED[code]), custom_ops=True)
     assert [(gap.fate, gap.code) for gap in report.kernel_gaps] == [("kept", code)]
     assert code in CODES
     assert code in report.messages[-1]
 
 
-def test_a_reference_that_is_less_exact_than_its_type_is_not_used():
+def test_imprecise_reference_is_not_used():
     text = """
         <ir_version: 8, opset_import: ["": 20]> g (double[1, 1, 4, 4] x, double[1, 2, 2, 2] p) => (double[1, 1, 2, 2] y) {
           y = GridSample (x, p)
@@ -241,12 +239,12 @@ def test_a_reference_that_is_less_exact_than_its_type_is_not_used():
     assert reference_runs(parsed(text.replace("double", "float"))) is None
 
 
-def test_what_a_call_costs_is_said():
+def test_report_has_the_cost_of_a_call():
     report = ortscan.explain(parsed(ONE), custom_ops=True)
     assert "each call costs 60 us at least (60 us, and 3 ns for each of about 64 numbers it gives)" in report.messages[0]
 
 
-def test_a_saved_model_says_what_it_needs_and_runs_in_a_new_process(tmp_path: Path):
+def test_saved_model_has_metadata_and_runs_in_a_new_process(tmp_path: Path):
     path = tmp_path / "m.onnx"
     onnx.save(parsed(ONE), tmp_path / "in.onnx")
     assert main(["optimize", str(tmp_path / "in.onnx"), str(path), "--custom-ops", "--no-verify", "-q"]) == 0
@@ -264,7 +262,7 @@ print(ortscan.InferenceSession(path, made).run(None, {{"a": A}})[0].shape)
     assert survives(code).splitlines() == ["(2,)"] * 3
 
 
-def test_a_model_of_a_later_version_is_refused_with_one_sentence():
+def test_model_of_a_later_version_is_refused():
     model = parsed(ONE)
     model.metadata_props.add(key="ortscan.custom_ops", value='{"version": 99}')
     with pytest.raises(UnsupportedModel, match="needs version 99 of the Python op; this ortscan has version 1"):
@@ -275,14 +273,14 @@ def test_a_model_of_a_later_version_is_refused_with_one_sentence():
 
 @pytest.mark.long
 @pytest.mark.parametrize("text", [IN_A_SCAN, SCAN_OF_BFLOAT16])
-def test_what_has_no_kernel_is_verified_against_onnxs_reference(text: str):
+def test_nodes_without_a_kernel_are_verified_against_the_reference(text: str):
     before = parsed(text)
     outcome = ortscan.verify(before, ortscan.optimize(before, custom_ops=True))
     assert outcome.ok, outcome.summary()
     assert any("onnx's reference ran" in note for note in outcome.notes)
 
 
-def test_a_wrong_result_of_what_has_no_kernel_is_found():
+def test_wrong_result_of_a_node_without_a_kernel_is_detected():
     before = parsed(ONE)
     wrong = ortscan.optimize(parsed(ONE.replace("Erf (a)", "Tanh (a)")))
     outcome = ortscan.verify(before, wrong)
@@ -291,7 +289,7 @@ def test_a_wrong_result_of_what_has_no_kernel_is_found():
 
 
 @pytest.mark.long
-def test_several_results_of_one_type_find_their_places():
+def test_several_results_of_equal_type_keep_their_order():
     made = session(WORDS)
     a, b = np.arange(3, dtype=np.uint64), np.arange(5, dtype=np.uint64)
     y, z = made.run(None, {"a": a, "b": b, "c": np.array(True)})
@@ -300,7 +298,7 @@ def test_several_results_of_one_type_find_their_places():
 
 
 @pytest.mark.long
-def test_async_runs_are_told_what_was_raised():
+def test_async_run_reports_the_exception():
     import threading
 
     from tests.support.python_calls import behaving, options

@@ -31,7 +31,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT)
-def test_what_is_put_right_gives_what_onnxruntime_gives(text: str):
+def test_corrected_reference_equals_onnxruntime(text: str):
     model = parsed(HEAD + text)
     for found, wanted in zip(reference_evaluator(model).run(None, {"x": X}), ort_run(model, {"x": X}), strict=True):
         assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
@@ -51,7 +51,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("node", REFUSED)
-def test_what_the_reference_has_wrong_is_not_called(node: str):
+def test_wrong_reference_operators_are_not_called(node: str):
     reason = reference_runs(one(node))
     assert reason is not None
     assert reason.detail.endswith(f" is not right with {REFUSED[node]}")
@@ -67,7 +67,7 @@ TRUSTED = [
 
 
 @pytest.mark.parametrize("node", TRUSTED)
-def test_what_the_reference_has_right_is_called(node: str):
+def test_right_reference_operators_are_called(node: str):
     assert reference_runs(one(node)) is None
 
 
@@ -83,7 +83,7 @@ TOP = f"{HEAD} g (uint64[N, 4] x, int64[M] k) => (uint64[N, K] y, int64[N, K] i)
 @pytest.mark.parametrize(
     ("k", "said"), [([-1], "k is -1, which is not from 0 to 4"), ([5], "k is 5,"), ([1, 2], "k has 2 numbers, not one")]
 )
-def test_inputs_that_are_none_are_an_error_and_no_numbers(k: list[int], said: str):
+def test_invalid_inputs_are_an_error(k: list[int], said: str):
     made = session(TOP)
     values, places = made.run(None, {"x": np.array([[1, 4, 4, 3]], np.uint64), "k": np.array([2])})
     assert (values.tolist(), places.tolist()) == ([[4, 4]], [[1, 2]])

@@ -13,7 +13,7 @@ pytestmark = [
 ]
 
 
-def test_a_child_that_another_thread_forks_during_a_run_gets_its_signals():
+def test_child_forked_by_another_thread_gets_its_signals():
     code = """
 class Ended(BaseException): pass
 def end(number, frame): raise Ended
@@ -46,7 +46,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert survives(code).splitlines() == ["7"]
 
 
-def test_a_child_that_the_run_itself_forks_goes_on_in_it_protected():
+def test_child_forked_inside_a_run_stays_protected():
     code = """
 def interrupt(number, frame): raise KeyboardInterrupt
 signal.signal(signal.SIGTERM, interrupt)
@@ -67,7 +67,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert survives(code).splitlines() == ["7"]
 
 
-def test_a_handler_that_is_set_during_a_run_stays_and_ends_nothing():
+def test_handler_set_during_a_run_stays():
     code = """
 class Ended(BaseException): pass
 def second(number, frame): raise Ended
@@ -105,7 +105,7 @@ print(caught, 5 <= step < 3000, signal.getsignal(signal.SIGUSR1).__name__)
     assert survives(code).splitlines() == ["True True second"]
 
 
-def test_a_handler_set_inside_an_op_is_there_after_the_run():
+def test_handler_set_inside_an_op_stays():
     code = """
 import unittest.mock
 s = session()
@@ -129,7 +129,7 @@ print("ok")
     assert survives(code).splitlines() == ["ok"]
 
 
-def test_a_run_inside_an_op_is_protected_as_much_as_the_one_around_it():
+def test_run_inside_an_op_is_protected():
     code = """
 s, inner = session(), session(IN_A_SCAN)
 feed = {"h": np.zeros(2), "x": np.ones((400, 2))}
@@ -181,7 +181,7 @@ def once():
 
 
 @pytest.mark.parametrize("once", ["def once(): s.run(None, feed)", ASYNC], ids=["run", "run_async"])
-def test_daemon_threads_in_runs_do_not_end_the_process_with_an_abort(once: str):
+def test_daemon_threads_in_runs_do_not_abort_at_exit(once: str):
     code = f"""
 import onnx
 made = options()
@@ -198,7 +198,7 @@ print("end")
     assert survives(code).splitlines() == ["end"]
 
 
-def test_runs_at_the_end_of_the_interpreter_run_or_say_why_not():
+def test_runs_at_exit_succeed_or_are_refused():
     code = """
 import atexit
 def tried():
@@ -211,19 +211,19 @@ def other():
     thread.join(20)
     return said[0]
 threads_start = sys.version_info < (3, 12)
-atexit.register(lambda: print(tried(), other() if threads_start else "SystemExit: the interpreter ends", sep=chr(10)))
+atexit.register(lambda: print(tried(), other() if threads_start else "SystemExit: the interpreter exits", sep=chr(10)))
 s = session()
 atexit.register(lambda: print(tried(), other() if threads_start else (2,), sep=chr(10)))
 """
     assert survives(code).splitlines() == [
         *("(2,)", "(2,)"),
-        "OrtscanError: the model calls Python, which it cannot any more: the interpreter ends.",
-        "SystemExit: the interpreter ends",
+        "OrtscanError: the model calls Python, which is not possible while the interpreter exits.",
+        "SystemExit: the interpreter exits",
     ]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_child_does_not_wait_for_runs_of_threads_it_does_not_have():
+def test_child_does_not_wait_for_the_runs_of_other_threads():
     code = """
 import atexit
 s = session()
@@ -248,7 +248,7 @@ print(status, time.monotonic() - started < 5)
     assert survives(code).splitlines() == ["0 True"]
 
 
-def test_a_run_at_any_depth_of_the_stack_runs_or_raises():
+def test_run_at_any_stack_depth_succeeds_or_raises():
     code = """
 s = session()
 def down(left): return s.run(None, {"a": A}) if left == 0 else down(left - 1)

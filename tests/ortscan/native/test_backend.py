@@ -67,7 +67,7 @@ def _answering(*failing: str) -> Any:
 
 
 @pytest.mark.parametrize(("failing", "asked"), [((), ["wheel", "ziglang>=0.16"]), (("index",), ["wheel"])])
-def test_a_compiler_is_asked_for_where_pip_can_reach_one(
+def test_compiler_is_required_if_pip_can_download_it(
     failing: Sequence[str], asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend, "_building", lambda: _building(False))
@@ -75,7 +75,7 @@ def test_a_compiler_is_asked_for_where_pip_can_reach_one(
     assert backend.get_requires_for_build_wheel() == asked
 
 
-def test_nothing_is_asked_for_where_pip_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiler_is_not_required_if_pip_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(command: list[str], **_: Any) -> Any:
         if "index" in command:
             raise subprocess.TimeoutExpired(command, 300)
@@ -87,7 +87,7 @@ def test_nothing_is_asked_for_where_pip_does_not_answer(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(("known", "asked"), [(True, ["wheel", "ziglang>=0.16"]), (False, ["wheel"])])
-def test_a_tool_that_builds_without_pip_is_asked_for_one_on_known_platforms(
+def test_compiler_is_required_without_pip_on_known_platforms(
     known: bool, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend, "_building", lambda: {**_building(False), "is_for_this_machine": lambda: known})
@@ -95,7 +95,7 @@ def test_a_tool_that_builds_without_pip_is_asked_for_one_on_known_platforms(
     assert backend.get_requires_for_build_wheel() == asked
 
 
-def test_pip_is_found_while_it_builds_although_it_hides_itself(tmp_path: Path) -> None:
+def test_pip_runs_during_its_own_build(tmp_path: Path) -> None:
     """As a build of pip's own has it: its folders are gone from the path, and nothing can be reached."""
     Path(tmp_path, "sitecustomize.py").write_text(
         "import sys\nsys.path[:] = [p for p in sys.path if not p.endswith('-packages')]\n"
@@ -113,7 +113,7 @@ def test_pip_is_found_while_it_builds_although_it_hides_itself(tmp_path: Path) -
     assert done.stdout.strip() == "[]"
 
 
-def test_nothing_is_asked_for_where_a_compiler_is_there_or_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiler_is_not_required_if_present_or_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_building", lambda: _building(True))
     assert backend.get_requires_for_build_wheel() == ["wheel"]
     monkeypatch.setattr(backend, "_building", lambda: _building(False))
@@ -136,7 +136,7 @@ def test_a_wheel_with_the_library_names_its_platform_and_no_python(tmp_path: Pat
     assert record == [f"ortscan/__init__.py,sha256={empty},0", f"{ABOUT},sha256={digest},{len(about)}", f"{RECORD},,"]
 
 
-def test_the_compiler_is_installed_within_ortscan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rewrites_is_installed_inside_ortscan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_building", lambda: _building(False))
     monkeypatch.setitem(
         CONTENTS, "rewrites/base/a.py", "from rewrites.base import b\nimport rewrites.base.c as c\nD = {'x': 'rewrites.d'}\n"
@@ -157,9 +157,7 @@ def test_the_compiler_is_installed_within_ortscan(tmp_path: Path, monkeypatch: p
     assert "ortscan/_rewrites/base/a.py,sha256=" in record
 
 
-def test_a_library_that_an_earlier_build_left_is_in_no_wheel_for_any_platform(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pure_wheel_skips_a_leftover_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORTSCAN_BUILD_NATIVE", "0")
     monkeypatch.setitem(CONTENTS, "ortscan/native/libortscan.so", "an old one")
     name = backend.build_wheel(str(tmp_path))
@@ -168,7 +166,7 @@ def test_a_library_that_an_earlier_build_left_is_in_no_wheel_for_any_platform(
 
 
 @pytest.mark.parametrize("line", ["import rewrites.base", "x = f'rewrites.base.{y}'", "from  rewrites.base import b"])
-def test_what_cannot_be_moved_there_ends_the_build(line: str) -> None:
+def test_names_that_cannot_be_rewritten_fail_the_build(line: str) -> None:
     with pytest.raises(SyntaxError):
         moved(f"{line}\n")
 
@@ -183,7 +181,7 @@ def test_what_cannot_be_moved_there_ends_the_build(line: str) -> None:
         (("", ""), ZIG, "macosx-11.0-arm64", "macosx_11_0_arm64"),
     ],
 )
-def test_only_a_library_for_an_old_glibc_is_for_any_linux_that_has_one(
+def test_manylinux_needs_a_library_for_an_old_glibc(
     libc: tuple[str, str], command: list[str], machine: str, tag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend, "_building", lambda: _building(True, command))
@@ -193,7 +191,7 @@ def test_only_a_library_for_an_old_glibc_is_for_any_linux_that_has_one(
 
 
 @pytest.mark.parametrize("command", [ZIG, ["clang"]])
-def test_pip_takes_the_wheel_where_it_was_built(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pip_accepts_the_platform_tag(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_building", lambda: _building(True, command))
     assert backend._platform_tag() in {tag.platform for tag in sys_tags()}
 

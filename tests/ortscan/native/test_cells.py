@@ -78,28 +78,28 @@ def assert_same(model: onnx.ModelProto, *sizes: tuple[int, int], threads: int = 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize(("kind", "attributes"), [("RNN", {}), ("LSTM", {}), ("GRU", {}), ("GRU", {"linear_before_reset": 1})])
-def test_each_kind_and_direction_gives_what_the_node_gives(kind: str, attributes: dict[str, int], direction: str) -> None:
+def test_each_kind_and_direction_equals_onnxruntime(kind: str, attributes: dict[str, int], direction: str) -> None:
     for hidden, sizes in ((5, ((1, 1), (3, 2))), (16, ((40, 1), (7, 5))), (33, ((6, 9),))):
         assert_same(recurrent(kind, hidden, direction=direction, **attributes), *sizes)
 
 
 @pytest.mark.parametrize("given", ["", "B", "B h", "B P", "B c P lens"])
-def test_inputs_may_be_left_out(given: str) -> None:
+def test_optional_inputs_may_be_omitted(given: str) -> None:
     for kind in GATES:
         assert_same(recurrent(kind, 18, given, direction="bidirectional"), (5, 3))
 
 
-def test_blocks_of_steps_go_on_where_the_last_one_ended() -> None:
+def test_blocks_of_steps_continue_the_previous_block() -> None:
     for direction in ("forward", "reverse"):
         assert_same(recurrent("LSTM", 20, direction=direction), (600, 2), (33, 3), (32, 1))
 
 
-def test_any_number_of_rows_goes_through_the_tiles() -> None:
+def test_any_number_of_rows_is_tiled() -> None:
     for kind in GATES:
         assert_same(recurrent(kind, 80), *((3, rows) for rows in range(1, 14)))
 
 
-def test_rows_and_directions_are_parted_among_threads() -> None:
+def test_rows_and_directions_are_split_among_threads() -> None:
     for kind in GATES:
         assert_same(recurrent(kind, 96, direction="bidirectional"), (30, 27), (20, 16), (200, 3), threads=3)
 
@@ -119,7 +119,7 @@ def test_other_activations_clip_and_coupled_gates(function: str) -> None:
     assert_same(lstm, (4, 2))
 
 
-def test_the_numbers_of_a_row_without_steps_are_the_nodes() -> None:
+def test_row_without_steps_equals_onnxruntime() -> None:
     for kind in GATES:
         model = recurrent(kind, 4, "lens h c")
         feeds = feeds_of(model, 3, 2) | {"lens": np.int32([0, 3])}
@@ -130,7 +130,7 @@ def test_the_numbers_of_a_row_without_steps_are_the_nodes() -> None:
 
 @pytest.mark.parametrize("kind", list(GATES))
 @pytest.mark.parametrize(("steps", "rows"), [(0, 2), (3, 0), (0, 0)])
-def test_sizes_of_0_end_no_process(kind: str, steps: int, rows: int) -> None:
+def test_empty_inputs_do_not_crash(kind: str, steps: int, rows: int) -> None:
     model = recurrent(kind, 4, "h c")
     feeds = feeds_of(model, 3, 2)
     feeds = {name: array[:steps, :rows] if name == "X" else array[:, :rows] for name, array in feeds.items()}
@@ -143,19 +143,19 @@ def test_sizes_of_0_end_no_process(kind: str, steps: int, rows: int) -> None:
             np.testing.assert_array_equal(state, initial if kind == "GRU" else np.zeros_like(initial))
 
 
-def test_a_length_beyond_the_steps_is_an_error_of_the_run() -> None:
+def test_length_beyond_the_steps_fails_the_run() -> None:
     model = recurrent("GRU", 4, "lens")
     with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument, match="length 4 of row 1"):
         session(handed_over(model)).run(None, feeds_of(model, 3, 2) | {"lens": np.int32([3, 4])})
 
 
 @pytest.mark.parametrize(("kind", "hidden"), [("LSTM", 100), ("LSTM", 144), ("GRU", 257), ("RNN", 257)])
-def test_a_node_that_the_library_is_no_faster_than_is_left_alone(kind: str, hidden: int) -> None:
+def test_node_without_a_speed_up_is_kept(kind: str, hidden: int) -> None:
     report = ortscan.explain(recurrent(kind, hidden), passes=["default", "native-cell"])
     assert [reason.code for cell in report.cells for reason in cell.reasons] == ["NATIVE-COST"]
 
 
-def test_sessions_hand_nodes_over_unless_told_not_to() -> None:
+def test_sessions_use_cells_unless_disabled() -> None:
     model = recurrent("GRU", 20)
     feeds = feeds_of(model, 4, 2)
     native = ortscan.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])

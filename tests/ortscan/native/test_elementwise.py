@@ -182,7 +182,7 @@ def test_logarithms_of_two_powers_have_the_bits_of_their_operators(isa: str, mon
     np.testing.assert_allclose(got, wanted, rtol=3e-6, atol=3e-7)
 
 
-def test_softplus_of_what_is_far_below_zero_is_its_exponential() -> None:
+def test_softplus_of_very_negative_numbers_is_the_exponential() -> None:
     x = np.array([[-1.0, -16.0, -17.0, -25.0, -80.0, 0.0, 30.0]], np.float32)
     (got,) = run_native(elementwise(Op.SOFTPLUS, x.size, [False]), [x])
     np.testing.assert_allclose(got, np.log1p(np.exp(x.astype(np.float64))), rtol=5e-7)
@@ -190,7 +190,7 @@ def test_softplus_of_what_is_far_below_zero_is_its_exponential() -> None:
 
 @pytest.mark.parametrize("isa", ["x86_64", ""])
 @pytest.mark.parametrize("op", [Op.SIN, Op.COS], ids=lambda op: op.name)
-def test_waves_are_those_of_doubles(op: Op, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sin_and_cos_agree_with_doubles(op: Op, isa: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORTSCAN_ISA", isa if platform.machine().lower() in ("x86_64", "amd64") else "")
     quarters = np.arange(-5300, 5300) * np.pi / 2  # beyond 8192 too
     random = np.random.default_rng(0).normal(size=20000) * 10.0 ** np.linspace(-40, 38, 20000)

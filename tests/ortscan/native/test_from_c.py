@@ -75,7 +75,7 @@ def test_the_same_file_runs_without_the_library(program: Path) -> None:
         np.testing.assert_allclose(got, wanted.reshape(-1), rtol=1e-5, atol=1e-6)
 
 
-def test_a_plan_that_is_none_is_an_error_that_says_so(program: Path) -> None:
+def test_invalid_plan_is_a_clear_error(program: Path) -> None:
     model = ortscan.optimize(model_from_text(CELL, 18), native=True, verify=False)
     next(node for node in model.graph.node if node.op_type == "Scan1").attribute[0].s = b"AAAA"
     done = ran(program, str(library()), model)

@@ -46,7 +46,7 @@ def answers(model: onnx.ModelProto, options: ort.SessionOptions | None = None) -
 
 
 @pytest.mark.usefixtures("_with_library")
-def test_a_model_with_plans_gives_the_same_with_the_library_and_without(model: onnx.ModelProto) -> None:
+def test_planned_model_equals_its_run_without_the_library(model: onnx.ModelProto) -> None:
     native = ortscan.optimize(model, native=True)
     assert plans_in(native) == 1
     wanted = answers(model)
@@ -87,7 +87,7 @@ def test_few_steps_are_unrolled_on_demand(options: dict[str, int]) -> None:
 
 
 @pytest.mark.usefixtures("_with_library")
-def test_few_steps_by_wide_weights_which_a_plan_would_copy_are_unrolled() -> None:
+def test_few_steps_with_wide_weights_are_unrolled() -> None:
     native = ortscan.optimize(iterations(256), native=True)
     assert plans_in(native) == 0
     assert not any(node.op_type in ("Scan", "Loop") for node in native.graph.node)
@@ -104,7 +104,7 @@ BESIDE = """g (float[1,N] h, float[T,1,N] xs) => (float[1,N] hT, float[T,1,N] r,
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("sizes", [("5", "8"), ("T", "N")])
 @pytest.mark.usefixtures("_with_library")
-def test_what_stands_beside_a_loop_gives_the_same_bits_in_its_plan(reverse: bool, sizes: tuple[str, str]) -> None:
+def test_nodes_beside_a_loop_have_equal_bits_in_its_plan(reverse: bool, sizes: tuple[str, str]) -> None:
     directions = "scan_input_directions = [1, 1], scan_output_directions = [1, 1]," if reverse else ""
     text = BESIDE.replace("DIRECTIONS", directions).replace("T,", f"{sizes[0]},").replace("N]", f"{sizes[1]}]")
     model = model_from_text(text, 18)
@@ -115,12 +115,12 @@ def test_what_stands_beside_a_loop_gives_the_same_bits_in_its_plan(reverse: bool
             np.testing.assert_array_equal(one, other)
 
 
-def test_nothing_is_planned_where_nobody_asks(model: onnx.ModelProto) -> None:
+def test_loops_are_not_planned_by_default(model: onnx.ModelProto) -> None:
     assert plans_in(ortscan.optimize(model)) == plans_in(ortscan.optimize(model, custom_ops=True)) == 0
 
 
 @pytest.mark.usefixtures("_with_library")
-def test_plans_are_left_alone_where_they_run_and_loops_again_elsewhere(model: onnx.ModelProto) -> None:
+def test_plans_stay_if_supported_and_become_loops_elsewhere(model: onnx.ModelProto) -> None:
     native = ortscan.optimize(model, native=True)
     for again in (ortscan.optimize(native), ortscan.optimize(native, native=True)):
         assert again.SerializeToString(deterministic=True) == native.SerializeToString(deterministic=True)
@@ -144,7 +144,7 @@ def names_run(model: onnx.ModelProto, folder: Path, **entries: str) -> str:
 
 
 @pytest.mark.usefixtures("_with_library")
-def test_a_session_runs_plans_unless_it_is_told_not_to(model: onnx.ModelProto, tmp_path: Path) -> None:
+def test_session_runs_plans_by_default(model: onnx.ModelProto, tmp_path: Path) -> None:
     assert '"op_name" : "Scan1"' in names_run(model, tmp_path)
     assert '"op_name" : "Scan1"' not in names_run(model, tmp_path, native="0")
 
@@ -187,7 +187,7 @@ OUTER_PRODUCTS = """g (float[2,3] s, float[T,2] ks, float[T,3] vs) => (float[2,3
     q = Unsqueeze (k, one) w = Mul (q, h1) two = Constant <value_ints = [-2]> () y = ReduceSum <keepdims = 0> (w, two) }> }"""
 
 
-def test_what_onnx_takes_for_a_fault_of_its_own_is_none_within_a_function_and_a_branch_either() -> None:
+def test_false_errors_of_onnx_in_functions_and_branches_are_ignored() -> None:
     others = ["loop-fission", "recurrent-cell", "state-fission", "unroll"]
     native = ortscan.optimize(model_from_text(OUTER_PRODUCTS, 18), native=True, verify=False, skip=others)
     (guard,) = [node for node in native.graph.node if node.op_type == "If"]
@@ -199,7 +199,7 @@ def test_other_targets_run_no_plans(model: onnx.ModelProto) -> None:
         ortscan.optimize(model, native=True, target="cuda")
 
 
-def test_a_loop_without_a_plan_says_why() -> None:
+def test_loop_without_a_plan_has_a_reason() -> None:
     text = TEXT.replace("Asinh_or_Tanh", "Asinh").replace("N", "8")
     report = ortscan.explain(model_from_text(text, 18), passes=["native-loop"])
     assert [reason.code for loop in report.loops for reason in loop.reasons if reason.code.startswith("NATIVE")] == [
@@ -208,7 +208,7 @@ def test_a_loop_without_a_plan_says_why() -> None:
 
 
 @pytest.mark.parametrize(("hidden", "said"), [("0", "the environment variable ORTSCAN_NATIVE is 0"), ("", "native loop engine: ")])
-def test_the_command_line_says_whether_there_is_a_library(hidden: str, said: str) -> None:
+def test_command_line_reports_the_library(hidden: str, said: str) -> None:
     command = [sys.executable, "-m", "ortscan", "native"]
     done = subprocess.run(
         command, env={**os.environ, "ORTSCAN_NATIVE": hidden}, capture_output=True, text=True, check=False, timeout=60

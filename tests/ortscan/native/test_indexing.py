@@ -37,7 +37,7 @@ def inputs_of(plan: Plan, seed: int, steps: int = 4) -> list[np.ndarray]:
     return made
 
 
-def test_the_library_finds_what_the_interpreter_finds() -> None:
+def test_indexing_equals_the_interpreter() -> None:
     for seed, plan in enumerate(finding_plans()):
         given = inputs_of(plan, seed)
         (got,), (wanted,) = run_native(plan, given), run_plan(plan, given)
@@ -49,7 +49,7 @@ def test_the_library_finds_what_the_interpreter_finds() -> None:
             np.testing.assert_array_equal(got, wanted, str(plan.instructions), strict=True)
 
 
-def test_what_is_written_into_a_state_meets_what_is_there() -> None:
+def test_writes_into_a_state_combine_with_its_elements() -> None:
     for seed, plan in enumerate(meeting_plans()):
         random = np.random.default_rng(seed)
         kind = NUMPY[plan.inputs[0].dtype]
@@ -62,7 +62,7 @@ def test_what_is_written_into_a_state_meets_what_is_there() -> None:
 
 
 @pytest.mark.parametrize("index", [7, -8, 2**63 - 1, -(2**63), 2**32])
-def test_an_index_out_of_range_is_an_error_of_the_run(index: int) -> None:
+def test_index_out_of_range_fails_the_run(index: int) -> None:
     plans = [plan for plan in finding_plans() if plan.instructions[0].op not in FOUND]
     for plan in plans[::3]:
         given = inputs_of(plan, 1)
@@ -89,7 +89,7 @@ def test_an_index_out_of_range_is_an_error_of_the_run(index: int) -> None:
         ({"op": Op.ARG_MAX, "operands": 2}, "operand 0 of instruction 0 has an inner stride it cannot have"),
     ],
 )
-def test_what_finds_reaches_no_further_than_its_values(changes: dict[str, Any], why: str) -> None:
+def test_indexing_stays_within_its_values(changes: dict[str, Any], why: str) -> None:
     op = changes.get("op", Op.GATHER)
     operands = [operand(0, (0, 0, 5, 1)), operand(1, (0, 0, 0, 1)), operand(2, (0, 0, 1, 0))]
     counts = [15, 35, 3]
@@ -99,7 +99,7 @@ def test_what_finds_reaches_no_further_than_its_values(changes: dict[str, Any], 
     assert why in refused(plan, len(plan.inputs), 1)
 
 
-def test_indices_are_whole_numbers_of_64_bits() -> None:
+def test_indices_are_int64() -> None:
     plan = next(iter(finding_plans()))
     values = (*plan.values[:2], replace(plan.values[2], dtype=6))
     inputs = (plan.inputs[0], replace(plan.inputs[1], dtype=6))
@@ -109,7 +109,7 @@ def test_indices_are_whole_numbers_of_64_bits() -> None:
     assert "instruction 0 gives no indices" in refused(wrong, 1, 1)
 
 
-def test_no_element_is_found_where_there_is_none() -> None:
+def test_indexing_an_empty_axis_is_refused() -> None:
     plan = next(iter(finding_plans()))
     empty = replace(plan.instructions[0], matrix=(Size(0), Size(5), Size(1)))
     given = inputs_of(plan, 1)
@@ -117,7 +117,7 @@ def test_no_element_is_found_where_there_is_none() -> None:
         run_native(replace(plan, instructions=(empty,)), given)
 
 
-def test_a_loop_that_takes_no_step_may_have_no_row_to_find(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_without_steps_may_index_an_empty_axis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "_built", library)
     text = """g (float[T, 3] xs, float[3] s, float limit) => (float[3] f, float[K, 3] ys) {
         axis = Constant <value_ints = [0]> () n0 = Shape <start = 0, end = 1> (xs) n = Squeeze (n0, axis)
@@ -137,9 +137,7 @@ def test_a_loop_that_takes_no_step_may_have_no_row_to_find(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("read", "looks"), [("Gather <axis = 0> (xs, i)", True), ("GatherND (xs, at)", False)])
-def test_indices_of_rows_without_elements_are_looked_at_where_onnxruntime_does(
-    read: str, looks: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_indices_of_empty_rows_are_checked_as_in_onnxruntime(read: str, looks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "_built", library)
     text = """g (float[4,B] xs, float[B] s, float limit, int64 m) => (float[B] f) { yes = Constant <value = bool {1}> ()
         f = Loop (m, yes, s) <body = b (int64 i, bool c, float[B] h) => (bool on, float[B] h2) {
@@ -164,7 +162,7 @@ def test_indices_of_rows_without_elements_are_looked_at_where_onnxruntime_does(
                 assert session.run(None, {**feeds, "m": np.array(6)})[0].shape == (0,)
 
 
-def test_no_rows_are_found_or_written_out_of_range() -> None:
+def test_empty_rows_are_not_indexed_out_of_range() -> None:
     row, found, each = operand(0, (0, 0, 0, 1)), operand(2, (0, 0, 1, 0)), operand(1, (0, 0, 0, 1))
     for op in (Op.GATHER, Op.SCATTER):
         plan = finding(op, (1, 1, 3, 0), [row, each, found], [0, 0, 3], (7, 0))
@@ -178,7 +176,7 @@ def test_no_rows_are_found_or_written_out_of_range() -> None:
         assert "operand 2 of instruction 0 reaches outside its value" in refused(wrong, 2, 1)
 
 
-def test_a_session_fails_where_onnxruntime_fails_and_goes_on_with_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_fails_as_onnxruntime_and_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "_built", library)
     text = buffer("i = Reshape (x, pair) u = Reshape (r, row) h1 = ScatterND (h, i, u) y = Gather <axis = 0> (h1, x)")
     model = model_from_text(text, 18)
@@ -203,7 +201,7 @@ MEETINGS = """g (KIND[4,W] s, int64[6,3] xs, KIND[6,3,W] us) => (KIND[4,W] z, KI
 
 @pytest.mark.parametrize("kind", ["float", "double", "int32", "int64"])
 @pytest.mark.parametrize("way", ["add", "mul", "max", "min"])
-def test_what_is_written_meets_what_is_there_as_in_onnxruntime(way: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scatter_reductions_equal_onnxruntime(way: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "_built", library)
     for width in (1, 3, 17):
         model = model_from_text(MEETINGS.replace("KIND", kind).replace("WAY", way).replace("W]", f"{width}]"), 18)
@@ -249,7 +247,7 @@ def sessions(model: bytes) -> tuple[ort.InferenceSession, ort.InferenceSession]:
 @pytest.mark.parametrize("largest", [0, 1])
 @pytest.mark.parametrize("width", [3, 15, 16, 17, 33, 1000])
 @pytest.mark.parametrize("kind", ["float", "double", "int32", "int64"])
-def test_the_first_of_long_rows_are_those_of_onnxruntime(kind: str, width: int, largest: int) -> None:
+def test_topk_of_long_rows_equals_onnxruntime(kind: str, width: int, largest: int) -> None:
     original, planned = sessions(beams(kind, width, largest))
     random = np.random.default_rng(width)
     for scores in (

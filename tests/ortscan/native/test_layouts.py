@@ -35,7 +35,7 @@ def laid_out(value: int, dims: list[int], source: random.Random, *, inner: bool,
 @pytest.mark.parametrize(
     "op", [Op.ADD, Op.MUL_ADD, Op.TANH, Op.COPY, Op.SUM, Op.DOT, Op.SOFTMAX, Op.RMS_NORMALIZATION], ids=lambda op: op.name
 )
-def test_elements_are_where_strides_say(op: Op) -> None:
+def test_elements_follow_strides(op: Op) -> None:
     source = random.Random(op)
     sources = {Op.ADD: 2, Op.MUL_ADD: 3, Op.DOT: 2, Op.RMS_NORMALIZATION: 2}.get(op, 1)
     for _ in range(120):
@@ -53,7 +53,7 @@ def test_elements_are_where_strides_say(op: Op) -> None:
 
 
 @pytest.mark.parametrize("addend", [False, True])
-def test_matrices_are_where_strides_say(addend: bool) -> None:
+def test_matrices_follow_strides(addend: bool) -> None:
     source = random.Random(addend)
     for _ in range(300):
         m, n, k = (source.choice([1, 1, 2, 3, 4, 5, 9, 18, 35, 0]) for _ in range(3))

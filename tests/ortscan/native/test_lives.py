@@ -44,7 +44,7 @@ def run_in_threads(runs: int, threads: int = 8) -> int:
     return good
 
 
-def test_one_session_gives_the_same_in_many_threads() -> None:
+def test_session_gives_equal_results_in_many_threads() -> None:
     assert run_in_threads(100) == 8 * 100 * len(plans())
 
 
@@ -70,7 +70,7 @@ def grown(sessions: int) -> float:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-def test_sessions_that_end_leave_nothing() -> None:
+def test_closed_sessions_leak_nothing() -> None:
     assert grown(200) < 8 * 1024  # a workspace or a pack of each would be more: 200 of them are kept nowhere
 
 

@@ -76,7 +76,7 @@ def test_every_length(op: Op, repeated: bool) -> None:
     [(Op.SUM, 0.0), (Op.MEAN, 0.0), (Op.REDUCE_MAX, -np.inf), (Op.REDUCE_MIN, np.inf), (Op.SUM_OF_SQUARES, 0.0)],
 )
 @pytest.mark.parametrize("inner", [0, 1])
-def test_a_reduction_of_nothing_is_what_onnxruntime_has_for_it(op: Op, wanted: float, inner: int) -> None:
+def test_empty_reduction_equals_onnxruntime(op: Op, wanted: float, inner: int) -> None:
     plan = single(op, (1, 1, 3, 0), [operand(0, (0, 0, 1, 0)), operand(1, (0, 0, 0, inner))], [3, 0])
     (got,) = run_native(plan, [np.zeros((2, 0), np.float32)])
     np.testing.assert_array_equal(got, np.full((2, 3), wanted, np.float32))
@@ -85,7 +85,7 @@ def test_a_reduction_of_nothing_is_what_onnxruntime_has_for_it(op: Op, wanted: f
 @pytest.mark.parametrize("length", [1, 3, 15, 16, 17, 40])
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("op", [Op.SUM, Op.REDUCE_MAX, Op.REDUCE_MIN, Op.SOFTMAX], ids=lambda op: op.name)
-def test_special_numbers_at_any_place_come_out_as_numpy_has_them(op: Op, special: float, length: int) -> None:
+def test_special_numbers_at_any_index_equal_numpy(op: Op, special: float, length: int) -> None:
     x = np.tile(np.linspace(-1, 1, length, dtype=np.float32), (length, 1))
     x[np.arange(length), np.arange(length)] = special
     (got,) = run_native(plan_of(op, length, False, rows=1), [x])

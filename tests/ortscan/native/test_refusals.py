@@ -157,7 +157,7 @@ def test_a_loop_has_a_condition_a_limit_and_single_steps(changes: dict[str, Any]
     assert why in refused(plan, len(plan.inputs), 2)
 
 
-def test_the_number_of_the_step_is_there_in_loops_alone_and_is_one_element() -> None:
+def test_step_number_is_a_scalar_of_loops_only() -> None:
     assert "value 0 is of kind 9" in refused(
         valued(0, Value(ValueKind.STEP_NUMBER, 0, ONE, dtype=INT64))(recurrence(Storage.IN_PLACE)), 2, 2
     )
@@ -168,7 +168,7 @@ def test_the_number_of_the_step_is_there_in_loops_alone_and_is_one_element() -> 
     assert "element type 6" in refused(valued(number, Value(ValueKind.STEP_NUMBER, 0, ONE, dtype=INT32))(counting()), 3, 2)
 
 
-def test_each_operator_runs_loops_of_its_own_form() -> None:
+def test_each_operator_runs_only_its_own_form() -> None:
     for plan, name in ((counting(), "Scan1"), (recurrence(Storage.IN_PLACE), "Loop1")):
         with pytest.raises(FAILURES, match="the plan is of a loop of the other form"):
             plan_session(plan, len(plan.inputs), 2, operator=name)
@@ -189,7 +189,7 @@ def test_two_states_may_not_share_storage() -> None:
         ((Size(3), Size(20), Size(-1)), "instruction 0 has a negative size"),
     ],
 )
-def test_a_product_reaches_no_further_than_its_matrices(matrix: tuple[Size, Size, Size], why: str) -> None:
+def test_product_stays_within_its_matrices(matrix: tuple[Size, Size, Size], why: str) -> None:
     assert why in refused(replaced(0, matrix=matrix)(lstm(Size(3), 5)), 4, 3)
 
 
@@ -207,7 +207,7 @@ def test_a_product_reaches_no_further_than_its_matrices(matrix: tuple[Size, Size
     ],
 )
 @pytest.mark.parametrize("constant", [False, True])
-def test_a_pack_reaches_no_further_than_its_input(changes: dict[str, Any], why: str, constant: bool) -> None:
+def test_pack_stays_within_its_input(changes: dict[str, Any], why: str, constant: bool) -> None:
     plan = lstm(Size(3), 5)
     plan = dataclasses.replace(plan, packs=(dataclasses.replace(plan.packs[0], **changes),))
     with pytest.raises(FAILURES, match=why):
@@ -234,7 +234,7 @@ def test_a_constant_of_another_shape_is_refused_before_it_is_packed() -> None:
         ({15: 1}, "the last word of the plan's header is not 0"),
     ],
 )
-def test_a_header_that_lies_is_refused(words: dict[int, int], why: str) -> None:
+def test_wrong_header_is_refused(words: dict[int, int], why: str) -> None:
     data = bytearray(encode(recurrence(Storage.IN_PLACE)))
     for index, word in words.items():
         struct.pack_into("<i", data, 4 * index, word)
@@ -253,7 +253,7 @@ def test_every_prefix_of_a_plan_is_refused() -> None:
 @pytest.mark.parametrize(
     "text", ["", "AAA", "AA=A", "A===", "====", "TFBOMQ==\n", "TFBO MQ=", "TFBOMR==", "ÄÖÜß", base64.b64encode(b"LPN1").decode()]
 )
-def test_text_that_is_no_base64_of_a_plan_is_refused(text: str) -> None:
+def test_invalid_base64_is_refused(text: str) -> None:
     node = helper.make_node("Scan1", ["x"], ["y"], domain="ai.ortscan", plan=text)
     graph = helper.make_graph(
         [node], "g", [helper.make_tensor_value_info("x", 1, None)], [helper.make_tensor_value_info("y", 1, None)]
@@ -294,7 +294,7 @@ def test_scanned_inputs_of_different_lengths_are_refused() -> None:
         run_native(elementwise(Op.ADD, 4, [False, False]), [np.zeros((2, 4), np.float32), np.zeros((3, 4), np.float32)])
 
 
-def test_sizes_of_symbols_are_proven_when_they_are_met() -> None:
+def test_sizes_of_symbols_are_proven_at_run_time() -> None:
     """The stacked row holds 8 elements whatever the input has."""
     batch = Size(1, (1,))
     plan = single(Op.EXP, (1, 1, 1, 8), [row(0), row(1)], [8, 8])
@@ -312,7 +312,7 @@ def test_sizes_of_symbols_are_proven_when_they_are_met() -> None:
     assert session.run(None, {"i0": np.zeros((2, 3), np.float32)})[0].shape == (2, 8)
 
 
-def test_a_size_that_leaves_the_range_of_numbers_is_refused() -> None:
+def test_size_overflow_is_refused() -> None:
     plan = lstm(None, 5)
     plan = dataclasses.replace(plan, regions=(Size(1 << 20, (4,)),))
     session = plan_session(plan, 4, 3)
@@ -363,7 +363,7 @@ def try_damaged(rounds: int) -> None:
 
 
 @pytest.mark.long
-def test_a_damaged_plan_never_ends_the_process() -> None:
+def test_damaged_plan_never_crashes() -> None:
     code = "from tests.ortscan.native.test_refusals import try_damaged; try_damaged(3000)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -60,7 +60,7 @@ def check(got: list[np.ndarray], wanted: list[np.ndarray]) -> None:
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("storage", Storage, ids=lambda storage: storage.name)
-def test_states_are_kept_in_each_way_in_each_direction(storage: Storage, backwards: bool) -> None:
+def test_each_state_storage_in_each_direction(storage: Storage, backwards: bool) -> None:
     for block, blocks_of_rows in [(1, False), (1, True), (2, True), (3, True), (7, False), (64, True)]:
         plan = recurrence(storage, backwards=backwards, block=block, blocks_of_rows=blocks_of_rows)
         session = session_of(plan)
@@ -135,7 +135,7 @@ def refusal_of(plan: Plan) -> str | None:
     return None
 
 
-def test_each_instruction_set_of_this_machine_can_be_asked_for_and_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_instruction_set_of_this_machine_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     plans = [lstm(Size(3), 20), recurrence(Storage.TWO_ROWS), *sample_plans()]
     given = [[positive(each) for each in inputs_of(plan, 3, symbols=(3,) * len(plan.symbols))] for plan in plans]
     wanted = [run_plan(plan, each) for plan, each in zip(plans, given, strict=True)]
@@ -149,16 +149,16 @@ def test_each_instruction_set_of_this_machine_can_be_asked_for_and_agrees(monkey
     assert tried
 
 
-def test_an_instruction_set_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_instruction_set_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORTSCAN_ISA", "z80")
     assert "ORTSCAN_ISA names no instruction set of this machine" in str(refusal_of(recurrence(Storage.IN_PLACE)))
 
 
-def test_a_plan_is_of_a_few_hundred_bytes_to_a_few_thousand() -> None:
+def test_plans_are_small() -> None:
     assert all(300 < len(encode(plan)) < 4000 for plan in sample_plans())
 
 
-def test_a_session_knows_the_axes_of_each_output_whatever_the_others_have() -> None:
+def test_session_infers_the_rank_of_each_output() -> None:
     plan = recurrence(Storage.OUTPUT_ROWS)
     one, thirteen = Size(1), Size(13)
     plan = replace(

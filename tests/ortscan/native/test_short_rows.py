@@ -57,7 +57,7 @@ def same_bits(plan: Plan, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [4, 8, 16])
-def test_what_a_row_makes_is_handed_to_the_next(size: int) -> None:
+def test_result_of_a_row_stays_in_a_register(size: int) -> None:
     """Each operation with each of its sources, made in the row before, in the step before by each storage, or one number."""
     for op in ELEMENTWISE:
         xs = [X, X + 1, X + 2, X + 3][: arity(op)]
@@ -90,7 +90,7 @@ def test_one_number_beside_short_rows(size: int) -> None:
         same_bits(recurrence(size, Storage.IN_PLACE, lines), size)
 
 
-def test_what_a_number_is_written_over_is_not_handed_on() -> None:
+def test_overwritten_result_is_not_reused() -> None:
     """The number is the first of the row that was made before it."""
     plan = recurrence(
         8,

@@ -81,7 +81,7 @@ def test_every_operation_on_every_type(op: Op, dtype: int) -> None:
 @pytest.mark.parametrize("dtype", [INT32, INT64])
 @pytest.mark.parametrize("op", DIVISIONS)
 @pytest.mark.parametrize("where", [0, 5, 6])
-def test_an_integer_divided_by_zero_is_an_error_of_the_run(op: Op, dtype: int, where: int) -> None:
+def test_integer_division_by_zero_fails_the_run(op: Op, dtype: int, where: int) -> None:
     plan = elementwise(op, 7, (False, False), dtype=dtype)
     given = [np.full((3, 7), 9, NUMPY[dtype]), np.full((3, 7), 2, NUMPY[dtype])]
     run_native(plan, given)
@@ -167,7 +167,7 @@ def test_onnxruntime_gives_the_same_bits(op: Op, dtype: int) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "to"), list(itertools.product(NUMPY, repeat=2)))
-def test_a_cast_is_onnxruntimes(dtype: int, to: int) -> None:
+def test_cast_equals_onnxruntime(dtype: int, to: int) -> None:
     given = numbers(dtype, 300, dtype)
     (got,) = run_native(elementwise(Op.CAST, 300, [False], dtype=dtype, to=to), [given])
     assert_same(got, by_onnxruntime("Cast", [given], to, to=to), (dtype, to))
@@ -199,7 +199,7 @@ def test_matrices(dtype: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(0, 40, 10))
-def test_loops_of_all_types_give_what_they_gave(first: int) -> None:
+def test_loops_of_all_types_keep_their_results(first: int) -> None:
     plans = 0
     for seed in range(first, first + 10):
         model = typed_scan(seed)
@@ -217,7 +217,7 @@ def test_loops_of_all_types_give_what_they_gave(first: int) -> None:
     assert plans > 5
 
 
-def test_outputs_have_types_where_the_model_does_not_say_them() -> None:
+def test_undeclared_outputs_have_types() -> None:
     text = """<ir_version: 10, opset_import: ["": 18]>
         g (int64[2] n, float[T,2] xs) => (double[N] a, int64[N,M] b) {
             m, ps = Scan <num_scan_inputs = 1, body = b (int64[2] i, float[2] x) => (int64[2] j, bool[2] p) {

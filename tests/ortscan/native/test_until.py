@@ -16,7 +16,7 @@ from tests.support.text import parsed
 
 
 @pytest.mark.parametrize("storage", Storage, ids=lambda storage: storage.name)
-def test_the_condition_and_the_limit_end_it(storage: Storage) -> None:
+def test_condition_and_limit_end_the_loop(storage: Storage) -> None:
     for least, limit, on in itertools.product((-1, 0, 1, 62, 63, 64, 200), (-3, 0, 1, 2, 64, 65, 1000, 2**62), (False, True)):
         plan = counting(storage, least=least)
         given = [np.array(on), np.array([5, -5, 7]), np.array(limit)]
@@ -26,7 +26,7 @@ def test_the_condition_and_the_limit_end_it(storage: Storage) -> None:
         assert all(np.array_equal(*pair) for pair in zip(got, wanted, strict=True))
 
 
-def test_stacks_of_one_session_grow_and_are_used_again() -> None:
+def test_stacks_of_a_session_grow_and_are_reused() -> None:
     plan = counting(Storage.OUTPUT_ROWS, size=200, least=10**6)
     made = plan_session(plan, 3, outputs_of(plan))
     for limit in (3, 5000, 20000, 2, 0, 129):  # the third is too large to be kept
@@ -53,7 +53,7 @@ def test_one_session_runs_in_many_threads() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(0, 40, 10))
-def test_loops_of_all_types_make_the_steps_they_made(first: int) -> None:
+def test_loops_of_all_types_keep_their_steps(first: int) -> None:
     plans = 0
     for seed in range(first, first + 10):
         model = typed_loop(seed)
@@ -82,7 +82,7 @@ NEWTON = """<ir_version: 10, opset_import: ["": 18]>
     }"""
 
 
-def test_an_iteration_until_it_settles() -> None:
+def test_iteration_until_convergence() -> None:
     model = parsed(NEWTON)
     native = ortscan.optimize(model, native=True, verify=False)  # random numbers never settle
     assert [node.op_type for node in native.graph.node if node.domain] == ["Loop1"]
@@ -94,7 +94,7 @@ def test_an_iteration_until_it_settles() -> None:
         assert all(np.array_equal(one, root) and other == steps for one, other in others)
 
 
-def test_what_has_no_plan_stays() -> None:
+def test_loop_without_a_plan_stays() -> None:
     grows = NEWTON.replace("x1 = Mul (t, half)", "y = Mul (t, half) x1 = Concat <axis = 0> (y, y)").replace(
         "float[N] x1", "float[M] x1"
     )
