@@ -1,4 +1,4 @@
-"""What explain says would help has been tried, and is said in the words of the command line."""
+"""Advice of explain: every candidate is tried, and the text uses the flags of the command line."""
 
 import io
 import json
@@ -63,7 +63,7 @@ def as_fast(factor: float) -> Bench:
 
 @pytest.fixture
 def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever changes a fate is twice as fast, without a stop watch."""
+    """Report every changed fate as twice as fast, without measuring."""
     monkeypatch.setattr(giving, "gain_of", lambda one, without: as_fast(2.0))
     monkeypatch.setattr(giving, "_measure_costs", lambda model, outcome: None)
     monkeypatch.setattr("ortscan.advice.trying.Tried._is_equal", lambda one, level: True)

@@ -1,4 +1,4 @@
-"""What is computed from seconds and profiles that are made up: nothing here takes a time of its own."""
+"""The arithmetic of benchmarks, on invented seconds and profiles: nothing is measured."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ from ortscan.benchmark.timed_session import loop_times
 
 
 class Machine:
-    """A clock that models move on; ``speed`` is what a second of work takes here."""
+    """A clock that models advance. ``speed``: the seconds that a second of work takes on this machine."""
 
     def __init__(self):
         self.seconds, self.speed, self.ran = 0.0, 1.0, []
@@ -160,7 +160,7 @@ def run(start, dur, *nodes):
 
 
 def twice(*nodes, takes=100):
-    """A first run that does not count, and another."""
+    """Return the events of a first run, which does not count, and of a second run."""
     return run(0, 1) + run(1000, takes, *nodes)
 
 

@@ -1,4 +1,4 @@
-"""Benchmarks of small models, from end to end: what is in them, never how fast anything is."""
+"""Benchmarks of small models from end to end; speeds are never asserted."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""``optimize --bench``: what is said, and what is not written; timings are made up."""
+"""``optimize --bench``: its messages and what it refuses to write, with invented timings."""
 
 import json
 
@@ -26,7 +26,7 @@ def source(tmp_path):
 
 @pytest.fixture
 def gaining(monkeypatch):
-    """Let a result without a Scan gain so much."""
+    """Report this gain for a result without a Scan."""
 
     def set_gain(gain):
         def made_up(models, **options):

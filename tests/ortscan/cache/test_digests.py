@@ -1,4 +1,4 @@
-"""Digests of models and of the code, and the names of entries that are made of them."""
+"""Digests of models and of the code, and the names of cache entries."""
 
 import os
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_a_digest_depends_on_every_byte(size: int, tmp_path: Path):
 
 
 def test_changed_code_has_its_own_entries(tmp_path: Path):
-    """Two builds of one version number: also where sizes and times are the same."""
+    """Two builds with equal version numbers, file sizes and times have different digests."""
     first, second = tmp_path / "ortscan" / "a.py", tmp_path / "rewrites" / "inner" / "b.py"
     for file in (first, second):
         file.parent.mkdir(parents=True)

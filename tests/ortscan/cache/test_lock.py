@@ -1,4 +1,4 @@
-"""Of processes that start together on a model that nobody has optimised yet, one does."""
+"""When several processes open a new model at once, one of them optimises it."""
 
 import os
 import signal
@@ -111,6 +111,6 @@ def test_without_file_locks_each_process_optimises(tmp_path: Path):
 
 
 def test_waiter_without_an_entry_optimises(monkeypatch: pytest.MonkeyPatch):
-    """The one that was waited for could not keep what it made."""
+    """The process that held the lock could not store its entry."""
     monkeypatch.setattr(lock, "_locked", lambda *_: (None, True))
     assert [ortscan.InferenceSession(parsed(MAP)).ortscan.source for _ in range(2)] == ["optimized", "cached"]

@@ -1,4 +1,4 @@
-"""What would end the process, each in a process of its own."""
+"""Cases that could crash the process, each in a subprocess."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The parts of a call, each by itself."""
+"""Unit tests of the parts of a call."""
 
 import signal
 import threading
@@ -38,7 +38,7 @@ def values(draw: Any) -> tuple[list[Port], list[np.ndarray]]:
 
 
 def put_in(ports: list[Port], found: list[np.ndarray]) -> list[np.ndarray]:
-    """What the nodes around a call do with its inputs."""
+    """Return the slots that the nodes before a call make from its inputs."""
     packed = [is_packed(ports, port.slot, results=False) for port in ports]
     shapes = [size for array, one in zip(found, packed, strict=True) if one for size in array.shape]
     slots = []
@@ -52,7 +52,7 @@ def put_in(ports: list[Port], found: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def take_out(ports: list[Port], slots: list[np.ndarray]) -> list[np.ndarray]:
-    """What the nodes around a call do with its outputs."""
+    """Return the outputs that the nodes after a call make from its slots."""
     by_slot = dict(zip(SLOTS, slots, strict=True))
     results = []
     for port, at in zip(ports, meta_offsets(ports), strict=True):
@@ -152,7 +152,7 @@ def test_exception_raised_while_keeping_another_is_kept(monkeypatch: pytest.Monk
 
 @pytest.fixture
 def interruptible():
-    """Let SIGINT be what it is in a terminal: a process in the background is started without it."""
+    """Enable SIGINT as in a terminal, because background processes start with it ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

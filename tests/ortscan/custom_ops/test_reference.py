@@ -1,4 +1,4 @@
-"""What onnx's reference is trusted with, and what is put right in it, compared with onnxruntime in a type that both have."""
+"""Operators of onnx's reference, trusted, corrected or refused, compared with onnxruntime in types that both support."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""Signals, forks, the end of the interpreter and of its stack, around runs that call Python; each in a process of its own."""
+"""Signals, forks, exits and deep stacks around runs that call Python, each in a subprocess."""
 
 import os
 import sys

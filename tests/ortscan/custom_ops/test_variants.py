@@ -1,4 +1,4 @@
-"""Everything onnxruntime refuses of Scan and the recurrent operators runs with the text's numbers, or is refused by one sentence."""
+"""Variants of Scan and recurrent operators that onnxruntime refuses run as specified, or are refused with a clear message."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What builds the package: with the library where a compiler can be had, else without it."""
+"""The build backend: it builds the library if there is a compiler."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ from ortscan.native.backend import moved
 
 
 class _Setuptools:
-    """In the place of setuptools' own backend."""
+    """Replaces the backend of setuptools."""
 
     def get_requires_for_build_wheel(self, settings: Any) -> list[str]:
         return ["wheel"]
@@ -40,7 +40,7 @@ CONTENTS = {
 
 
 class _Failed(Exception):
-    """In the place of BuildError."""
+    """Replaces BuildError."""
 
 
 ZIG = ["python", "-m", "ziglang", "cc"]
@@ -62,7 +62,7 @@ def _no_setuptools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _answering(*failing: str) -> Any:
-    """A pip that fails at these of its verbs."""
+    """Replace pip by a command that fails for these verbs."""
     return lambda command, **_: subprocess.CompletedProcess(command, int(any(verb in command for verb in failing)))
 
 
@@ -96,7 +96,7 @@ def test_compiler_is_required_without_pip_on_known_platforms(
 
 
 def test_pip_runs_during_its_own_build(tmp_path: Path) -> None:
-    """As a build of pip's own has it: its folders are gone from the path, and nothing can be reached."""
+    """The subprocess has no pip on its path, as during a build by pip, and no network."""
     Path(tmp_path, "sitecustomize.py").write_text(
         "import sys\nsys.path[:] = [p for p in sys.path if not p.endswith('-packages')]\n"
     )

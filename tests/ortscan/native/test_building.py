@@ -1,4 +1,4 @@
-"""What builds the library: alone, in one file, with one function for others to see; and the same sources under sanitizers."""
+"""The build of the library: its exported symbols and its errors; and the same sources under sanitizers."""
 
 import ctypes
 import importlib.util
@@ -63,7 +63,7 @@ def test_compiler_error_is_quoted_and_keeps_the_old_library(tmp_path: Path, monk
 
 
 def sanitized(folder: Path) -> Path:
-    """Build all but the operators with what damages plans, with whatever checks the compiler of this machine has."""
+    """Build all sources except the operators with a fuzzer of plans, and with the sanitizers of this machine's compiler."""
     program = folder / "program"
     sources = [
         str(SOURCES / "kernels" / "kernels.c"),

@@ -1,4 +1,4 @@
-"""Recurrent nodes that the library computes, beside onnxruntime's own: every kind, direction and option, lengths, and sizes of 0."""
+"""Recurrent nodes of the library against onnxruntime: every kind, direction and option, sequence lengths and empty sizes."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def _with_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def recurrent(kind: str, hidden: int, given: str = "B lens h c", width: int = 3, **attributes: Any) -> onnx.ModelProto:
-    """A model of one node with constant weights and free sizes; `given`: which inputs it has beside X, W and R."""
+    """Return a model of a node with constant weights and free sizes. ``given``: its inputs besides X, W and R."""
     rng, gates = np.random.default_rng(hidden), GATES[kind]
     ways = 2 if attributes.get("direction") == "bidirectional" else 1
     there = {"X", "W", "R", *given.split()} - ({"c", "P"} if kind != "LSTM" else set())

@@ -1,4 +1,4 @@
-"""Elementwise kernels at every length: bits of onnxruntime's where that has the same for all lengths, else close to numpy."""
+"""Elementwise kernels at every length: equal to onnxruntime if its bits do not depend on the length, otherwise close to numpy."""
 
 import itertools
 import platform
@@ -52,7 +52,7 @@ def numbers(seed: int) -> np.ndarray:
 
 
 def all_lengths(op: Op, repeated: tuple[bool, ...]) -> Plan:
-    """Each length is an instruction of its own, from a place of its own."""
+    """Return a plan with an instruction for each length, each from its own offset."""
     instructions = []
     for length, start in zip(LENGTHS, STARTS, strict=False):
         sources: list[Operand] = [operand(1 + k, (0, 0, 0, 0 if flag else 1), length % 10) for k, flag in enumerate(repeated)]
@@ -72,7 +72,7 @@ def all_lengths(op: Op, repeated: tuple[bool, ...]) -> Plan:
 
 
 def gathered(source: np.ndarray, repeated: bool) -> np.ndarray:
-    """The elements of a source that the instructions read, in order."""
+    """Return the elements of a source that the instructions read, in order."""
     at = [
         index for length in LENGTHS for index in ([length % 10] * length if repeated else range(length % 10, length % 10 + length))
     ]
@@ -97,7 +97,7 @@ POLYNOMIALS = {Op.EXP, Op.TANH, Op.SIGMOID, Op.ERF}
 
 
 def fused(monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether polynomials are computed here as onnxruntime does it: with fused operations, which SSE2 has none of."""
+    """Return True if polynomials use fused operations, as in onnxruntime; SSE2 has none."""
     with monkeypatch.context() as patch:
         patch.setenv("ORTSCAN_ISA", "x86_64_v3")
         try:

@@ -1,4 +1,4 @@
-"""A program in C loads onnxruntime and the library by their paths, and nothing else, and gets what Python gets."""
+"""A C program that loads only onnxruntime and the library gets the same results as Python."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Loops that run as plans, as users meet them: optimize, verify, sessions, session options and the command line."""
+"""Loop plans in optimize, verify, sessions, session options and the command line."""
 
 import os
 import subprocess
@@ -58,7 +58,7 @@ def test_planned_model_equals_its_run_without_the_library(model: onnx.ModelProto
 
 
 def iterations(width: int) -> onnx.ModelProto:
-    """A loop of few steps that reads no row in each and gives one result."""
+    """Return a loop of few steps without scanned inputs and with a single result."""
     shape = f"float[1,{width}]"
     return model_from_text(
         f"""g ({shape} h, float[{width},{width}] w) => ({shape} z) <int64 m = {{12}}, bool c = {{1}}> {{
@@ -129,7 +129,7 @@ def test_plans_stay_if_supported_and_become_loops_elsewhere(model: onnx.ModelPro
 
 
 def names_run(model: onnx.ModelProto, folder: Path, **entries: str) -> str:
-    """Run a session of ortscan, twice, the second time from the cache, and return its last profile."""
+    """Run an ortscan session twice, the second time from the cache, and return its last profile."""
     onnx.save(model, folder / "model.onnx")
     for _ in range(2):
         options = ort.SessionOptions()

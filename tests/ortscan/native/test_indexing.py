@@ -1,4 +1,4 @@
-"""What is found by an index of each step, in the library: the interpreter's numbers, and an error where an index is out of range."""
+"""Indexed reads and writes in the library: equal to the interpreter, and an error if an index is out of range."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ from tests.support.text import model_from_text
 
 
 def inputs_of(plan: Plan, seed: int, steps: int = 4) -> list[np.ndarray]:
-    """Numbers of which some are equal and some are none; indices that are in range, from either end."""
+    """Return numbers with duplicates and NaN, and valid indices from both ends."""
     random = np.random.default_rng(seed)
     made = []
     axis = plan.instructions[0].matrix[0].coefficient
@@ -223,7 +223,7 @@ def test_scatter_reductions_equal_onnxruntime(way: str, kind: str, monkeypatch: 
 
 
 def beams(kind: str, width: int, largest: int, steps: int = 4) -> bytes:
-    """A loop that keeps the first three scores of ``width`` in each step, and adds the best of them to those of the next."""
+    """Return a loop that keeps the top three of ``width`` scores in each step and adds the best to the next scores."""
     return model_from_text(
         f"""g ({kind}[{steps},{width}] xs, {kind}[1] h0) => ({kind}[1] h, {kind}[{steps},3] ys, int64[{steps},3] places) {{
         h, ys, places = Scan <num_scan_inputs = 1, body = b ({kind}[1] h, {kind}[{width}] x) => ({kind}[1] h1, {kind}[3] y, int64[3] i) {{
@@ -234,7 +234,7 @@ def beams(kind: str, width: int, largest: int, steps: int = 4) -> bytes:
 
 
 def sessions(model: bytes) -> tuple[ort.InferenceSession, ort.InferenceSession]:
-    """Return a session of onnxruntime's own, and one that runs the plan of the loop."""
+    """Return a plain session and a session that runs the plan of the loop."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     planned = ortscan.register(ort.SessionOptions())

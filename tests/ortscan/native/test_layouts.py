@@ -1,4 +1,4 @@
-"""Instructions over random dims in random layouts: transposed, reversed, repeated, with gaps, dims of one and of none."""
+"""Instructions over random dims and layouts: transposed, reversed, repeated, with gaps, dims of 1 and 0."""
 
 import random
 
@@ -14,7 +14,7 @@ DIMS = [1, 1, 2, 3, 5, 17, 0]
 
 
 def laid_out(value: int, dims: list[int], source: random.Random, *, inner: bool, repeats: bool) -> tuple[Operand, int]:
-    """Return an operand with a layout of its own, and how many elements it is in; `inner`: the last dim stays innermost."""
+    """Return an operand with a random layout and the number of its elements. ``inner``: True if the last dim stays innermost."""
     order = list(range(3 if inner else 4))
     source.shuffle(order)
     strides, step = [0] * 4, 1

@@ -1,4 +1,4 @@
-"""Sessions with plans live and end like others: many at once, in many threads, across a fork, at the end of the process."""
+"""The lifetime of sessions with plans: many at once, in many threads, across a fork and at exit."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from tests.support.sample_plans import counting, lstm, recurrence
 
 
 def plans() -> list[tuple[Plan, tuple[int, ...]]]:
-    """Plans with packs, free sizes, blocks, and a condition; and their sizes."""
+    """Return plans with packs, free sizes, blocks and a condition, and their sizes."""
     return [(lstm(Size(3), 16), ()), (lstm(None, 16), (5,)), (recurrence(Storage.TWO_ROWS, block=3), ()), (counting(least=20), ())]
 
 
@@ -25,7 +25,7 @@ def given_to(plan: Plan, seed: int, symbols: tuple[int, ...]) -> dict[str, np.nd
 
 
 def run_in_threads(runs: int, threads: int = 8) -> int:
-    """Run one session of each plan from all threads, with inputs of eight sizes; return how many runs gave what one alone gives."""
+    """Run a session of each plan in many threads with inputs of eight sizes. Return how many runs equal a single-threaded run."""
     good = 0
     for plan, symbols in plans():
         session = session_of(plan)
@@ -49,7 +49,7 @@ def test_session_gives_equal_results_in_many_threads() -> None:
 
 
 def grown(sessions: int) -> float:
-    """Make, run and drop sessions; return by how many KiB the process has grown since the first tenth of them."""
+    """Make, run and drop sessions. Return the growth of the process in KiB since the first tenth of them."""
 
     def resident() -> int:
         with open("/proc/self/status", encoding="ascii") as file:

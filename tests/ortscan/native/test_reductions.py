@@ -1,4 +1,4 @@
-"""Kernels along rows at every length against numpy in double precision, and what they are of nothing, infinities and NaN."""
+"""Reductions of rows at every length against numpy in double precision, with empty rows, infinities and NaN."""
 
 import numpy as np
 import pytest

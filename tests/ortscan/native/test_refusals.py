@@ -1,4 +1,4 @@
-"""What reaches outside anything, or is no plan, is an error of the session or of the run that says why."""
+"""Invalid plans, and plans that leave their bounds, fail the session or the run with a reason."""
 
 import base64
 import dataclasses
@@ -32,7 +32,7 @@ def refused(plan: Plan | bytes, inputs: int = 2, outputs: int = 1) -> str:
 
 
 def replaced(index: int, **changes: Any) -> Callable[[Plan], Plan]:
-    """Change a field of an instruction."""
+    """Return a function that changes a field of an instruction."""
 
     def change(plan: Plan) -> Plan:
         instructions = list(plan.instructions)
@@ -295,7 +295,7 @@ def test_scanned_inputs_of_different_lengths_are_refused() -> None:
 
 
 def test_sizes_of_symbols_are_proven_at_run_time() -> None:
-    """The stacked row holds 8 elements whatever the input has."""
+    """The stacked row has 8 elements, whatever the size of the input."""
     batch = Size(1, (1,))
     plan = single(Op.EXP, (1, 1, 1, 8), [row(0), row(1)], [8, 8])
     plan = dataclasses.replace(
@@ -344,7 +344,7 @@ FED = {
 
 
 def try_damaged(rounds: int) -> None:
-    """Make, and where they are accepted run, sessions of damaged plans."""
+    """Make sessions of damaged plans, and run those that load."""
     source = random.Random(5)
     plans = [(plan, encode(plan)) for plan in (*sample_plans(), *finding_plans())]
     ran = 0

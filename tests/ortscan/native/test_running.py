@@ -1,4 +1,4 @@
-"""Steps: none, one, many, backwards, in blocks, with each storage of states, sizes known at run time, many threads."""
+"""Runs of plans: zero, one and many steps, backwards, in blocks, each storage of states, run-time sizes, many threads."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +34,7 @@ def inputs_of(plan: Plan, steps: int, seed: int = 0, symbols: tuple[int, ...] = 
 
 
 def positive(array: np.ndarray) -> np.ndarray:
-    """Floats are positive, and integers are no zeros, by which a plan must not divide."""
+    """Return positive floats and nonzero integers, because plans may divide by them."""
     if array.dtype.kind == "f":
         return np.abs(array) + array.dtype.type(0.1)
     return np.where(array == 0, array.dtype.type(1), array) if array.dtype.kind == "i" else array

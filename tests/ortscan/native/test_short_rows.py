@@ -1,4 +1,4 @@
-"""Plans of which every row is one vector keep what they make in registers: the same bits as where another row keeps them from it."""
+"""Plans whose rows are all one vector keep results in registers, with the same bits as plans that do not."""
 
 import dataclasses
 import itertools
@@ -17,7 +17,7 @@ STORAGES = [Storage.IN_PLACE, Storage.TWO_ROWS, Storage.OUTPUT_ROWS]
 
 
 def recurrence(size: int, storage: Storage, lines: list[tuple[Op, list[int], list[bool]]]) -> Plan:
-    """A state and four inputs; the words of a line are values, the target first, and whether each source is one number."""
+    """Return a plan with a state and four inputs. A line has the target, the sources, and for each source if it is a scalar."""
     count = Size(size)
     kinds = [ValueKind.SCANNED] * 4 + [ValueKind.OLD, ValueKind.NEW, ValueKind.STACKED]
     values = [Value(kind, index, count) for kind, index in zip(kinds, [1, 2, 3, 4, 0, 0, 0], strict=True)]
@@ -40,7 +40,7 @@ def recurrence(size: int, storage: Storage, lines: list[tuple[Op, list[int], lis
 
 
 def with_another_row(plan: Plan) -> Plan:
-    """A row of three numbers that nobody reads."""
+    """Return the plan with another row of three numbers, whose result is unused."""
     other = Instruction(Op.COPY, (ONE, ONE, ONE, Size(3)), (row(SPARE - 1), row(X - 1, repeated=True)))
     phase = dataclasses.replace(plan.phases[0], count=plan.phases[0].count + 1)
     return dataclasses.replace(plan, instructions=(*plan.instructions, other), phases=(phase,))
@@ -58,7 +58,7 @@ def same_bits(plan: Plan, size: int) -> None:
 
 @pytest.mark.parametrize("size", [4, 8, 16])
 def test_result_of_a_row_stays_in_a_register(size: int) -> None:
-    """Each operation with each of its sources, made in the row before, in the step before by each storage, or one number."""
+    """Each source of each operation is the previous row, the previous step in each storage, or a scalar."""
     for op in ELEMENTWISE:
         xs = [X, X + 1, X + 2, X + 3][: arity(op)]
         for place, number in itertools.product(range(arity(op)), (False, True)):
@@ -91,7 +91,7 @@ def test_one_number_beside_short_rows(size: int) -> None:
 
 
 def test_overwritten_result_is_not_reused() -> None:
-    """The number is the first of the row that was made before it."""
+    """The scalar is the first number of the previous row."""
     plan = recurrence(
         8,
         Storage.IN_PLACE,

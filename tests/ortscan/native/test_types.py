@@ -1,4 +1,4 @@
-"""Elements of other types than floats: kernels and casts beside onnxruntime's own, and whole loops of all types."""
+"""Element types other than float32: kernels and casts against onnxruntime, and whole loops."""
 
 import itertools
 
@@ -24,7 +24,7 @@ PAIRS = [(op, dtype) for dtype in OTHERS for op in Op if op < Op.SUM and has_ker
 
 
 def numbers(dtype: int, count: int, seed: int) -> np.ndarray:
-    """Three rows of small numbers, with the largest, the smallest and what is no number between."""
+    """Return three rows of small numbers with the largest and smallest number and NaN among them."""
     random, kind = np.random.default_rng(seed), NUMPY[dtype]
     small = random.integers(-4, 5, (3, count)).astype(kind)
     if dtype == BOOL:

@@ -1,4 +1,4 @@
-"""Loops whose condition depends on their states: as many steps as in onnxruntime, with the library and without."""
+"""Loops with a computed condition take as many steps as in onnxruntime, with and without the library."""
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
