@@ -1,5 +1,5 @@
-// The part of onnxruntime's C interface that the operator needs. Its table of functions only ever grows at its end, so a function keeps
-// its place; version 17 of the table is asked for, the first whose custom operators have all that is used here.
+// The part of onnxruntime's C interface that the operators need. Its table of functions only grows at the end, so each function keeps its
+// index. Version 17 of the table is requested, the first with everything that is used here.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -25,7 +25,7 @@ static int32_t next_label(words *w) {
   return label;
 }
 
-// A constant: its type, its axes, its dims, its bytes up to a whole word.
+// A constant: its type, rank, dims and bytes, padded to a whole word.
 static tensor next_constant(words *w) {
   tensor x = {.type = next(w), .axes = (size_t)next(w)};
   int64_t size = bytes_of(x.type);

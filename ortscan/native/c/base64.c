@@ -19,8 +19,8 @@ bool base64_decode(char *text, size_t count, size_t *bytes) {
       group = group << 6 | digit;
     }
     const size_t there = i + 4 == count ? 3 - padding : 3;
-    if (group & ((1u << 8 * (3 - there)) - 1)) return false; // bits of no byte
-    for (size_t k = 0; k < there; k++) text[written++] = (char)(group >> (16 - 8 * k)); // behind what is read
+    if (group & ((1u << 8 * (3 - there)) - 1)) return false; // unused bits must be 0
+    for (size_t k = 0; k < there; k++) text[written++] = (char)(group >> (16 - 8 * k)); // never overtakes the reader
   }
   *bytes = written;
   return true;

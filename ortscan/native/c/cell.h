@@ -1,4 +1,4 @@
-// A recurrent node: what it computes, its packed weights, and what is kept from run to run. Safe to run from many threads at once.
+// A recurrent node: its attributes, packed weights and buffers that runs reuse. Thread-safe.
 #pragma once
 #include "loop.h"
 
@@ -12,49 +12,49 @@ typedef struct {
   cell_kind kind;
   int32_t hidden, linear_before_reset, input_forget;
   cell_direction direction;
-  int32_t input[CELL_INPUTS], output[CELL_OUTPUTS]; // the place of each among those of the node, -1 where it is left out
+  int32_t input[CELL_INPUTS], output[CELL_OUTPUTS]; // the position of each in the node; -1 if omitted
   int32_t n_inputs, n_outputs;
   float clip;
   cell_function functions[2][3];
 } cell_words;
 
-// The weights of one direction, in the order of the kernels: blocks of 16 units, in each all of its gates.
+// The weights of one direction, in the order of the kernels: blocks of 16 units, each with all gates.
 typedef struct {
-  float *w, *bias;     // of the projection of all steps: panels as products have them
-  float *r, *r_hidden; // recurrent: all gates, or all but the last one, which is by itself
-  float *bias_hidden;  // GRU with linear_before_reset: what is added before the reset
+  float *w, *bias;     // for the projection of all steps, in panels of products
+  float *r, *r_hidden; // recurrent: all gates; or r_hidden has the last gate and r the others
+  float *bias_hidden;  // GRU with linear_before_reset: the bias added before the reset
   float *peepholes;    // i, o, f of all units
   void *room;
 } cell_weights;
 
 typedef struct cell cell;
 typedef struct cell_run_data {
-  const tensor *inputs; // of the node, in its order
-  float *outputs[CELL_OUTPUTS]; // null where there is none
+  const tensor *inputs; // in the order of the node
+  float *outputs[CELL_OUTPUTS]; // null if omitted
   int64_t steps, rows, width;
 } cell_run_data;
 
 bool cell_read(const void *bytes, size_t count, cell_words *c, fault *why);
 
-// See whether the inputs have the types and shapes of the cell's, or only its weights and what goes with them.
+// Check the types and shapes of all inputs, or only those of the weights, biases and peepholes.
 bool cell_shapes(const cell_words *c, const tensor *inputs, bool weights_only, fault *why);
 
-// Return the cell, or null and why not; `constants` has null data where an input is not constant.
+// Return the cell, or null and the fault. `constants` has null data for inputs that are not constant.
 cell *cell_new(const void *bytes, size_t count, const tensor *constants, int32_t n_constants, fault *why);
 void cell_free(cell *c);
 const cell_words *cell_words_of(const cell *c);
 static inline int64_t directions_of(const cell_words *c) { return c->direction == BOTH ? 2 : 1; }
 
-// Do all of so many tasks, some of them at once, and return true; or do nothing.
+// Run `count` tasks, some in parallel, and return true; or do nothing and return false.
 typedef bool cell_threads(void *context, void (*task)(void *of, size_t i), size_t count, void *of);
 
-// Run it with inputs that have its shapes; `threads` may be null.
+// Run the cell on inputs of the checked shapes. `threads` may be null.
 bool cell_run(cell *c, const cell_run_data *d, cell_threads *threads, void *context, fault *why);
 
-// Pack the weights of direction `way`; their room is malloced.
+// Pack the weights of direction `way` into malloced memory.
 bool cell_pack(const cell_words *c, const tensor *inputs, int way, cell_weights *to, fault *why);
 
-// The columns of the projection: all gates of all blocks of 16 units.
+// The number of columns of the projection: all gates of all blocks of 16 units.
 static inline int64_t cell_blocks(const cell_words *c) { return (c->hidden + PANEL - 1) / PANEL; }
 static inline int64_t cell_gates(const cell_words *c) { return c->kind == RNN_CELL ? 1 : c->kind == GRU_CELL ? 3 : 4; }
 static inline int64_t cell_columns(const cell_words *c) { return cell_blocks(c) * cell_gates(c) * PANEL; }

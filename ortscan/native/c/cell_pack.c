@@ -1,9 +1,9 @@
-// The weights of a recurrent node in the order of its kernels: 16 units side by side, all of their gates one after the other.
+// Packs the weights of a recurrent node for its kernels: for each block of 16 units, all gates one after the other.
 #include "cell.h"
 #include <stdlib.h>
 #include <string.h>
 
-// Write 16 columns that are rows of a matrix [units, depth], so many apart; `apart`: floats between what is written for k and for k + 1.
+// Write 16 rows of a matrix [units, depth] as columns. `apart`: the floats between the entries for k and k + 1.
 static void pack_columns(const float *rows, int64_t units, int64_t depth, float *to, int64_t apart) {
   for (int64_t k = 0; k < depth; k++)
     for (int64_t u = 0; u < PANEL; u++) to[k * apart + u] = u < units ? rows[u * depth + k] : 0;
@@ -16,7 +16,7 @@ static const float *values_of(const cell_words *c, const tensor *inputs, cell_in
 bool cell_pack(const cell_words *c, const tensor *inputs, int way, cell_weights *to, fault *why) {
   const int64_t h = c->hidden, gates = cell_gates(c), blocks = cell_blocks(c), columns = cell_columns(c), width = inputs[c->input[CELL_W]].dims[2];
   const bool linear = c->kind == GRU_CELL && c->linear_before_reset, apart = c->kind == GRU_CELL && !linear;
-  const int64_t first = apart ? gates - 1 : gates; // the gates whose recurrent products are one
+  const int64_t first = apart ? gates - 1 : gates; // the gates that share a recurrent product
   const size_t numbers = (size_t)(columns * (width + h + 1) + 4 * blocks * PANEL);
   float *next = malloc(numbers * sizeof(float) + ALIGNED);
   if (!(to->room = next)) return refuse(why, "there is no memory for packed weights of %zu numbers", numbers);
@@ -33,7 +33,7 @@ bool cell_pack(const cell_words *c, const tensor *inputs, int way, cell_weights 
     for (int64_t g = 0; g < gates; g++) {
       const int64_t at = g * h + block * PANEL, units = h - block * PANEL < PANEL ? h - block * PANEL : PANEL, panel = block * gates + g;
       pack_columns(w + at * width, units, width, to->w + panel * PANEL * width, PANEL);
-      // the units of an RNN are by fours of blocks; its last blocks, fewer than four, are each by itself
+      // an RNN packs four blocks together; the last one to three blocks are packed singly
       const int64_t side = c->kind != RNN_CELL ? first : block < blocks / 4 * 4 ? 4 : 1, beside = c->kind != RNN_CELL ? g : side == 4 ? block % 4 : 0;
       float *recurrent = g < first ? to->r + ((c->kind != RNN_CELL ? block * first : block - beside) * h + beside) * PANEL : to->r_hidden + block * h * PANEL;
       pack_columns(r + at * h, units, h, recurrent, g < first ? side * PANEL : PANEL);

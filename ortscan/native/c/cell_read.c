@@ -1,4 +1,4 @@
-// Reads the words of a recurrent node: what follows them relies on each being one that it knows.
+// Reads the words of a recurrent node and checks that each of them is known.
 #include "cell.h"
 #include <string.h>
 
@@ -29,7 +29,7 @@ bool cell_read(const void *bytes, size_t count, cell_words *c, fault *why) {
   return true;
 }
 
-// See whether input `which` is there with these dims; a dim of -1 is any.
+// Check that input `which` exists and has these dims; -1 matches any.
 static bool is_shaped(const cell_words *c, const tensor *inputs, cell_input which, int type, size_t axes, const int64_t *dims, fault *why) {
   const int32_t place = c->input[which];
   if (place < 0) return true;

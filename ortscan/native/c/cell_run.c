@@ -1,4 +1,4 @@
-// Runs a recurrent node: the projection of a block of steps is one product, then come its steps, one after the other.
+// Runs a recurrent node in blocks of steps: first the projections of the block in one product, then its steps one by one.
 #include "cell.h"
 #include <math.h>
 #include <stdlib.h>
@@ -14,10 +14,10 @@ struct cell {
   bool packed;
   cell_weights weights[2];
   _Atomic(workroom *) spare[SPARE_FRAMES];
-  atomic_int looks, threads; // how often it was looked how many threads there are, and the most that were seen
+  atomic_int looks, threads; // the number of probes for threads, and the most threads seen
 };
 
-// What the steps of one direction, for some of the rows, work in.
+// The buffers for the steps of one direction and a range of rows.
 typedef struct {
   const cell_words *words;
   const cell_weights *weights;
@@ -26,7 +26,7 @@ typedef struct {
   int way;
   bool backwards;
   int64_t first, rows;
-  const int32_t *lengths; // of these rows; null where every row has all steps
+  const int32_t *lengths; // of these rows; null if every row has all steps
   float *sums, *h, *h_new, *c, *reset, *update;
   int64_t at_once, down;
 } direction_run;
@@ -88,10 +88,10 @@ static void give_back(cell *c, workroom *room) {
   room_free(room);
 }
 
-// The projections of `count` steps from t on.
+// Compute the projections of `count` steps from t on.
 static void project(const direction_run *d, int64_t t, int64_t count) {
   const int64_t columns = cell_columns(d->words), width = d->data->width, all = d->data->rows;
-  const bool whole = d->rows == all; // then the rows of one step follow those of the last, and all are one matrix
+  const bool whole = d->rows == all; // then the steps are contiguous and form one matrix
   const float *x = (const float *)d->data->inputs[d->words->input[CELL_X]].data + (t * all + d->first) * width;
   const task product = {.n0 = 1, .n1 = whole ? 1 : (int)count, .n2 = 1, .n3 = 1, .m = (int)(whole ? count * all : d->rows), .n = (int)columns, .k = (int)width,
                         .down = {columns, width, 0, 0}, .across = {1, 1, 1, 1}, .s1 = {d->rows * columns, all * width, 0, 0}};
@@ -111,7 +111,7 @@ static int step_of(const cell_words *c) {
   return c->kind == RNN_CELL ? RNN_STEP : c->kind == LSTM_CELL ? LSTM_STEP : c->linear_before_reset ? GRU_LINEAR_STEP : GRU_STEP;
 }
 
-// Step t for `count` rows from `row` on; `sums` are the projections of its first row.
+// Run step t for `count` rows from `row` on. `sums`: the projections of the first row.
 static void rows_of_step(const direction_run *d, cell_kernel *run, const float *sums, int64_t t, int64_t row, int64_t count) {
   const cell_words *c = d->words;
   const int64_t columns = cell_columns(c), from = row * d->down, hidden = c->hidden;
@@ -124,7 +124,7 @@ static void rows_of_step(const direction_run *d, cell_kernel *run, const float *
   run(&s);
 }
 
-// Rows that have no step t keep their states, and give zeros.
+// Rows without a step t keep their states and output zeros.
 static void idle_rows(const direction_run *d, int64_t t, int64_t row, int64_t count) {
   float *y = d->data->outputs[CELL_Y];
   const int64_t hidden = d->words->hidden;
@@ -166,7 +166,7 @@ static void load_state(const direction_run *d, cell_input which, float *to) {
   for (int64_t row = 0; row < d->rows; row++) memcpy(to + row * d->down, from + row * hidden, (size_t)hidden * sizeof(float));
 }
 
-// A row without steps ends in zeros, as in onnxruntime's nodes; but a GRU that has no lengths and no steps, which those do not survive, in its initial state.
+// The final state of a row without steps is zero, as in onnxruntime. A GRU without lengths and steps crashes there; here it keeps its initial state.
 static void store_state(const direction_run *d, cell_output which, const float *from) {
   const int64_t hidden = d->words->hidden;
   float *to = d->data->outputs[which];
@@ -178,7 +178,7 @@ static void store_state(const direction_run *d, cell_output which, const float *
     else memcpy(to + row * hidden, from + row * d->down, (size_t)hidden * sizeof(float));
 }
 
-// Whether some row has fewer steps than there are; refuse what is out of range.
+// Return whether some row has fewer steps than the input. Refuse lengths out of range.
 static bool lengths_of(const cell_words *c, const cell_run_data *data, const int32_t **lengths, fault *why) {
   *lengths = 0;
   if (c->input[CELL_LENGTHS] < 0) return true;
@@ -190,13 +190,13 @@ static bool lengths_of(const cell_words *c, const cell_run_data *data, const int
   return true;
 }
 
-// A run in parts, which may run at once: directions, and rows of each of them.
+// A run split into parts that may run in parallel: directions and ranges of rows.
 typedef struct {
   cell *cell;
   const cell_run_data *data;
   const cell_weights *weights;
   const int32_t *lengths;
-  int64_t rows_of_a_part, parts; // of a direction
+  int64_t rows_of_a_part, parts; // per direction
   atomic_bool failed;
   fault why;
 } parts_run;
@@ -216,7 +216,7 @@ static bool part(parts_run *r, int way, int64_t first, fault *why) {
   float *next = (float *)(((uintptr_t)room->room + ALIGNED - 1) & ~(uintptr_t)(ALIGNED - 1));
   d.h = next, d.h_new = next += state, d.c = next += state, d.reset = next += state, d.update = next += state, d.sums = next += state;
   load_state(&d, CELL_H, d.h);
-  memset(d.h_new, 0, (size_t)state * sizeof(float)); // what is beyond the units
+  memset(d.h_new, 0, (size_t)state * sizeof(float)); // clears the padding of the units
   load_state(&d, CELL_C, d.c);
   steps_of(&d);
   store_state(&d, CELL_Y_H, d.h);
@@ -233,11 +233,11 @@ static void one_part(void *of, size_t i) {
 
 static void note_thread(void *of, size_t i) {
   static _Thread_local char here;
-  for (volatile int round = 0; round < ROUNDS_OF_A_PROBE; round++) {} // so long that others wake and take some
+  for (volatile int round = 0; round < ROUNDS_OF_A_PROBE; round++) {} // long enough for other threads to wake and take tasks
   ((const void **)of)[i] = &here;
 }
 
-// How many threads there are at least, for nothing tells a kernel: as many as do tasks.
+// Estimate the number of threads by counting those that take tasks; onnxruntime does not tell a kernel.
 static int threads_of(cell *c, cell_threads *threads, void *context) {
   const void *by[PROBES] = {0};
   int seen = 0;
@@ -253,7 +253,7 @@ static int threads_of(cell *c, cell_threads *threads, void *context) {
   return before > seen ? before : seen;
 }
 
-// As many parts as there are threads, each with so many products that it is worth one.
+// Choose as many parts as threads, if each has enough work for a thread.
 static void part_rows(parts_run *r, cell_threads *threads, void *context) {
   const cell_words *w = &r->cell->words;
   const int64_t rows = r->data->rows, ways = directions_of(w), of_a_row = r->data->steps * cell_columns(w) * (w->hidden + r->data->width);

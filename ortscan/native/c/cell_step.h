@@ -1,4 +1,4 @@
-// One step of a recurrent node, for rows side by side: what its kernel is given.
+// The arguments of a kernel that runs one step of a recurrent node for several rows.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,21 +8,21 @@ typedef enum { USE_TANH, USE_SIGMOID, USE_RELU, USE_HARD_SIGMOID, USE_LEAKY_RELU
 typedef struct { int32_t use; float parameters[2]; } cell_function;
 
 typedef struct {
-  int hidden, blocks, rows;     // blocks of 16 units; all but outputs have whole ones
-  const float *sums;            // the projections, with all that is added
-  ptrdiff_t sums_down, down;    // from row to row of these, and of the states
-  const float *h;               // before the step
-  float *h_new, *c;             // c is in place
-  float *y;                     // or null: rows of `hidden` numbers
+  int hidden, blocks, rows;     // blocks of 16 units; only outputs are not padded to whole blocks
+  const float *sums;            // the projections with all biases
+  ptrdiff_t sums_down, down;    // the row strides of the sums and of the states
+  const float *h;               // the state before the step
+  float *h_new, *c;             // c is updated in place
+  float *y;                     // rows of `hidden` numbers, or null
   float *reset, *update;        // GRU without linear_before_reset: r * h, and z
   const float *r, *r_hidden, *bias_hidden, *peepholes;
   const cell_function *functions;
   float clip;
-  bool input_forget, turned;    // turned: the last block first, for what was read last is still near
+  bool input_forget, turned;    // turned: the last block first, because the data read last is still in the cache
 } cell_step;
 
 typedef void cell_kernel(const cell_step *s);
 
-// A kernel for the usual activations, without clip and peepholes; one for all others.
+// A fast kernel for default activations without clip and peepholes, and a general kernel.
 typedef struct { cell_kernel *usual, *any; } cell_kernels;
 enum { RNN_STEP, GRU_STEP, GRU_LINEAR_STEP, LSTM_STEP, CELL_STEPS };

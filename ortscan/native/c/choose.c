@@ -6,11 +6,11 @@
 
 enum { MOST_SETS = 3 };
 
-#if (defined(__x86_64__) || defined(_M_X64)) && !defined(ONE_ISA) // ONE_ISA: a build for one machine alone
+#if (defined(__x86_64__) || defined(_M_X64)) && !defined(ONE_ISA) // ONE_ISA: a build for one machine
 #include <cpuid.h>
 extern const isa isa_x86_64, isa_x86_64_v3, isa_x86_64_v4;
 
-// What the operating system saves of the vector registers.
+// Return which vector registers the operating system saves.
 static uint64_t saved(void) {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -39,7 +39,7 @@ static int find(const isa **all) {
 }
 #endif
 
-// Asked once: a virtual machine takes microseconds for each instruction that asks.
+// Cached, because on a virtual machine each CPUID instruction takes microseconds.
 static int available(const isa **all) {
   static _Atomic(const isa *) known[MOST_SETS];
   static atomic_int known_count;

@@ -1,4 +1,4 @@
-// What others find in the library by its name.
+// Marks functions that the library exports.
 #pragma once
 
 #if defined(_WIN32)

@@ -1,12 +1,12 @@
-// Proves that a plan with these sizes stays within bounds: the lowest and the highest element of everything, in 64 bits.
+// Proves that a plan with these sizes stays within bounds, by the lowest and highest element of each access in 64 bits.
 #include "operations.h"
 #include "resolved.h"
 #include <stdlib.h>
 
 static bool window(int64_t offset, int64_t count, int64_t limit) { return offset >= 0 && count >= 0 && offset + count <= limit; }
 
-// Whether offset + i[0] * strides[0] + ... stays in 0..count for all indices below the dims, and the indices are few enough to count.
-// Neither sum can overflow: each leaves off at the first term that takes it out of bounds, and a term is below 2^62.
+// Return whether offset + i[0] * strides[0] + ... stays in 0..count for all indices below the dims, and their number is in range.
+// The sums cannot overflow: each stops at the first term that leaves the bounds, and a term is below 2^62.
 static bool reaches(int64_t offset, const int64_t *dims, const int64_t *strides, int axes, int64_t count) {
   int64_t low = offset, high = offset, indices = 1;
   for (int d = 0; d < axes; d++)
@@ -56,7 +56,7 @@ static bool apart_from(const span *taken, int64_t n, int64_t from, int64_t to) {
   return from == to || low == n || taken[low].from >= to;
 }
 
-// What a state is kept in is nobody else's.
+// Check that nothing else uses the storage of a state.
 static bool check_states(const plan *p, const resolved *z, span *taken, fault *why) {
   int64_t n = 0;
   for (int32_t i = 0; i < p->n_states; i++) {
@@ -91,7 +91,7 @@ bool pack_within_bounds(const plan *p, const resolved *z, int32_t i, fault *why)
   return reaches(z->sizes[k.offset], dims, strides, 2, z->input_rows[k.input]) || refuse(why, "pack %d reaches outside its input", (int)i);
 }
 
-// The dims that an operand of an instruction is walked over.
+// Compute the dims that an instruction iterates over for an operand.
 static void walked(const resolved *z, const instruction_words *w, int k, int64_t *dims) {
   operation op = operation_of(w->op);
   for (int d = 0; d < AXES; d++) dims[d] = z->sizes[w->dims[d]];
@@ -134,11 +134,11 @@ static bool check_instruction(const plan *p, const resolved *z, int32_t i, fault
       continue;
     }
     for (int d = 0; d < AXES && holds_indices(w->op, k); d++)
-      if (!over[d] && !strides[d]) over[d] = 1; // what is found has no elements, and indices are looked at all the same
+      if (!over[d] && !strides[d]) over[d] = 1; // the result is empty, but the indices are still checked
     const bool finds = op.family == INDEXED && k == indexed_operand(w->op);
-    if (finds && !axis) continue; // of nothing: each index is out of range, and nothing is touched
+    if (finds && !axis) continue; // an empty axis: every index is out of range, and nothing is accessed
     const int64_t offset = z->sizes[o->offset], far = finds ? (axis - 1) * z->sizes[w->n] : 0;
-    // the lowest and the highest element of the indexed axis: what lies between is between what they reach
+    // checking the lowest and the highest index suffices
     if (!reaches(offset, over, strides, AXES, z->sizes[v.count]) || !reaches(offset + far, over, strides, AXES, z->sizes[v.count])) return refuse(why, "operand %d of instruction %d reaches outside its value", k, (int)i);
     if (!strides_fit(reduces && k == 0 ? REDUCTION : (family)op.family, k, z->sizes[dims[3]], strides[3])) return refuse(why, "operand %d of instruction %d has an inner stride it cannot have", k, (int)i);
   }

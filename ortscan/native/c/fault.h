@@ -1,4 +1,4 @@
-// Why a plan, or a run, is refused: one sentence.
+// A fault: one sentence that says why a plan or a run is refused.
 #pragma once
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-// Tells onnxruntime the types and shapes of a call's outputs while a model is loaded: those that the plan says.
+// Infers the types and shapes of a call's outputs from its plan while onnxruntime loads a model.
 #include "inference.h"
 #include "base64.h"
 #include "cell.h"
@@ -12,12 +12,12 @@ static bool done(const OrtApi *api, OrtStatus *status) {
   return !status;
 }
 
-// Return the bytes of the attribute, malloced, or null.
+// Return the malloced bytes of the attribute, or null.
 static char *bytes_of_plan(const OrtApi *api, OrtShapeInferContext *context, size_t *bytes) {
   const OrtAttribute *attribute = 0;
   size_t count = 0;
   if (!done(api, ShapeInferContext_GetAttribute(context, "plan", &attribute))) return 0;
-  done(api, ReadOpAttr(attribute, ATTRIBUTE_STRING, 0, 0, &count)); // says the size, in some versions with a zero at the end
+  done(api, ReadOpAttr(attribute, ATTRIBUTE_STRING, 0, 0, &count)); // returns the size, in some versions with the final zero
   char *text = malloc(count + 1);
   bool good = text && count && done(api, ReadOpAttr(attribute, ATTRIBUTE_STRING, text, count, &count));
   if (good && count && !text[count - 1]) count--;
@@ -26,7 +26,7 @@ static char *bytes_of_plan(const OrtApi *api, OrtShapeInferContext *context, siz
   return 0;
 }
 
-// What is known only in a run gets a name that nothing else has: the same name would say the same size.
+// A size that only a run knows gets a unique name, because equal names mean equal sizes.
 static void name_it(char *name) {
   static _Atomic(unsigned long long) count;
   snprintf(name, NAME, "ai.ortscan.%llu", atomic_fetch_add(&count, 1));
@@ -61,7 +61,7 @@ void infer_outputs(const OrtApi *api, OrtShapeInferContext *context) {
   char *bytes = bytes_of_plan(api, context, &count);
   plan *p = bytes ? plan_read(bytes, count, &why) : 0;
   bool good = p != 0;
-  for (int32_t i = p ? first_output(p) : 0; good && i < p->n_states + p->n_outputs; i++) { // a shape of its own for each: names once set stay
+  for (int32_t i = p ? first_output(p) : 0; good && i < p->n_states + p->n_outputs; i++) { // each needs its own shape, because names that are set stay set
     OrtShape *shape = 0;
     good = done(api, CreateTensorTypeAndShapeInfo(&shape)) && set(api, context, p, i, shape);
     if (shape) ReleaseTensorTypeAndShapeInfo(shape);

@@ -1,9 +1,9 @@
-// Tells onnxruntime the types and shapes of a call's outputs while a model is loaded.
+// Infers the types and shapes of a call's outputs while onnxruntime loads a model.
 #pragma once
 #include "abi.h"
 
-// Set those that the attribute `plan` says. What is wrong with the plan is said when the kernel is made.
+// Set the types and shapes from the attribute `plan`. Errors in the plan are reported when the kernel is made.
 void infer_outputs(const OrtApi *api, OrtShapeInferContext *context);
 
-// The same of a recurrent node.
+// Do the same for a recurrent node.
 void infer_cell_outputs(const OrtApi *api, OrtShapeInferContext *context);

@@ -4,7 +4,7 @@
 
 enum { FIRST_ROOM = 64, MOST_LABELS = 1 << 24 };
 
-// Return where a name is in the table of twice as many slots as there is room, or the free slot where it would be.
+// Return the slot of a name, or the free slot for it. The table has twice as many slots as labels.
 static int32_t *slot_of(const labels *l, const char *name) {
   uint32_t hash = 2166136261u;
   for (const char *c = name; *c; c++) hash = (hash ^ (uint8_t)*c) * 16777619u;

@@ -1,4 +1,4 @@
-// Numbers for names, in the order in which these are met, so that what is written does not depend on what things are called.
+// Numbers names in the order of their first use, so that written models do not depend on names.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -12,12 +12,12 @@ typedef struct {
   int32_t count, room;
 } labels;
 
-// Return the label of a name, a new one where it has none; NO_LABEL where memory is out.
+// Return the label of a name, a new one if it has none, or NO_LABEL without memory.
 int32_t label_for(labels *l, const char *name);
 
-// Return the label that a name has, or NO_LABEL.
+// Return the label of a name, or NO_LABEL.
 int32_t label_of(const labels *l, const char *name);
 void labels_free(labels *l);
 
-// Return the label in the name of a value of a loop's model, v and the label; NO_LABEL where it is none.
+// Return the label in a name such as v12 of a value in a loop's model, or NO_LABEL.
 int32_t label_in(const char *name);

@@ -18,7 +18,7 @@ static bool is_static(const plan *p, int32_t size) {
   return true;
 }
 
-// Whether a pack can be made before the first run: of a constant, with sizes that are no run's business.
+// Return whether a pack can be made before the first run: a constant whose sizes have no symbols.
 static bool is_known(const plan *p, const pack_words *w, const tensor *constants, int32_t n_constants) {
   const port *o = p->inputs + w->input;
   bool known = w->input < n_constants && constants[w->input].data;
@@ -29,10 +29,10 @@ static bool is_known(const plan *p, const pack_words *w, const tensor *constants
 static bool pack_constants(loop *l, const tensor *constants, int32_t n_constants, fault *why) {
   const plan *p = l->plan;
   int64_t ones[MOST_SYMBOLS];
-  for (int32_t s = 0; s < MOST_SYMBOLS; s++) ones[s] = 1; // any will do for what does not depend on them
+  for (int32_t s = 0; s < MOST_SYMBOLS; s++) ones[s] = 1; // any values, because the packs do not depend on them
   frame *f = frame_new(p, l->set, (const float *const *)l->packs);
   bool good = f || refuse(why, "out of memory");
-  // with symbols the first run proves the plan; here only sizes, and then the packs themselves, count
+  // a plan with symbols is proven in its first run; here only the sizes and the packs matter
   if (good) good = p->n_symbols ? resolve(p, ones, &f->sizes, why) : frame_ready(f, ones, why);
   for (int32_t i = 0; i < p->n_packs && good; i++) {
     const pack_words *w = p->packs + i;
@@ -44,7 +44,7 @@ static bool pack_constants(loop *l, const tensor *constants, int32_t n_constants
     if (l->packs[i]) pack_matrix(constants[w->input].data, p->inputs[w->input].type, z, *w, l->packs[i]);
     else good = refuse(why, "out of memory");
   }
-  frame_free(f); // its room for packs is of no use now
+  frame_free(f); // its memory for packs is not needed
   return good;
 }
 

@@ -1,9 +1,9 @@
-// A loop: a plan with what is kept from run to run. Safe to run from many threads at once.
+// A loop: a plan and the frames that runs reuse. Thread-safe.
 #pragma once
 #include "frame.h"
 #include <stdatomic.h>
 
-// A tensor as it comes in; `axes` counts the axis of steps.
+// An input tensor; `axes` includes the axis of steps.
 typedef struct {
   void *data;
   int type;
@@ -11,23 +11,23 @@ typedef struct {
   int64_t dims[MOST_RANK + 1];
 } tensor;
 
-enum { SPARE_FRAMES = 8 }; // as many runs at once allocate nothing
+enum { SPARE_FRAMES = 8 }; // so many concurrent runs allocate nothing
 
 typedef struct {
   plan *plan;
   const isa *set;
-  float **packs; // of constant inputs, else null
+  float **packs; // for constant inputs; null for others
   _Atomic(frame *) spare[SPARE_FRAMES];
 } loop;
 
-// Return the loop of a plan, or null and why not. A plan without symbols is proven here; `constants` has null data where an input is not.
+// Return the loop of a plan, or null and the fault. A plan without symbols is proven here. `constants` has null data for other inputs.
 loop *loop_new(const void *bytes, size_t count, const tensor *constants, int32_t n_constants, fault *why);
 void loop_free(loop *l);
 
-// Return a frame for a run with these inputs, and the number of steps (of a Loop the limit, any number); null and why not where they do not fit.
+// Return a frame for a run with these inputs and the number of steps (for a Loop the limit), or null and the fault if they do not fit.
 frame *loop_begin(loop *l, const tensor *inputs, int64_t *steps, fault *why);
 
-// Give back the frame after the run.
+// Return the frame after the run.
 void loop_end(loop *l, frame *f);
 
 // Write the dims of an output (final states first) and return their number.

@@ -15,16 +15,16 @@ enum {
   OPERATIONS = 96
 };
 
-// What bounds an operand's elements, and which strides are allowed, is the same in a family.
+// All operations of a family have the same bounds and allowed strides.
 typedef enum { UNKNOWN, ELEMENTWISE, COPYING, REDUCTION, NORMALIZATION, PRODUCT, INDEXED, SEARCH } family;
 
-// The operands that must be there (the first ones, the destination included), how many there can be, and a bit for each type of them.
+// The number of required operands (including the destination), the largest number, and a bit for each type.
 typedef struct { uint8_t family, least, most, elements; } operation;
 
-// Where the elements are that INDEXED operations find by an index of each step: in the source, in the destination, or nowhere yet.
-// The operand that is walked along an axis of M elements, N apart, beside the dims; -1 where there is none.
+// The side that INDEXED operations index: the source, the destination, or none yet.
+// The operand with an additional axis of M elements, N apart; -1 if there is none.
 static inline int indexed_operand(int32_t op) { return op == GATHER ? 1 : op == SCATTER ? 0 : -1; }
 static inline int holds_indices(int32_t op, int k) { return k == 2 && (op == GATHER || op == SCATTER); }
 
-// Return what is known of an operation; family UNKNOWN where this library has no kernel for it.
+// Return the properties of an operation; its family is UNKNOWN if this library has no kernel for it.
 operation operation_of(int32_t op);

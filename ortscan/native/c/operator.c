@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM = 32 }; // tensors that need no memory of their own
+enum { ROOM = 32 }; // so many tensors need no malloc
 
 typedef struct {
   const OrtApi *api;
@@ -43,7 +43,7 @@ OrtStatus *constants_of(const OrtApi *api, const OrtKernelInfo *info, tensor *co
 
 OrtStatus *plan_of(const OrtApi *api, const OrtKernelInfo *info, char **bytes, size_t *count) {
   *bytes = 0, *count = 0;
-  OrtStatus *asked = KernelInfoGetAttribute_string(info, "plan", 0, count); // says the size, with a zero at the end
+  OrtStatus *asked = KernelInfoGetAttribute_string(info, "plan", 0, count); // returns the size with the final zero
   if (asked && !*count) return asked;
   if (asked) ReleaseStatus(asked);
   if (!(*bytes = malloc(*count + 1))) return say_text(api, "out of memory");
@@ -83,7 +83,7 @@ OrtStatus *kernel_create(const OrtApi *api, const OrtKernelInfo *info, form form
   return failed;
 }
 
-static int64_t nothing; // where an empty tensor has no address
+static int64_t nothing; // the address of an empty tensor
 
 static OrtStatus *output_of(const OrtApi *api, OrtKernelContext *context, const frame *f, int32_t i, int64_t steps, void **data) {
   int64_t dims[MOST_RANK + 1];
@@ -96,7 +96,7 @@ static OrtStatus *output_of(const OrtApi *api, OrtKernelContext *context, const 
   return 0;
 }
 
-// The first state is the condition, which nobody asks for; what is stacked is copied when its size is known.
+// The first state is the condition, which is no output. Stacks are copied when their size is known.
 static OrtStatus *run_until(const OrtApi *api, OrtKernelContext *context, frame *f, void *const *inputs, int64_t limit) {
   const plan *p = f->plan;
   void **outputs = (void **)inputs + p->n_inputs, **stacked = outputs + p->n_states;

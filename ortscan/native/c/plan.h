@@ -1,4 +1,4 @@
-// A loop plan: tables of 32-bit words, as LOOP_PLANS.md describes them. Immutable once read.
+// A loop plan: tables of 32-bit words, described in LOOP_PLANS.md. Immutable after reading.
 #pragma once
 #include "fault.h"
 #include "types.h"
@@ -17,12 +17,12 @@ typedef enum { SCANNED, CAPTURED, CONSTANT, TEMPORARY, ROWS, STACKED, OLD, NEW, 
 // Sizes, dims, counts, offsets and strides are indices into the table of sizes; `dims` of a port has `rank` of them.
 typedef struct { int32_t kind, type, backwards, rank; const int32_t *dims; } port;
 typedef struct { int32_t input, axis; } symbol_words;
-typedef struct { int32_t storage, offset, place; } state_words; // place: the output whose rows it is, else its region
+typedef struct { int32_t storage, offset, place; } state_words; // place: the output it is stored in, or its region
 typedef struct { int32_t input, offset, k, n, stride_k, stride_n; } pack_words;
 typedef struct { int32_t kind, index, type, count, offset; } value_words;
-typedef struct { int32_t value, offset, strides[AXES]; } operand_words; // the strides outermost first
+typedef struct { int32_t value, offset, strides[AXES]; } operand_words; // strides outermost first
 typedef struct {
-  int32_t op, flags, dims[AXES], operands; // the dims outermost first
+  int32_t op, flags, dims[AXES], operands; // dims outermost first
   operand_words operand[OPERANDS];
   int32_t m, n, k, immediate[2];
 } instruction_words;
@@ -33,20 +33,20 @@ typedef struct {
   int32_t n_symbols, n_sizes, n_inputs, n_states, n_outputs, n_packs, n_constants, n_values, n_instructions, n_phases, block, form, n_regions;
   port *inputs, *outputs;
   const symbol_words *symbols;
-  const int32_t *sizes; // for each: coefficient, exponents
-  const int32_t *regions; // of the workspace, sizes in words
+  const int32_t *sizes; // a coefficient and exponents for each
+  const int32_t *regions; // regions of the workspace, with sizes in words
   const state_words *states;
   const pack_words *packs;
-  void *constants; // as they are in memory, at an address for any element
+  void *constants; // as in memory, aligned for any element type
   const value_words *values;
   const instruction_words *instructions;
   const phase_words *phases;
 } plan;
 
-// Return the plan that the bytes are, or null and why not. Every index in it is within its table.
+// Parse a plan; return null and the fault if it is invalid. Every index in it is within its table.
 plan *plan_read(const void *bytes, size_t count, fault *why);
 void plan_free(plan *p);
 
-// The outputs of a node: final states and stacks; in a Loop the first state, its condition, is none.
+// The outputs of a node are final states and stacks. The first state of a Loop, its condition, is no output.
 static inline int32_t first_output(const plan *p) { return p->form == LOOP_FORM; }
 static inline int32_t outputs_of(const plan *p) { return p->n_states + p->n_outputs - first_output(p); }

@@ -1,11 +1,11 @@
-// Turns tasks into lists of micros: one for each stepwise phase, one for each instruction of the others.
+// Compiles tasks into lists of micros: a list for each stepwise phase, and for each instruction of other phases.
 #include "program.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { SPREAD_NUMBERS = 16 };
 
-// Whether a task is one row of an operation on 32-bit floats.
+// Return whether a task is one row of an operation on 32-bit floats.
 static bool is_row(const plan *p, const task *t, int32_t op) {
   const family kind = (family)operation_of(op).family;
   if (t->n1 != 1 || t->outer || op == CAST || op == POW || op == MOD || p->values[t->value[0]].type != FLOAT) return false;
@@ -14,7 +14,7 @@ static bool is_row(const plan *p, const task *t, int32_t op) {
 
 static bool never_changes(const plan *p, int32_t value) { return p->values[value].kind == CONSTANT || p->values[value].kind == CAPTURED; }
 
-// Write the micros of an instruction to `at`, or only count them where that is null.
+// Write the micros of an instruction to `at`, or only count them if `at` is null.
 static int32_t add(const frame *f, int32_t i, micro *at, size_t *n_spread) {
   const task *t = f->tasks + i;
   const bool row = is_row(f->plan, t, f->plan->instructions[i].op);
@@ -34,7 +34,7 @@ static int32_t add(const frame *f, int32_t i, micro *at, size_t *n_spread) {
   return count + 1;
 }
 
-// Whether lists of short rows have an operation.
+// Return whether lists of short rows support an operation.
 static bool is_short_operation(int32_t op) {
   switch (op) {
     case ADD: case SUB: case MUL: case DIV: case MAX: case MIN: case GREATER: case LESS: case GREATER_OR_EQUAL: case LESS_OR_EQUAL: case EQUAL:
@@ -44,7 +44,7 @@ static bool is_short_operation(int32_t op) {
   }
 }
 
-// Whether a state that a task reads or writes goes to and fro.
+// Return whether a task uses a state that alternates between two buffers.
 static bool turns(const plan *p, const task *t) {
   bool found = false;
   for (int k = 0; k < MOST_OPERANDS; k++) {
@@ -54,7 +54,7 @@ static bool turns(const plan *p, const task *t) {
   return found;
 }
 
-// The kind of a list by its rows.
+// Return the kind of a list by the length of its rows.
 static list_kind kind_of(const plan *p, const micro *list) {
   int n = 1;
   for (const micro *m = list; m->code != END; m++) {
@@ -66,7 +66,7 @@ static list_kind kind_of(const plan *p, const micro *list) {
   return n == 1 || n == 4 ? ROWS_OF_4 : n == 8 ? ROWS_OF_8 : n == 16 ? ROWS_OF_16 : ANY_ROWS;
 }
 
-// Whether an operand is what a row has written: in this step, or where `before`, in the step before.
+// Return whether an operand is the result of a row: in this step, or in the previous step if `before`.
 static bool is_written_by(const frame *f, const task *t, int k, const task *writer, bool before) {
   const plan *p = f->plan;
   if (t->value[k] == NO_VALUE || t->offset[k] != writer->offset[0]) return false;
@@ -85,7 +85,7 @@ static void hand(const frame *f, micro *m, const task *writer, bool before) {
   }
 }
 
-// Say which operands of short rows are handed on. What is on one number may write over what was made before it.
+// Mark the operands of short rows that stay in a register. An operation on one number may overwrite an earlier result.
 static void hand_on(const frame *f, micro *list) {
   const task *last = 0;
   const micro *first = 0;
@@ -102,7 +102,7 @@ static void hand_on(const frame *f, micro *list) {
   if (first == list) hand(f, list, last, true);
 }
 
-// Return how many micros there are, and write them and where the lists begin where there is room for them.
+// Return the number of micros. Write them and the beginnings of lists if memory for them is passed.
 static size_t lists(const frame *f, program *x, size_t *n_spread) {
   const plan *p = f->plan;
   size_t count = 0;
@@ -110,7 +110,7 @@ static size_t lists(const frame *f, program *x, size_t *n_spread) {
   for (int32_t i = 0; i < p->n_phases; i++) {
     const phase_words w = p->phases[i];
     for (int32_t j = 0; j < w.count; j++) {
-      const bool begins = p->block == 1 ? !x->n_lists : !w.stepwise || !j; // a block of one step: all in the order of the step
+      const bool begins = p->block == 1 ? !x->n_lists : !w.stepwise || !j; // blocks of one step keep the order of the step
       if (begins) {
         if (x->n_lists) count += 1;
         if (x->n_lists && x->micros) x->micros[count - 1] = (micro){.code = END};

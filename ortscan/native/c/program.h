@@ -1,6 +1,6 @@
 #pragma once
 #include "frame.h"
 
-// Make the lists of micros out of a frame's tasks; addresses come later.
+// Compile a frame's tasks into lists of micros. Addresses are set later.
 bool program_make(frame *f, fault *why);
 void program_free(program *x);

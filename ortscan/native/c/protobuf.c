@@ -50,7 +50,7 @@ void put_float(bytes *b, uint32_t field, float number) {
 }
 
 size_t put_begin(bytes *b, uint32_t field) {
-  static const char length[LENGTH]; // filled in at the end, in as many digits whatever it is
+  static const char length[LENGTH]; // filled in at the end, with a fixed number of digits
   put_tag(b, field, MESSAGE);
   put(b, length, LENGTH);
   return b->count;

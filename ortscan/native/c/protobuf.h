@@ -1,4 +1,4 @@
-// Writes protocol buffers, the format of models, into bytes that grow. What goes wrong makes the bytes bad, once and for all.
+// Writes protocol buffers, the format of models, into growing bytes. After an error the bytes stay marked as bad.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +15,6 @@ void put_text(bytes *b, uint32_t field, const char *text);
 void put_number(bytes *b, uint32_t field, int64_t number);
 void put_float(bytes *b, uint32_t field, float number);
 
-// Begin a message within the message and return where; end it with that.
+// Begin a nested message and return its position, which ends it.
 size_t put_begin(bytes *b, uint32_t field);
 void put_end(bytes *b, size_t where);

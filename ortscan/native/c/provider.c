@@ -1,4 +1,4 @@
-// OrtscanExecutionProvider: claims the loops of models that are as they were, where a planner finds plans for them.
+// OrtscanExecutionProvider: claims loops of unmodified models for which a planner has plans.
 #include "exported.h"
 #include "provider_claim.h"
 #include "provider_graph.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #if defined(_WIN32)
-// of the header that has all of Windows in it, and names of ours too
+// declared here because the header of Windows clashes with names used here
 enum { PIN = 1, FROM_ADDRESS = 4 };
 __declspec(dllimport) int __stdcall GetModuleHandleExA(unsigned long, const char *, void **);
 #endif
@@ -26,11 +26,11 @@ typedef struct {
   host host;
 } factory;
 
-// `claims`: on nodes of the graph that was asked about last. It is compiled before any other is asked about.
+// `claims`: the claimed nodes of the latest graph. onnxruntime compiles a graph before it asks about the next.
 typedef struct {
   OrtEp base;
   host host;
-  bool asks; // the planner, whatever the model holds
+  bool asks; // ask the planner even if the model stores an answer
   claim *claims;
   profile *profile;
 } provider;
@@ -64,7 +64,7 @@ static OrtStatus *CALL get_capability(OrtEp *ep, const OrtGraph *graph, OrtSuppo
   return 0;
 }
 
-// Whether all that the fused node gives is given by the claimed one; no other node of the graph gives any of it.
+// Return whether the claimed node computes all outputs of the fused node, and no other node computes any of them.
 static bool stands_for(const OrtApi *api, const OrtNode *fused, const claim *c) {
   size_t count;
   const OrtValueInfo **outputs = list_of(api, NODE_OUTPUTS, fused, &count);
@@ -146,7 +146,7 @@ static void CALL release_ep(OrtEpFactory *base, OrtEp *ep) {
   free(ep);
 }
 
-// Keep the library in memory: sessions call it after it was unregistered. On other systems than these the linker is told to.
+// Keep the library in memory, because sessions call it after it was unregistered. On other systems a linker flag does this.
 static void stay(void) {
 #if defined(_WIN32)
   void *mine;
@@ -158,10 +158,10 @@ static void stay(void) {
 }
 
 EXPORTED OrtStatus *CALL CreateEpFactories(const char *registered, const OrtApiBase *base, const void *log, OrtEpFactory **factories, size_t most, size_t *given) {
-  const OrtApi *api = is_as_of(base->GetVersionString(), TABLE_VERSION) ? base->GetApi(TABLE_VERSION) : 0; // an older one writes to stderr
+  const OrtApi *api = is_as_of(base->GetVersionString(), TABLE_VERSION) ? base->GetApi(TABLE_VERSION) : 0; // older versions would write to stderr
   (void)registered, (void)log;
   *given = 0;
-  if (!api || !most) return 0; // no devices, and models run as ever
+  if (!api || !most) return 0; // no devices; models run as without the library
   factory *made = calloc(1, sizeof *made);
   if (!made) return CreateStatus(STATUS_FAIL, "OrtscanExecutionProvider: out of memory");
   stay();
@@ -175,5 +175,5 @@ EXPORTED OrtStatus *CALL CreateEpFactories(const char *registered, const OrtApiB
   return 0;
 }
 
-// A factory stays: sessions that are still there give their provider back to it.
+// Factories are never freed, because live sessions still release their providers to them.
 EXPORTED OrtStatus *CALL ReleaseEpFactory(OrtEpFactory *f) { return (void)f, (OrtStatus *)0; }

@@ -50,7 +50,7 @@ static bool list_outputs(claim *c, const answer *a, fault *why) {
   return good;
 }
 
-// Types decide what memory is read as; shapes are looked at in each run.
+// Types must match because they decide how memory is read. Shapes are checked in each run.
 static bool has_types(const claim *c, fault *why) {
   const plan *p = c->loop->plan;
   for (int32_t i = 0; i < p->n_inputs; i++)
@@ -102,7 +102,7 @@ static bool accept_model(claim *c, const answer *a, fault *why) {
 
 bool claim_accept(claim *c, const answer *a, const sources *all, fault *why) {
   if (a->kind == A_MODEL ? accept_model(c, a, why) : list_inputs(c, a, why) && list_outputs(c, a, why) && accept_plan(c, a, all, why)) return true;
-  loop_free(c->loop); // so that another answer may be tried
+  loop_free(c->loop); // another answer may follow
   c->loop = 0;
   inner_free(c->host.api, atomic_exchange(&c->inner, 0));
   return false;

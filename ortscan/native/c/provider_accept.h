@@ -1,7 +1,7 @@
-// Whether an answer fits the loop: everything that it names is there, of the right type, and all that the loop gives is given.
+// Checks that an answer fits the loop: its inputs exist with the right types, and it computes all results.
 #pragma once
 #include "provider_claimed.h"
 #include "provider_sources.h"
 
-// Take the answer, whose bytes need not stay; `all` are the sources of the node. False and why not where it does not fit.
+// Accept the answer, whose bytes are copied. `all`: the sources of the node. Return false and the fault if it does not fit.
 bool claim_accept(claim *c, const answer *a, const sources *all, fault *why);

@@ -16,7 +16,7 @@ static _Atomic(planner) known_planner;
 
 EXPORTED void ortscan_set_planner(planner p) { atomic_store(&known_planner, p); }
 
-// Take the bytes of an answer. The first one counts.
+// Copy the bytes of an answer. Only the first answer counts.
 EXPORTED void ortscan_answer(void *question, const void *data, size_t count) {
   reply *r = question;
   if (r->data || count > PTRDIFF_MAX / 2 || !(r->data = malloc(count + 1))) return;
@@ -38,7 +38,7 @@ static int type_of(const OrtApi *api, const OrtValueInfo *value) {
   return shape && went_well(api, GetTensorElementType(shape, &type)) ? type : 0;
 }
 
-// Copy a constant that no run hands over.
+// Copy a constant that runs do not pass in.
 static bool hold(const OrtApi *api, given *g, const source *s) {
   OrtMemoryInfo *memory = 0;
   if (!went_well(api, read_tensor(api, s->constant, &g->held))) return false;
@@ -105,7 +105,7 @@ static bool find(claim *c, const sources *all, const OrtModelMetadata *stored) {
   return good;
 }
 
-// Whether anything reads a result of the node; a fused node has no other outputs, and one without any could not be told from others.
+// Return whether any result of the node is used. Only these become outputs of the fused node, which is recognised by them.
 static bool is_read(const OrtApi *api, const OrtNode *node) {
   size_t count, readers = 0;
   const OrtValueInfo **outputs = list_of(api, NODE_OUTPUTS, node, &count);

@@ -1,10 +1,9 @@
-// Claims loops: asks who may know for what can stand for them.
+// Claims loops: asks the planner for plans or models that replace them.
 #pragma once
 #include "provider_claimed.h"
 
-// Who knows how to plan: given a model of one loop, and its title, calls ortscan_answer once where something can stand for it.
-// Called in any thread.
+// A planner gets a model of a loop and its title. It calls ortscan_answer once if something can replace the loop. It runs in any thread.
 typedef void (*planner)(const void *model, size_t count, const char *title, void *question);
 
-// Return the claim on a node, or null where nothing is known to stand for it, or that does not fit the node.
+// Return the claim on a node, or null if there is no answer that fits it.
 claim *claim_node(const host *h, const OrtGraph *graph, const OrtNode *node, const OrtModelMetadata *stored);

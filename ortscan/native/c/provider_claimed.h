@@ -1,4 +1,4 @@
-// A loop that the provider has claimed, with what stands for it.
+// A loop that the provider has claimed, and its replacement.
 #pragma once
 #include "answer.h"
 #include "provider_host.h"
@@ -6,13 +6,13 @@
 #include "protobuf.h"
 #include <stdatomic.h>
 
-// What the loop reads. `held`: what nobody hands over in a run, else without data. A constant that the answer brought has no name.
+// An input of the loop. `held`: its data if runs do not pass it in. A constant from the answer has no name.
 typedef struct {
   char *name;
   int32_t label;
   int type;
   tensor held;
-  OrtValue *value; // of what is held
+  OrtValue *value; // the held tensor
 } given;
 
 typedef struct {
@@ -21,14 +21,15 @@ typedef struct {
   int type;
 } result;
 
-// `loop`, or null where `inner` stands for the loop; else that is the loop itself, out of `model`, made when a run comes that no plan fits.
-// Of the plan: `inputs` are places among the sources, `outputs` among the results, or -1; `copies` are results that are sources.
+// `loop` runs the plan. It is null if a model replaces the loop, which `inner` runs. With a plan, `inner` runs the original loop in `model`;
+// it is made when a run does not fit the plan. `inputs` of the plan are indices of sources, `outputs` indices of results or -1; `copies` are
+// results that equal sources.
 typedef struct claim claim;
 struct claim {
   claim *next;
   host host;
   atomic_int users;
-  char *title; // for people
+  char *title; // shown to users
   loop *loop;
   bytes model;
   _Atomic(inner *) inner;
@@ -40,6 +41,6 @@ struct claim {
 
 void claim_release(claim *c);
 
-// Return the place of a label among the sources, or the results; -1 where there is none.
+// Return the index of a label among the sources or the results, or -1.
 int32_t source_place(const claim *c, int32_t label);
 int32_t result_place(const claim *c, int32_t label);

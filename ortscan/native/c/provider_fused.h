@@ -1,11 +1,11 @@
-// The node that onnxruntime made of a claimed loop.
+// The fused node that onnxruntime makes from a claimed loop.
 #pragma once
 #include "provider_claimed.h"
 #include "provider_profile.h"
 
 enum { NOWHERE = -1 };
 
-// Where the sources and the results of the loop are among the inputs and outputs of the node that onnxruntime made of it.
+// The positions of the loop's sources and results among the inputs and outputs of the fused node.
 typedef struct {
   OrtComputeInfo base;
   claim *claim;
@@ -14,7 +14,7 @@ typedef struct {
   int32_t *sources, *results;
 } compute_info;
 
-// Return a source as a tensor of onnxruntime's.
+// Return a source as an onnxruntime tensor.
 OrtStatus *source_value(const compute_info *c, OrtKernelContext *context, int32_t source, const OrtValue **value);
 
 OrtStatus *run_error(const OrtApi *api, const char *text);

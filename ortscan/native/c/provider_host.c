@@ -8,7 +8,7 @@
 void log_line(const host *h, int level, const char *format, ...) {
   const OrtApi *api = h->api;
   char text[512];
-  static const uint16_t nowhere[] = {'o', 'r', 't', 's', 'c', 'a', 'n', 0}; // a path is of these on Windows
+  static const uint16_t nowhere[] = {'o', 'r', 't', 's', 'c', 'a', 'n', 0}; // Windows paths have 16-bit characters
   va_list rest;
   va_start(rest, format);
   vsnprintf(text, sizeof text, format, rest);

@@ -1,8 +1,8 @@
-// The onnxruntime that asked for the provider.
+// The onnxruntime that loaded the provider.
 #pragma once
 #include "provider_abi.h"
 
-// `hands_captures_over`: what a body captures reaches the node that stands for the loop, as of 1.27.
+// `hands_captures_over`: from 1.27 on, captured values of a body are passed to the fused node.
 typedef struct {
   const OrtApi *api;
   const OrtApiBase *base;
@@ -17,5 +17,5 @@ __attribute__((format(printf, 3, 4)))
 #endif
 void log_line(const host *h, int level, const char *format, ...);
 
-// Return a copy for the caller to free; null where memory is out.
+// Return a copy that the caller frees, or null without memory.
 char *copy_of(const char *text);

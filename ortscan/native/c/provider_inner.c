@@ -20,9 +20,9 @@ static OrtStatus *names_of(const OrtApi *api, inner *i) {
 static OrtStatus *make(const OrtApi *api, const OrtApiBase *base, inner *i, OrtSessionOptions *options, const void *model, size_t count) {
   TRY(SetIntraOpNumThreads(options, 1));
   TRY(SetInterOpNumThreads(options, 1));
-  TRY(SetSessionLogSeverityLevel(options, FATAL)); // what goes wrong is an error all the same
+  TRY(SetSessionLogSeverityLevel(options, FATAL)); // errors are returned anyway
   TRY(RegisterCustomOps(options, base));
-  TRY(CreateEnv(WARNINGS, "ortscan", &i->env)); // the one that there is
+  TRY(CreateEnv(WARNINGS, "ortscan", &i->env)); // returns the existing environment
   TRY(CreateSessionFromArray(i->env, model, count, options, &i->session));
   return names_of(api, i);
 }

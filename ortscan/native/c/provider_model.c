@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Fields of ONNX's messages, by their numbers.
+// Field numbers of ONNX's messages.
 enum { MODEL_IR_VERSION = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8, OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_OPERATOR = 4, NODE_ATTRIBUTE = 5, NODE_DOMAIN = 7 };
@@ -34,7 +34,7 @@ static void write_bodies(writer *w, const OrtNode *node) {
   if (count) w->depth--;
 }
 
-// Attributes in the order of their names; onnxruntime has them in none.
+// Attributes are sorted by name, because onnxruntime lists them in no fixed order.
 static void write_attributes(writer *w, const OrtAttribute **attributes, size_t count) {
   const OrtApi *api = w->api;
   const char **names = calloc(count + 1, sizeof *names);
@@ -83,7 +83,7 @@ static int by_label(const void *one, const void *other) {
   return (a > b) - (a < b);
 }
 
-// Write those that something reads, in the order in which it does.
+// Write the sources that are used, in the order of their use.
 static void write_constants(writer *w, const OrtGraph *graph) {
   const OrtApi *api = w->api;
   size_t count;
@@ -116,7 +116,7 @@ static void write_graph(writer *w, const OrtGraph *graph) {
   free(inputs), free(outputs), free(nodes);
 }
 
-// Write the versions of the operator sets that were met.
+// Write the versions of the operator sets in use.
 static void write_opsets(writer *w, const OrtGraph *graph) {
   const OrtApi *api = w->api;
   size_t count = 0;
@@ -145,7 +145,7 @@ static void write_sources(writer *w, sources *all) {
   qsort(all->of, all->count, sizeof *all->of, by_label_of_source);
   for (size_t i = 0; i < all->count && !w->out->bad; i++) {
     const source *s = all->of + i;
-    if (s->label == NO_LABEL) continue; // nothing reads it
+    if (s->label == NO_LABEL) continue; // unused
     if (s->constant && s->size <= SMALL) write_tensor(w, GRAPH_INITIALIZER, s->name, s->constant);
     else write_value(w, GRAPH_INPUT, s->value);
   }

@@ -10,14 +10,14 @@ struct profiled {
   char *title, *fused;
 };
 
-// `turn`: one more than the place that the run has among all runs, and 0 while it is written.
+// `turn`: the number of the run, counted from 1; 0 while the entry is written.
 typedef struct {
   atomic_ullong turn;
   const profiled *what;
   int64_t begun, ended;
 } one_run;
 
-// `runs`: the last ones, in a ring.
+// `runs`: a ring of the latest runs.
 struct profile {
   host host;
   atomic_int users, profilers;
@@ -26,7 +26,7 @@ struct profile {
   profiled *names;
 };
 
-// `since`: how many runs there were when it began; `start`: when onnxruntime's own clock was zero.
+// `since`: the number of runs at its beginning. `start`: the time at which onnxruntime's own clock was zero.
 typedef struct {
   OrtProfiler base;
   profile *profile;
@@ -61,7 +61,7 @@ const profiled *profile_name(profile *p, const char *title, const char *fused) {
   profiled *made = calloc(1, sizeof *made);
   if (!made) return 0;
   made->title = copy_of(title), made->fused = copy_of(fused);
-  for (char *c = made->title; c && *c; c++) // onnxruntime writes it between quotes as it is
+  for (char *c = made->title; c && *c; c++) // onnxruntime writes it unescaped between quotes
     if (*c == '"' || *c == '\\' || (unsigned char)*c < ' ') *c = '_';
   made->next = p->names, p->names = made;
   return made;

@@ -38,7 +38,7 @@ static bool place_all(compute_info *c, const OrtNode *fused) {
   for (int32_t i = 0; i < k->n_results && good; i++) placed += (c->results[i] = place_of(api, outputs, n_outputs, k->results[i].name)) != NOWHERE;
   for (size_t i = 0; i < n_outputs && good; i++) named += *name_of(api, outputs[i]) != 0;
   free(inputs), free(outputs);
-  return good && placed && placed == named; // none that nobody would write
+  return good && placed && placed == named; // every output is written
 }
 
 OrtComputeInfo *compute_info_new(claim *c, const OrtNode *fused, profile *p) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The names and values that the session is given and gives.
+// The names and values of the session's inputs and outputs.
 typedef struct {
   const char **inputs, **outputs;
   const OrtValue **values;
@@ -12,7 +12,7 @@ typedef struct {
   size_t n_outputs;
 } exchange;
 
-// Return the session; of a loop that has a plan it is made when it is first asked for, by whoever is first.
+// Return the session. For a loop with a plan, the first thread that needs it makes it.
 static OrtStatus *session_of(claim *c, inner **session) {
   const OrtApi *api = c->host.api;
   OrtStatus *failed = 0;
@@ -37,7 +37,7 @@ static OrtStatus *collect(const compute_info *c, OrtKernelContext *context, cons
   return 0;
 }
 
-// Copy what the session gave to where the node gives it. That both are of one type and size is for nobody to promise.
+// Copy the session's results to the outputs of the node, after checking that their types and sizes agree.
 static OrtStatus *hand_over(const compute_info *c, OrtKernelContext *context, const char *name, const OrtValue *given) {
   const claim *k = c->claim;
   const OrtApi *api = k->host.api;

@@ -4,20 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM = 32 }; // tensors that need no memory of their own
+enum { ROOM = 32 }; // so many tensors need no malloc
 
-static int64_t nothing; // where an empty tensor has no address
+static int64_t nothing; // the address of an empty tensor
 
 typedef struct {
   const compute_info *info;
   OrtKernelContext *context;
   const plan *plan;
   tensor *inputs;
-  void **data, **outputs, **scratch; // of the inputs, of the outputs, and of the outputs that nobody reads
+  void **data, **outputs, **scratch; // of the inputs, the outputs and the unused outputs
   int64_t steps;
 } running;
 
-// Return the bytes of a tensor, and one more; 0 where that is no number.
+// Return the bytes of a tensor plus 1, or 0 on overflow.
 static size_t bytes_for(int type, const int64_t *dims, size_t axes) {
   size_t size = (size_t)bytes_of(type);
   for (size_t d = 0; d < axes; d++) {
@@ -27,7 +27,7 @@ static size_t bytes_for(int type, const int64_t *dims, size_t axes) {
   return size + 1;
 }
 
-// Return where a result goes; null where nobody reads it.
+// Return the address of a result, or null if it is unused.
 static OrtStatus *room_for(const running *r, int32_t result, const int64_t *dims, size_t axes, void **data) {
   const OrtApi *api = r->info->claim->host.api;
   OrtValue *value = 0;
@@ -56,7 +56,7 @@ static OrtStatus *run_scan(running *r, frame *f) {
   return frame_run(f, &(run_data){r->data, r->outputs, r->steps}, &why) ? 0 : run_error(r->info->claim->host.api, why.text);
 }
 
-// The first state is the condition, which nobody asks for; what is stacked is copied when its size is known.
+// The first state is the condition, which is no output. Stacks are copied when their size is known.
 static OrtStatus *run_loop(running *r, frame *f) {
   const plan *p = r->plan;
   uint8_t condition;

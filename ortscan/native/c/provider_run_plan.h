@@ -1,5 +1,5 @@
 #pragma once
 #include "provider_fused.h"
 
-// Run the claim's plan; `fits` is false, and nothing done, where what it is given is not as the plan has it.
+// Run the claim's plan. If the inputs do not fit it, set `fits` to false and do nothing.
 OrtStatus *run_plan(const compute_info *c, OrtKernelContext *context, bool *fits);

@@ -24,7 +24,7 @@ bool sources_of(const OrtApi *api, const OrtNode *node, const OrtGraph *body, so
   for (size_t i = 0; i < n_inputs && good; i++) good = add(api, all, inputs[i], false, false);
   for (size_t i = 0; i < n_captures && good; i++) good = add(api, all, captures[i], false, true);
   for (size_t i = 0; i < n_inside && good; i++) {
-    bool is_output = false; // its name would have two meanings outside of the body
+    bool is_output = false; // outside the body its name would be ambiguous
     for (size_t k = 0; k < n_outputs; k++) is_output = is_output || !strcmp(name_of(api, outputs[k]), name_of(api, inside[i]));
     if (!is_output) good = add(api, all, inside[i], true, false);
   }

@@ -1,15 +1,15 @@
-// Where the inputs of a plan may come from: what the node of a loop is given, what its body captures, and larger constants of the body.
+// The sources of a plan's inputs: inputs of the loop node, captured values, and larger constants of the body.
 #pragma once
 #include "provider_graph.h"
 
-// `constant`: what the value always is, else null. `inside`: it is of the body, and nobody hands it over in a run.
-// `captured`: it is no input of the node. `label`: what it is called in the model of the loop.
+// `constant`: the value if it is constant, or null. `inside`: it belongs to the body and runs do not pass it in.
+// `captured`: it is no input of the node. `label`: its label in the model of the loop.
 typedef struct {
   const char *name;
   int32_t label;
   const OrtValueInfo *value;
   const OrtValue *constant;
-  size_t size; // of the constant, in bytes
+  size_t size; // bytes of the constant
   bool inside, captured;
 } source;
 
@@ -18,7 +18,7 @@ typedef struct {
   size_t count;
 } sources;
 
-// Return whether all sources of the node could be listed, each name once. To be freed by sources_free either way.
+// List the sources of the node, each name once. Return false if that fails. Call sources_free in any case.
 bool sources_of(const OrtApi *api, const OrtNode *node, const OrtGraph *body, sources *all);
 void sources_free(sources *all);
 

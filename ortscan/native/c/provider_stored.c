@@ -20,6 +20,6 @@ char *stored_answer(const OrtApi *api, const OrtModelMetadata *metadata, const b
   if (copy) memcpy(copy, text, length + 1);
   went_well(api, AllocatorFree(allocator, text));
   if (!copy || base64_decode(copy, length, count)) return copy;
-  *count = 0; // what it is then is no answer, and is said to be none
+  *count = 0; // an empty answer is refused as invalid
   return copy;
 }

@@ -1,7 +1,7 @@
-// Answers that a model holds in its metadata, so that nobody has to be asked.
+// Answers stored in the metadata of a model, which need no planner.
 #pragma once
 #include "protobuf.h"
 #include "provider_abi.h"
 
-// Return the answer for the model of a loop, to be freed, or null; `metadata` may be null.
+// Return the stored answer for the model of a loop, which the caller frees, or null. `metadata` may be null.
 char *stored_answer(const OrtApi *api, const OrtModelMetadata *metadata, const bytes *model, size_t *count);

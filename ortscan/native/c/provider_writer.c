@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Fields of ONNX's messages, by their numbers.
+// Field numbers of ONNX's messages.
 enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_F = 2, ATTRIBUTE_I = 3, ATTRIBUTE_S = 4, ATTRIBUTE_T = 5, ATTRIBUTE_FLOATS = 7, ATTRIBUTE_INTS = 8, ATTRIBUTE_TYPE = 20 };
 enum { IS_FLOAT = 1, IS_INT = 2, IS_STRING = 3, IS_TENSOR = 4, IS_FLOATS = 6, IS_INTS = 7 };
 enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_DATA = 9, TYPE_STRING = 8 };
@@ -80,7 +80,7 @@ void write_tensor(writer *w, uint32_t field, const char *name, const OrtValue *v
   put_end(w->out, all);
 }
 
-// Return what an attribute holds, to be freed, and its size in bytes.
+// Return the content of an attribute, which the caller frees, and its bytes.
 static void *content_of(const OrtApi *api, const OrtAttribute *attribute, int type, size_t *size) {
   *size = 0;
   const bool is_word = type == INT_ATTRIBUTE || type == FLOAT_ATTRIBUTE;
@@ -89,7 +89,7 @@ static void *content_of(const OrtApi *api, const OrtAttribute *attribute, int ty
     void *content = calloc(1, sizeof word);
     return content ? memcpy(content, &word, sizeof word) : 0;
   }
-  const bool read = went_well(api, ReadOpAttr(attribute, type, 0, 0, size)); // says the size, in an error that takes its time
+  const bool read = went_well(api, ReadOpAttr(attribute, type, 0, 0, size)); // returns the size with a slow error
   void *content = calloc(*size + 1, 1);
   if (!content || (read && !*size) || went_well(api, ReadOpAttr(attribute, type, content, *size, size))) return content;
   free(content);

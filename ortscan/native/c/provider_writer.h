@@ -1,5 +1,5 @@
-// Parts of a loop written as parts of a model. What things are called is left out: values and sizes are numbered as they are met, and
-// what onnxruntime lists in no order is put in one, so that loops which do the same are the same bytes.
+// Writes parts of a loop as parts of a model. Equal loops give equal bytes: values and sizes are numbered in the order of their first use,
+// and lists without a fixed order are sorted.
 #pragma once
 #include "labels.h"
 #include "protobuf.h"
@@ -15,7 +15,7 @@ typedef struct {
 
 void give_up(writer *w);
 
-// Write the label of a value, "" where it has no name.
+// Write the label of a value, or "" if it has no name.
 void put_name(writer *w, uint32_t field, const char *name);
 void write_value(writer *w, uint32_t field, const OrtValueInfo *value);
 void write_tensor(writer *w, uint32_t field, const char *name, const OrtValue *value);

@@ -1,4 +1,4 @@
-// Reads the words of a plan. What depends on sizes is checked later, where they are known: see extents.c.
+// Reads the words of a plan. Checks that depend on sizes are in extents.c.
 #include "operations.h"
 #include "plan.h"
 #include <stdlib.h>
@@ -9,7 +9,7 @@ typedef struct {
   fault *why;
 } reader;
 
-// Return the next `count` entries of `width` words, or null where the plan ends before.
+// Return the next `count` entries of `width` words, or null if the plan is too short.
 static const int32_t *section(reader *r, const char *name, int64_t count, int64_t width) {
   if (count * width > r->end - r->at) {
     refuse(r->why, "the plan ends within its %s", name);
@@ -60,7 +60,7 @@ static bool ports(plan *p, reader *r, port *all, int32_t count, bool inputs) {
   return true;
 }
 
-// The condition and the other states, then the limit, then what is captured; forwards, step by step.
+// The inputs of a Loop: condition and other states, limit, captured values. It runs forwards in single steps.
 static bool is_loop(const plan *p, fault *why) {
   if (!p->n_states || p->inputs[0].type != BOOL) return refuse(why, "the plan's first state is no condition");
   if (p->n_inputs <= p->n_states || p->inputs[p->n_states].kind != LIMIT_INPUT || p->inputs[p->n_states].type != INT64)
@@ -72,7 +72,7 @@ static bool is_loop(const plan *p, fault *why) {
   return p->block == 1 || refuse(why, "the steps of a loop with a condition are in blocks");
 }
 
-// States first, then at least one scanned input, then what is captured.
+// The inputs of a Scan: states, at least one scanned input, captured values.
 static bool order_of_inputs(const plan *p, fault *why) {
   if (p->form == LOOP_FORM) return is_loop(p, why);
   if (p->n_inputs <= p->n_states || p->inputs[p->n_states].kind != SCANNED_INPUT) return refuse(why, "the plan has no scanned input after its states");
@@ -152,7 +152,7 @@ static bool operand(const plan *p, int32_t i, int32_t k, fault *why) {
   return true;
 }
 
-// All operands of an instruction have one type, for which there is a kernel; but a cast has two, and indices are whole numbers.
+// All operands of an instruction have the same type, except for casts and integer indices, and a kernel must exist for it.
 static bool types(const plan *p, int32_t i, fault *why) {
   const instruction_words *w = p->instructions + i;
   const family kind = (family)operation_of(w->op).family;
@@ -178,7 +178,7 @@ static bool instructions(const plan *p, fault *why) {
       if (!operand(p, i, k, why)) return false;
     if (!types(p, i, why)) return false;
   }
-  // in order and apart: an instruction's addresses move on each time it runs, so it runs in one phase only
+  // sorted and disjoint: an instruction's addresses move whenever it runs, so it belongs to one phase only
   int64_t next = 0;
   for (int32_t i = 0; i < p->n_phases; i++) {
     phase_words f = p->phases[i];

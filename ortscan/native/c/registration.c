@@ -1,4 +1,4 @@
-// Registers the operators ai.ortscan::Scan1, Loop1 and Cell1 of onnxruntime.
+// Registers the operators ai.ortscan::Scan1, Loop1 and Cell1.
 #include "cell_operator.h"
 #include "exported.h"
 #include "inference.h"
@@ -16,10 +16,10 @@ static int CALL no(const OrtCustomOp *o) { return (void)o, 0; }
 static int CALL one(const OrtCustomOp *o) { return (void)o, 1; }
 static int CALL last_version(const OrtCustomOp *o) { return (void)o, INT32_MAX; }
 
-// What onnxruntime knows of an operator: it hands it back, and so this is all that it is asked by.
+// An operator as onnxruntime knows it. onnxruntime passes it back to each of its functions.
 typedef struct { OrtCustomOp operator; const OrtApi *api; form form; } described;
 
-// The domain lives as long as the process, for sessions keep its address; one for each onnxruntime of the process.
+// A domain for each onnxruntime in the process. It is never freed because sessions keep its address.
 typedef struct { described operators[3]; const OrtApi *api; OrtDomain *domain; } registered;
 
 static const char *CALL name(const OrtCustomOp *o) { return ((const described *)o)->form == LOOP_FORM ? "Loop1" : "Scan1"; }
@@ -31,7 +31,7 @@ static OrtStatus *CALL create(const OrtCustomOp *o, const OrtApi *api, const Ort
 
 static OrtStatus *CALL infer(const OrtCustomOp *o, OrtShapeInferContext *context) {
   infer_outputs(((const described *)o)->api, context);
-  return 0; // nobody would look at it
+  return 0; // the result is ignored
 }
 
 static OrtStatus *CALL create_cell(const OrtCustomOp *o, const OrtApi *api, const OrtKernelInfo *info, void **kernel) {
@@ -57,7 +57,7 @@ static OrtStatus *domain_of(const OrtApi *api, OrtDomain **domain) {
   mine->api = api;
   OrtStatus *failed = CreateCustomOpDomain("ai.ortscan", &mine->domain);
   const isa *set = choose_isa();
-  const int count = set && set->has_fast_cells ? 3 : 2; // without the last, recurrent nodes are onnxruntime's
+  const int count = set && set->has_fast_cells ? 3 : 2; // without Cell1, onnxruntime runs recurrent nodes
   for (int i = 0; i < count && !failed; i++) {
     OrtCustomOp *one = &mine->operators[i].operator;
     mine->operators[i] = (described){LIKE_ALL, api, i == 1 ? LOOP_FORM : SCAN_FORM};
@@ -72,7 +72,7 @@ static OrtStatus *domain_of(const OrtApi *api, OrtDomain **domain) {
     if (there == mine) return 0;
     break;
   }
-  if (!failed && !*domain) return *domain = mine->domain, (OrtStatus *)0; // the ninth onnxruntime
+  if (!failed && !*domain) return *domain = mine->domain, (OrtStatus *)0; // no slot left: the ninth onnxruntime
   if (mine->domain) ReleaseCustomOpDomain(mine->domain);
   free(mine);
   return failed;
@@ -81,7 +81,7 @@ static OrtStatus *domain_of(const OrtApi *api, OrtDomain **domain) {
 EXPORTED OrtStatus *CALL RegisterCustomOps(OrtSessionOptions *options, const OrtApiBase *base) {
   const OrtApi *api = base->GetApi(API_VERSION);
   OrtDomain *domain = 0;
-  if (!api) return 0; // older than 1.17: there is no table to make an error with, and models run their Scan
+  if (!api) return 0; // older than 1.17: there is no table to make an error with, so models run their Scan
   know_table(api, base->GetVersionString());
   OrtStatus *failed = domain_of(api, &domain);
   return failed ? failed : AddCustomOpDomain(options, domain);

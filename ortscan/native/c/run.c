@@ -1,15 +1,15 @@
-// Runs the steps of a plan in a frame that is ready. Nothing is checked here: extents.c has proven it all.
+// Runs the steps of a plan in a prepared frame. Nothing is checked here because extents.c has proven the bounds.
 #include "run.h"
 #include <string.h>
 
-// Where a value is in step t, what its address moves by from step to step, and whether it goes to and fro.
+// The address of a value in step t, its stride per step, and whether it alternates between two buffers.
 typedef struct {
   char *at;
   ptrdiff_t step; // in bytes
   int sign;
 } place;
 
-static place of_row(char *data, bool backwards, int64_t steps, int64_t t, int64_t row) { // `row`: its bytes
+static place of_row(char *data, bool backwards, int64_t steps, int64_t t, int64_t row) { // `row`: bytes of a row
   return (place){data + (backwards ? steps - 1 - t : t) * row, (ptrdiff_t)(backwards ? -row : row), 1};
 }
 
@@ -19,7 +19,7 @@ static place of_output(const frame *f, const run_data *d, int32_t output, int64_
   return of_row(d->outputs[p->n_states + output], p->outputs[output].backwards, d->steps, t, row);
 }
 
-// Where a state is in the workspace.
+// Return the position of a state in the workspace.
 static char *kept_at(const frame *f, int32_t state) {
   const state_words s = f->plan->states[state];
   return f->memory + f->sizes.regions[s.place] + f->sizes.sizes[s.offset] * bytes_of(f->plan->inputs[state].type);
@@ -31,7 +31,7 @@ static place of_state(const frame *f, const run_data *d, value_words v, int64_t 
   if (s.storage == ROWS_OF_AN_OUTPUT) {
     place new = of_output(f, d, s.place, t);
     if (v.kind == NEW) return new;
-    return (place){t ? new.at - new.step : d->inputs[v.index], new.step, 1}; // the first step runs alone, and then all is placed again
+    return (place){t ? new.at - new.step : d->inputs[v.index], new.step, 1}; // the first step runs alone, then all addresses are set again
   }
   char *at = kept_at(f, v.index);
   if (s.storage == IN_PLACE) return (place){at, 0, 1};
@@ -81,7 +81,7 @@ void run_place(frame *f, const run_data *d, int64_t t) {
     for (int k = 0; k < MOST_OPERANDS && m->code != SPREAD && m->code != END; k++) {
       place at = of_operand(f, d, m->task, k, t);
       if (m->on[k]) put(m, k, at);
-      else if (!at.step) spread(m->p[k], at.at); // it never changes, or a micro of its own spreads it in each step
+      else if (!at.step) spread(m->p[k], at.at); // constant; otherwise a SPREAD micro repeats it in each step
     }
   }
 }

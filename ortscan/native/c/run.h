@@ -1,23 +1,23 @@
-// The parts of a run, for Scans and for Loops.
+// The parts of a run that Scan and Loop share.
 #pragma once
 #include "frame.h"
 
-// Pack what has to be, and copy the initial states.
+// Pack matrices and copy the initial states.
 void run_begin(frame *f, const run_data *d);
 
-// Let all addresses be those of step t.
+// Set all addresses for step t.
 void run_place(frame *f, const run_data *d, int64_t t);
 
-// Run so many steps from there on.
+// Run this number of steps.
 void run_steps(const frame *f, int64_t count);
 
-// Return whether no instruction of the steps that were run failed; else say why.
+// Return true if no instruction failed, otherwise false and the fault.
 bool run_went_well(const frame *f, fault *why);
 
-// Return where a state is before step t.
+// Return the address of a state before step t.
 const void *run_state(const frame *f, const run_data *d, int32_t state, int64_t t);
 
-// Whether addresses are others after the first step: a state that is the row of an output is its initial value before.
+// Return whether addresses change after the first step: a state stored in an output starts at its initial value.
 bool run_first_alone(const plan *p);
 
 // Copy the final states.

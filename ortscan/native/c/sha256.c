@@ -17,7 +17,7 @@ static const uint32_t ROUND[ROUNDS] = {
 
 static uint32_t turn(uint32_t x, int by) { return x >> by | x << (32 - by); }
 
-// One round: the words of the state are a to h, beginning `turned` before the first.
+// A round. The state words a to h are rotated by `turned`.
 static inline void add_word(uint32_t s[WORDS], int turned, uint32_t word) {
 #define WORD_OF(n) s[((n) - turned) & (WORDS - 1)]
   const uint32_t a = WORD_OF(0), b = WORD_OF(1), c = WORD_OF(2), e = WORD_OF(4);
@@ -35,7 +35,7 @@ static void add_block(uint32_t state[WORDS], const uint8_t *block) {
     w[i] = w[i - 16] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) + w[i - 7] + (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
   }
   memcpy(s, state, sizeof s);
-  for (int i = 0; i < ROUNDS; i += WORDS) // eight rounds turn the words once around, so that none is moved
+  for (int i = 0; i < ROUNDS; i += WORDS) // eight rounds rotate the words once, so no word is moved
     for (int k = 0; k < WORDS; k++) add_word(s, k, ROUND[i + k] + w[i + k]);
   for (int i = 0; i < WORDS; i++) state[i] += s[i];
 }

@@ -4,5 +4,5 @@
 
 enum { DIGITS = 64 };
 
-// Write the digits, with a zero at the end.
+// Write the digits and a final zero.
 void sha256(const void *data, size_t count, char digits[DIGITS + 1]);

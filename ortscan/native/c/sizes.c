@@ -1,4 +1,4 @@
-// Computes the sizes of a plan out of its symbols.
+// Computes the sizes of a plan from its symbols.
 #include "resolved.h"
 
 static bool size_of(const plan *p, int32_t i, const int64_t *symbols, int64_t *size, fault *why) {
@@ -27,7 +27,7 @@ static bool row_of(const port *o, const int64_t *sizes, const char *name, int32_
   return true;
 }
 
-// Regions begin where vectors may: their sizes are rounded up.
+// Sizes of regions are rounded up, so that each region is aligned for vectors.
 static bool regions(const plan *p, resolved *z, fault *why) {
   z->regions[0] = 0;
   for (int32_t i = 0; i < p->n_regions; i++) {

@@ -1,4 +1,4 @@
-// What a kernel gets to do: an instruction with sizes and addresses instead of words. Its bounds are proven.
+// A task: an instruction with sizes and addresses, whose bounds are proven.
 #pragma once
 #include "cell_step.h"
 #include "operations.h"
@@ -9,22 +9,22 @@
 
 enum { MOST_OPERANDS = 5, PANEL = 16 };
 
-// Kinds of lists: any, and those whose rows are all of so many numbers, or of one.
+// Kinds of lists: any rows, or only rows of 4, 8 or 16 numbers, or of one.
 typedef enum { ANY_ROWS, ROWS_OF_4, ROWS_OF_8, ROWS_OF_16, LISTS } list_kind;
 
 typedef struct task task;
 typedef struct micro micro;
-typedef void kernel(const task *t, void *const *p); // over n1 rows of n0; outer dims and steps are walked by the caller
+typedef void kernel(const task *t, void *const *p); // over n1 rows of n0; the caller loops over outer dims and steps
 
 struct task {
   kernel *run;
   int n0, n1, n2, n3;
-  unsigned repeated; // bit k: operand k is one number for each row (its inner stride is 0)
-  bool outer, idle;  // there are outer dims; there is nothing to do
-  ptrdiff_t s0[MOST_OPERANDS], s1[MOST_OPERANDS]; // in elements, as kernels count
-  ptrdiff_t s2[MOST_OPERANDS], s3[MOST_OPERANDS]; // in bytes, like all else that moves addresses
-  int32_t *failed, number; // where a failure is noted, and the number to note: that of the instruction, counted from 1
-  int m, n, k; // products: the strides of the matrices are in down and across, those of their batch in s1 and (in bytes) s2
+  unsigned repeated; // bit k: operand k is constant within a row (its inner stride is 0)
+  bool outer, idle;  // has outer dims; is empty
+  ptrdiff_t s0[MOST_OPERANDS], s1[MOST_OPERANDS]; // in elements
+  ptrdiff_t s2[MOST_OPERANDS], s3[MOST_OPERANDS]; // in bytes
+  int32_t *failed, number; // `number`, the instruction counted from 1, is stored in `failed` on a failure
+  int m, n, k; // products: matrix strides are in down and across, batch strides in s1 and (in bytes) s2
   ptrdiff_t down[4], across[4];
   float immediate[2];
   int32_t value[MOST_OPERANDS];
@@ -34,15 +34,15 @@ struct task {
 // The kernels for one instruction set.
 typedef struct {
   const char *name;
-  kernel *kernels[ELEMENTS][OPERATIONS]; // null where an operation is not there for a type
+  kernel *kernels[ELEMENTS][OPERATIONS]; // null if a type does not have an operation
   kernel *casts[ELEMENTS][ELEMENTS];     // to, from
-  void (*run[LISTS])(micro *list, int64_t steps); // do what a list says, so many times
+  void (*run[LISTS])(micro *list, int64_t steps); // run a list this number of times
   cell_kernels cells[CELL_STEPS];
-  bool has_fast_cells; // onnxruntime's recurrent nodes are no faster
+  bool has_fast_cells; // its cells are at least as fast as onnxruntime's
 } isa;
 
-// Return the best one for this machine, or the one that ORTSCAN_ISA names, or null where there is no such.
+// Return the kernels that ORTSCAN_ISA names, else the best for this machine, or null if there are none.
 const isa *choose_isa(void);
 
-// Packed matrices: panels of PANEL columns, in each all of k, zero-padded.
+// Packed matrices: zero-padded panels of PANEL columns, each with all of k.
 static inline size_t packed_elements(int64_t k, int64_t n) { return (size_t)k * (size_t)((n + PANEL - 1) / PANEL * PANEL); }

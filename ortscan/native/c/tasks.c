@@ -1,8 +1,8 @@
-// Turns instructions into tasks: as few and as long loops as the strides allow.
+// Turns instructions into tasks with as few and as long loops as the strides allow.
 #include "tasks.h"
 #include <string.h>
 
-// Dims innermost first while they are merged; those of a task are the same.
+// The dims of a task, innermost first.
 typedef struct { int64_t n[AXES], s[AXES][MOST_OPERANDS]; } nest;
 
 static void drop(nest *x, int d) {
@@ -14,7 +14,7 @@ static void drop(nest *x, int d) {
   memset(x->s[AXES - 1], 0, sizeof x->s[AXES - 1]);
 }
 
-// Drop dims of 1 and merge those that walk on where the dim within ends. Dims below `first` keep their places.
+// Drop dims of 1 and merge a dim that continues its inner dim. Dims below `first` stay.
 static void merge(nest *x, int first) {
   for (int d = AXES - 1; d >= first; d--)
     if (x->n[d] == 1) drop(x, d);
@@ -30,14 +30,14 @@ static void merge(nest *x, int first) {
   }
 }
 
-// Whether kernels can walk the innermost dim.
+// Return whether kernels support the strides of the innermost dim.
 static bool is_inner(const nest *x) {
   bool fits = x->n[0] == 1 || x->s[0][0] == 1;
   for (int k = 1; k < MOST_OPERANDS; k++) fits = fits && (x->n[0] == 1 || x->s[0][k] == 0 || x->s[0][k] == 1);
   return fits;
 }
 
-// Put back a dim of 1 within, which was dropped: its strides were never looked at, those of the dim around it may be any.
+// Insert an innermost dim of 1 again, so that the next dim may have any strides.
 static void put_one(nest *x) {
   for (int d = AXES - 1; d > 0; d--) {
     x->n[d] = x->n[d - 1];
@@ -47,7 +47,7 @@ static void put_one(nest *x) {
   memset(x->s[0], 0, sizeof x->s[0]);
 }
 
-// The matrix [K, N] of a product by a column whose factor is laid out by columns is that of the transposed one by a row.
+// A product of a column-major matrix [K, N] by a column is the product of a row by its transpose.
 static void transpose(task *t) {
   ptrdiff_t x;
   int n = t->m;
@@ -69,14 +69,14 @@ static void product(const resolved *z, const instruction_words *w, const nest *x
     t->down[k] = (ptrdiff_t)x->s[1][k], t->across[k] = (ptrdiff_t)x->s[0][k];
     t->s1[k] = (ptrdiff_t)x->s[2][k], t->s2[k] = (ptrdiff_t)x->s[3][k];
   }
-  if (t->n == 1) t->across[0] = t->across[2] = t->across[3] = 1; // strides that are never walked
+  if (t->n == 1) t->across[0] = t->across[2] = t->across[3] = 1; // unused strides
   if (t->k == 1) t->across[1] = 1;
   bool by_columns = t->across[2] != 1 && t->down[1] == 1, column = t->n == 1 && t->down[1] == 1 && t->across[1] != 1;
   if (w->op == MATMUL && (by_columns || column) && t->m > 1 && t->down[0] == 1) transpose(t);
   t->idle = !t->n1 || !t->n2 || !t->m || !t->n;
 }
 
-// What is to be found has no elements: its indices are only looked at.
+// The result is empty: only check the indices.
 static void look_at_indices(const task *t, void *const *p) {
   const int64_t *at = p[2];
   for (int r = 0; r < t->n1; r++, at += t->s1[2])
@@ -110,7 +110,7 @@ void make_task(const plan *p, const resolved *z, const instruction_words *w, con
     bool there = k < w->operands && w->operand[k].value != NO_VALUE;
     t->value[k] = there ? w->operand[k].value : NO_VALUE;
     t->offset[k] = there ? (ptrdiff_t)(z->sizes[w->operand[k].offset] * bytes_of(p->values[w->operand[k].value].type)) : 0;
-    for (int d = 0; d < AXES && there; d++) // the stride of a dim of 1 is never walked, and may be anything
+    for (int d = 0; d < AXES && there; d++) // the stride of a dim of 1 is unused
       if (x.n[d] != 1 || (kind == PRODUCT && d < 2)) x.s[d][k] = z->sizes[w->operand[k].strides[AXES - 1 - d]];
   }
   if (kind == PRODUCT) {
@@ -119,7 +119,7 @@ void make_task(const plan *p, const resolved *z, const instruction_words *w, con
     bool along = kind == REDUCTION || kind == NORMALIZATION || kind == SEARCH;
     if (kind == INDEXED || kind == SEARCH) t->m = (int)z->sizes[w->m], t->n = (int)z->sizes[w->n];
     if (along && x.n[0] <= 1)
-      for (int k = 0; k < MOST_OPERANDS; k++) x.s[0][k] = 1; // a row of one number, or of none
+      for (int k = 0; k < MOST_OPERANDS; k++) x.s[0][k] = 1; // a row of at most one number
     if (holds_indices(w->op, 2) && !(w->op == GATHER && t->immediate[0] == 1)) without_elements(&x, t);
     merge(&x, along ? 1 : 0);
     if (kind == ELEMENTWISE && !is_inner(&x)) put_one(&x);

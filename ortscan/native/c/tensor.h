@@ -1,9 +1,9 @@
-// Tensors as onnxruntime hands them over.
+// Reads onnxruntime's tensors.
 #pragma once
 #include "abi.h"
 #include "loop.h"
 
-// Say of which version a table of functions is: from 1.24 on it has one that shows a shape without a copy.
+// Set the version of the table of functions. From 1.24 on it has a function that returns a shape without copying.
 void know_table(const OrtApi *api, const char *version);
 
 OrtStatus *read_tensor(const OrtApi *api, const OrtValue *value, tensor *x);

@@ -1,5 +1,5 @@
-// Runs a Loop. What it stacks grows while it runs, for nobody knows how many steps there will be; it is the frame's and stays for the
-// next run, unless it is large.
+// Runs a Loop. Its stacks grow because the number of steps is unknown. They belong to the frame, and the next run reuses them unless
+// they are large.
 #include "until.h"
 #include "run.h"
 #include <stdlib.h>
@@ -8,7 +8,7 @@ enum { FIRST_ROWS = 64 };
 
 static int64_t row_bytes(const frame *f, int32_t output) { return f->sizes.output_rows[output] * bytes_of(f->plan->outputs[output].type); }
 
-// Make room for `rows` rows in each stack; return how many there is room for then, or -1.
+// Make room for `rows` rows in each stack. Return the new capacity, or -1 without memory.
 static int64_t make_room(frame *f, void **stacked, int64_t rows) {
   int64_t least = MOST_ELEMENTS;
   for (int32_t i = 0; i < f->plan->n_outputs; i++) {

@@ -1,6 +1,6 @@
-// Runs a Loop: step after step while its condition holds, at most so many.
+// Runs a Loop while its condition holds, up to its limit.
 #pragma once
 #include "frame.h"
 
-// Run it and count its steps in `data`, whose stacked outputs are set to memory of the frame; false and why not where that ends.
+// Run the Loop. Set the number of steps and the stacks, in memory of the frame, in `data`. Return false and the fault without memory.
 bool frame_run_until(frame *f, run_data *data, void **stacked, int64_t limit, fault *why);

@@ -1,10 +1,10 @@
-// Versions of onnxruntime, as it says its own.
+// Compares versions of onnxruntime.
 #pragma once
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Whether a version is 1 and so much, or newer.
+// Return whether a version is 1.`minor` or newer.
 static inline bool is_as_of(const char *version, int minor) {
   const int major = atoi(version);
   const char *rest = strchr(version, '.');

@@ -35,7 +35,7 @@
 #include "functions.inc"
 #undef W
 
-// The first 1 to 3 numbers; the lanes that are left are 0.
+// Load the first 1 to 3 numbers; the other lanes are 0.
 static inline floats4 load_some(const float *p, int count) {
   floats4 v = {p[0]};
   if (count > 1) v[1] = p[1];
@@ -92,7 +92,7 @@ static const float zeros[16];
 #include "doubles.inc"
 #include "casts.inc"
 
-// The C library's, as onnxruntime's.
+// From the C library, as in onnxruntime.
 #define CALLED(name, CALL) \
   static void name(const task *t, void *const *p) { \
     float *d = p[0]; \
