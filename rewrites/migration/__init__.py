@@ -1,7 +1,7 @@
 """Write a model in another version of the standard operator set.
 
-``operators`` converts node by node with the ``conversions`` of each operator; ``scan_8`` lifts the batched Scan of opset 8, which
-is another operator; ``migrate`` does both for a whole model and raises the version of its format.
+``operators`` converts all nodes with the ``conversions`` of their operators. ``scan_8`` lifts the batched Scan of opset 8, which is
+a different operator. ``migrate`` does both for a whole model and raises the version of its format.
 """
 
 from rewrites.migration.migrate import Migration, migrate

@@ -1,9 +1,11 @@
-"""Write a whole model in another opset: its operators node by node, its opset-8 Scans as Scans of today.
+"""Write a whole model in another opset: its operators node by node, its opset-8 Scans as current Scans.
 
     IR 3, opset 16  g(x, W) {W = ...}  ->  IR 8, opset 16  g(x) {W = ...}
 
-The version of the format is never lowered. In version 3 every initializer is listed among the inputs and is a constant all the
-same; from version 4 on a listed initializer would be an input with a default, so those leave the list.
+The IR version is never lowered. In version 3 every initializer is also listed as an input and is still a constant. From version 4
+on a listed initializer is an input with a default, so these initializers leave the list.
+
+Works round ORT-IF-10-SIZES.
 """
 
 from dataclasses import dataclass, field
@@ -12,29 +14,32 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.inference import infer_model
+from rewrites.base import since
 from rewrites.base.errors import MigrationError
 from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.branches import of_a_size_not_inferred
+from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.walk import all_nodes
+from rewrites.graph.dims import is_one_size, same
+from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import loops_in, view
 from rewrites.loops.own_results import copy_outputs, not_own
 from rewrites.migration.operators import Conversion, convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
-from rewrites.migration.unlike_branch_sizes import hide_unlike_sizes
 from rewrites.scan_form.axes_in_front import axes_in_front
 
 __all__ = ["Migration", "migrate", "raise_ir_version"]
+
 _UNLISTED_SINCE = 4
 _POOLS = ("AveragePool", "LpPool", "MaxPool")
-"""onnx infers other sizes for these in some opsets, where they round up."""
+"""onnx infers other sizes for these in some opsets if they round up."""
 
 
 @dataclass
 class Migration:
-    """What became of a model.
+    """The changes of a model: its opset from ``source`` to ``target``, its IR version, its operators and opset-8 Scans.
 
-    ``source``, ``target``: its opset before and after; ``ir_before``, ``ir_after``: the version of its format.
-    ``conversions``: what became of its operators. ``scans``: what became of its opset-8 Scans. ``messages``: what else was done.
+    ``messages`` names other changes.
     """
 
     source: int
@@ -47,13 +52,15 @@ class Migration:
 
 
 def migrate(ctx: Context, target: int) -> Migration:
-    """Write the model of ``ctx``, which has been prepared, in opset ``target``, in place.
+    """Migrate the model of ``ctx``, which has been prepared, to opset ``target`` in place.
 
-    Raises MigrationError or MalformedLoop where a node cannot be written so; the model is then half migrated.
+    Raises:
+        MigrationError: A node cannot be converted; the model is then half migrated.
+        MalformedLoop: The same, because a loop is malformed.
     """
     model, source = ctx.model, ctx.opset
     _write_plainly(ctx)
-    hide_unlike_sizes(ctx, target)
+    _hide_unlike_sizes(ctx, target)
     result = Migration(source, target, model.ir_version, model.ir_version)
     scans = [node for node in loops_in(model.graph) if is_left_standing(node, source, target)]
     _refuse_scans_in_functions(model, target)
@@ -67,10 +74,10 @@ def migrate(ctx: Context, target: int) -> Migration:
 
 
 def _write_plainly(ctx: Context) -> None:
-    """Write loops such that onnxruntime computes what they mean, and lives.
+    """Write loops such that onnxruntime computes them correctly.
 
-    It computes garbage where the body of a Scan returns one value twice, or an input itself, or a Loop's its step number, and may
-    end the process where a Scan has another axis than 0.
+    It computes garbage if the body of a Scan returns one value twice or an input itself, or a Loop's body its step number. It may
+    crash if a Scan has an axis other than 0.
     """
     graph = ctx.model.graph
     for node in loops_in(graph):
@@ -82,19 +89,53 @@ def _write_plainly(ctx: Context) -> None:
             patch.edit()
 
 
+def _hide_unlike_sizes(ctx: Context, target: int) -> None:
+    """Hide sizes that differ between the branches of an If, if the model goes to an opset before 11.
+
+        If (c) then [2, 3] else [n, 3]    ->    If (c) then [?, ?] else [?, ?]
+
+    There, onnx requires one shape for both branches, and onnxruntime uses a declared size of one branch for both: it folds a Shape
+    of the result, and lets most operators write into memory of that size. Unknown sizes count as different, because onnxruntime may
+    infer them. A model before opset 11 keeps its Ifs, except for those with opset-8 Scans.
+    """
+    if target >= since.IF_SIZES_APART:
+        return
+    for node in list(all_nodes(ctx.model.graph)):
+        branches = node_graphs(node) if node.op_type == "If" and node.domain == "" else []
+        flag = node.inputs[0] if node.inputs else None
+        if len(branches) != 2 or flag is None:
+            continue
+        holds_scans = any(inner.op_type == "Scan" for branch in branches for inner in all_nodes(branch))
+        if ctx.opset < since.IF_SIZES_APART and not holds_scans:
+            continue
+        for k, results in enumerate(zip(*(branch.outputs for branch in branches), strict=False)):
+            if all(isinstance(value.type, ir.TensorType | None) for value in results) and not _are_alike(*results):
+                for branch in branches:
+                    _hide(ctx, branch, k, flag)
+
+
+def _are_alike(value: ir.Value, other: ir.Value) -> bool:
+    return value.shape is not None and same(value.shape, other.shape) and all(map(is_one_size, value.shape.dims))
+
+
+def _hide(ctx: Context, branch: ir.Graph, k: int, flag: ir.Value) -> None:
+    build = Builder(ctx.names, ctx.constants, {**ctx.model.opset_imports, "": since.IF_SIZES_APART - 1}, ctx.model.ir_version)
+    hidden = of_a_size_not_inferred(build, branch.outputs[k], flag)
+    branch.extend(build.nodes)
+    branch.outputs[k] = hidden
+
+
 def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:
     for function in model.functions.values():
         source = function.opset_imports.get("", target)
         for node in all_nodes(function):
             if is_left_standing(node, source, target):
-                label = node.name or node.outputs[0].name
-                raise MigrationError(
-                    f"Scan '{label}' of opset {source} is in the function {function.name}, which cannot be inlined."
-                )
+                scan = f"Scan '{node.name or node.outputs[0].name}' of opset {source}"
+                raise MigrationError(f"{scan} is in the function {function.name}, which cannot be inlined.")
 
 
 def raise_ir_version(model: ir.Model) -> None:
-    """Raise the IR version of ``model`` to the least its operator sets and its functions allow."""
+    """Raise the IR version of ``model`` to the least that its operator sets and functions allow."""
     least = max(_least(domain, version) for domain, version in [("", 1), *model.opset_imports.items()])
     if model.ir_version < _UNLISTED_SINCE and any(not value.is_graph_input() for value in model.graph.initializers.values()):
         least = max(least, _UNLISTED_SINCE)
@@ -108,7 +149,7 @@ def raise_ir_version(model: ir.Model) -> None:
 
 
 def _least(domain: str, version: int) -> int:
-    """Return the IR version of the first release that had this operator set; the oldest where onnx does not know."""
+    """Return the IR version of the first release with this operator set; 1 if onnx does not know it."""
     try:
         return int(onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid(domain, version)], ignore_unknown=True))
     except ValueError:

@@ -1,7 +1,19 @@
-"""Converts one node, step by step through the versions of its operator; what a step writes is converted onward in turn."""
+"""Convert one node through the versions of its operator; nodes that a step writes are converted onward in turn.
+
+If an operator has no conversion for a version, the step is plain: it changes only what the schemas say.
+
+    Abs <consumed_inputs> (x)                    ->  Abs (x)
+    Op (x), default of ``a`` was 1 and becomes 2 ->  Op <a = 1> (x)
+    lowering: Op <a = default> (x), no ``a``     ->  Op (x)
+
+All operators up to ``versions.NEWEST`` whose meaning changes in any other way have a conversion. A new attribute's default and an
+absent new input mean what the operator did before.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 
+import onnx
 import onnx_ir as ir
 
 from rewrites.graph.builder import Builder, ConstantPool
@@ -9,14 +21,14 @@ from rewrites.graph.marks import carry
 from rewrites.graph.names import Names
 from rewrites.graph.replace import take_over
 from rewrites.migration.conversions import LIFTING, LOWERING
-from rewrites.migration.plain_step import plain_step
 from rewrites.migration.step import Step, Unconvertible, Written
 from rewrites.migration.versions import check_types, schema_of, since, spelt_alike, versions_of
 
 __all__ = ["NodeConversion"]
 
 _IN_ORT_BEFORE = frozenset({"LayerNormalization", "ThresholdedRelu"})
-"""Operators that onnxruntime runs in opsets older than the one they entered, and that mean the same there."""
+"""Operators that onnxruntime also runs, with the same meaning, in opsets before the one they entered."""
+_LEGACY = frozenset({"consumed_inputs"})
 
 
 class NodeConversion:
@@ -30,10 +42,7 @@ class NodeConversion:
         self._ir_version = ir_version
 
     def convert(self, node: ir.Node) -> tuple[str, ...]:
-        """Convert ``node`` in its graph, and return the operators written in its place; none where it stays.
-
-        Raises Unconvertible.
-        """
+        """Convert ``node`` in its graph, and return the operators that replace it, or none if it stays; raise Unconvertible."""
         pending, final = [(node, self._source)], [node]
         while pending:
             current, version = pending.pop()
@@ -54,7 +63,7 @@ class NodeConversion:
         return () if final == [node] else tuple(written.op_type for written in final)
 
     def _step(self, node: ir.Node, version: int) -> tuple[int, Step | None, Written] | None:
-        """Do the next step of ``node`` and return the opset it leads to, and what was written; None where it has arrived."""
+        """Run the next step of ``node``; return its opset, the step and its results, or None at the target."""
         op_type = node.op_type
         at = _next_version(op_type, version, self._target)
         if at is None:
@@ -66,15 +75,34 @@ class NodeConversion:
         try:
             results = None if conversion is None else conversion(step)
             if results is None:
-                results = plain_step(step, schema_of(op_type, version), schema_of(op_type, at))
+                results = _plain_step(step, schema_of(op_type, version), schema_of(op_type, at))
         except Unconvertible:
             step.builder.discard()
             raise
         return at, step, results
 
 
+def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
+    """Replace ``node`` by the nodes of ``builder``; ``results`` take over its outputs' names, and a new node its name."""
+    new = list(builder.nodes)
+    builder.insert_before(node)
+    for old, result in zip(node.outputs, results, strict=False):
+        result.doc_string = old.doc_string
+        result.metadata_props.update(old.metadata_props)
+        carry(old, result)
+        take_over(old, result, names)
+    heir = next((written for written in reversed(new) if written.op_type == node.op_type), new[-1])
+    assert node.graph is not None
+    node.graph.remove(node, safe=True)
+    heir.name = node.name
+    heir.doc_string = node.doc_string
+    for written in new:
+        written.metadata_props.update(node.metadata_props)
+    return new
+
+
 def _next_version(op_type: str, version: int, target: int) -> int | None:
-    """Return the opset of the next step from ``version`` to ``target``, or None where there is none."""
+    """Return the opset of the next step from ``version`` to ``target``, or None if there is none."""
     known = versions_of(op_type)
     if not known or version == target:
         return None
@@ -94,20 +122,61 @@ def _next_version(op_type: str, version: int, target: int) -> int | None:
     return min((later for later in known if version < later <= target), default=None)
 
 
-def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
-    """Put the nodes of ``builder`` in the place of ``node``; ``results`` get its outputs' names, and one of them the node's own."""
-    new = list(builder.nodes)
-    builder.insert_before(node)
-    for old, result in zip(node.outputs, results, strict=False):
-        result.doc_string = old.doc_string
-        result.metadata_props.update(old.metadata_props)
-        carry(old, result)
-        take_over(old, result, names)
-    heir = next((written for written in reversed(new) if written.op_type == node.op_type), new[-1])
-    assert node.graph is not None
-    node.graph.remove(node, safe=True)
-    heir.name = node.name
-    heir.doc_string = node.doc_string
-    for written in new:
-        written.metadata_props.update(node.metadata_props)
-    return new
+def _plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Written:
+    """Write the node of schema ``old`` for schema ``new``, or return None if nothing changes."""
+    assert old is not None
+    assert new is not None
+    if new.deprecated:
+        raise Unconvertible(f"opset {new.since_version} does not have it any more")
+    changed: dict[str, Any] = {}
+    for name in step.node.attributes:
+        if name in new.attributes:
+            continue
+        if name not in _LEGACY and not (name in old.attributes and _says_default(step, name, old)):
+            raise Unconvertible(f"version {new.since_version} of it has no attribute '{name}'")
+        changed[name] = None
+    for name, attribute in new.attributes.items():
+        if name in step.node.attributes:
+            continue
+        if attribute.required:
+            raise Unconvertible(f"version {new.since_version} of it requires the attribute '{name}'")
+        before = _default(old, name)
+        if before is not None and before != _default(new, name):
+            changed[name] = before
+    _check_counts(step.node, new)
+    return step.like(**changed) if changed else None
+
+
+def _says_default(step: Step, name: str, schema: onnx.defs.OpSchema) -> bool:
+    attribute = step.node.attributes[name]
+    if attribute.is_ref():
+        return False
+    default = _default(schema, name)
+    return default is not None and attribute.value == default
+
+
+def _default(schema: onnx.defs.OpSchema, name: str) -> object:
+    if name not in schema.attributes or not schema.attributes[name].default_value.type:
+        return None
+    default: object = onnx.helper.get_attribute_value(schema.attributes[name].default_value)
+    return default.decode() if isinstance(default, bytes) else default
+
+
+def _check_counts(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
+    version = schema.since_version
+    inputs = len(node.inputs)
+    while inputs and node.inputs[inputs - 1] is None:
+        inputs -= 1
+    if inputs > schema.max_input:
+        raise Unconvertible(f"version {version} of it takes {schema.max_input} inputs, and it has {inputs}")
+    for i, formal in enumerate(schema.inputs):
+        single = formal.option == onnx.defs.OpSchema.FormalParameterOption.Single
+        if single and (i >= inputs or node.inputs[i] is None):
+            raise Unconvertible(f"version {version} of it requires the input '{formal.name}'")
+    if inputs < schema.min_input:
+        raise Unconvertible(f"version {version} of it requires {schema.min_input} inputs, and it has {inputs}")
+    results = len(node.outputs)
+    while results and not node.outputs[results - 1].name:
+        results -= 1
+    if results > schema.max_output:
+        raise Unconvertible(f"version {version} of it has {schema.max_output} outputs, and {results} are used")

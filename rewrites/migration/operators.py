@@ -1,14 +1,14 @@
-"""Convert every node of the standard domain to another opset, where it stands.
+"""Convert every node of the standard domain to another opset, in place.
 
     opset 9:  y = Squeeze <axes = [0]> (x)   ->   opset 28:  y = Squeeze (x, [0])
 
-Nodes are converted in the main graph, in all graphs nested in it and in the model-local functions: each keeps its name, its
-outputs their names, types and shapes. Most operators change by nothing but their version. The others have a conversion for each
-version in which they changed (``conversions``); steps are taken one version after the other. Constants that conversions add are
-initializers of the main graph, or Constant nodes of the function.
+Nodes are converted in the main graph, in all nested graphs and in the model-local functions. They keep their names, and their
+outputs the names, types and shapes. Most operators only change their version. The others have ``conversions`` for each version in
+which they changed, and take one step after the other. New constants are initializers of the main graph, or Constant nodes of the
+function.
 
-Nodes of other domains (the graphs in them are converted), calls of functions, operators onnx never defined, and a Scan of opset 8
-on its way to a later opset, which ``scan_8`` lifts, stay as they are.
+Nodes of other domains stay as they are (except for graphs in them), and so do calls of functions, operators that onnx never
+defined, and a Scan of opset 8 on its way to a later opset, which ``scan_8`` lifts.
 """
 
 from collections import Counter
@@ -30,10 +30,9 @@ __all__ = ["Conversion", "convert_operators", "is_left_standing", "needs_inlinin
 
 @dataclass(frozen=True)
 class Conversion:
-    """One kind of change.
+    """A kind of change: ``count`` nodes ``op_type`` went from version ``before`` to ``after`` of their operator.
 
-    ``op_type`` went from version ``before`` to version ``after`` of its operator; ``written`` are the operators that stand for it
-    now, in order, none where only the version changed; ``count`` nodes were treated like that.
+    ``written``: the operators that replace it, in order; none if only the version changed.
     """
 
     op_type: str
@@ -49,10 +48,10 @@ _LOWEST = 7
 
 
 def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conversion]:
-    """Convert ``model`` in place to opset ``target``, whose types and shapes have been inferred, and say what changed.
+    """Convert ``model``, whose types and shapes have been inferred, to opset ``target`` in place; return the changes.
 
     Raises:
-        MigrationError: a node cannot be converted; the model is then half converted, so work on a copy.
+        MigrationError: A node cannot be converted; the model is then half converted, so work on a copy.
     """
     if not 1 <= target <= NEWEST:
         raise MigrationError(f"opset {target} is not one of 1 to {NEWEST}, the opsets whose operators are known.")
@@ -89,9 +88,9 @@ def is_left_standing(node: ir.Node, source: int, target: int) -> bool:
 
 
 def _check_compatible(model: ir.Model, function: ir.Function) -> None:
-    """Raise MigrationError where an operator of ``function`` reads otherwise in the model's opset than in its own.
+    """Raise MigrationError if an operator of ``function`` has another meaning in the model's opset than in its own.
 
-    ONNX does not allow that, and onnxruntime takes such a node as the model's opset has it.
+    ONNX does not allow that, and onnxruntime runs such a node with the model's meaning.
     """
     ours, theirs = model.opset_imports.get(""), function.opset_imports.get("")
     if ours is None or theirs is None or ours == theirs:
@@ -101,15 +100,14 @@ def _check_compatible(model: ir.Model, function: ir.Function) -> None:
         tried = _try_out(model, function, ours)
     except MigrationError as error:
         raise MigrationError(f"The function '{name}' is of opset {theirs}, and does not fit the model's {ours}: {error}") from error
-    for op_type, _, _, written in tried:
-        if written:
-            raise MigrationError(
-                f"The function '{name}' is of opset {theirs}, and its {op_type} means something else in the model's {ours}."
-            )
+    changed = next((op_type for op_type, _, _, written in tried if written), None)
+    if changed is not None:
+        detail = f"its {changed} means something else in the model's {ours}"
+        raise MigrationError(f"The function '{name}' is of opset {theirs}, and {detail}.")
 
 
 def _try_out(model: ir.Model, function: ir.Function, target: int) -> Counter[_Kind]:
-    """Convert a copy of ``function``, whose nodes get sorted, and return what was converted."""
+    """Convert a copy of ``function``, whose nodes get sorted, and return the kinds of changes."""
     counts: Counter[_Kind] = Counter()
     source = function.opset_imports.get("")
     if source is None or source == target:
@@ -133,9 +131,8 @@ def _convert(
     if source == target:
         return
     if target < min(source, _LOWEST):
-        raise MigrationError(
-            f"Nothing is lowered to opset {target}: operands are not broadcast as numpy does before opset {_LOWEST}."
-        )
+        detail = f"operands are not broadcast as numpy does before opset {_LOWEST}"
+        raise MigrationError(f"Nothing is lowered to opset {target}: {detail}.")
     conversion = NodeConversion(source, target, names, constants, model.ir_version)
     for node in list(all_nodes(graph)):
         if node.domain != "" or node.op_identifier() in model.functions or is_left_standing(node, source, target):
@@ -153,7 +150,7 @@ def _convert(
 
 
 class _FunctionConstants(ConstantPool):
-    """Hands out results of Constant nodes at the head of ``function``, which has no initializers; one for each distinct tensor."""
+    """Returns the results of Constant nodes at the head of ``function``, one for each distinct tensor."""
 
     def __init__(self, function: ir.Function, names: Names) -> None:
         super().__init__(function.graph, names)
@@ -162,7 +159,7 @@ class _FunctionConstants(ConstantPool):
         self._nodes: dict[tuple[str, tuple[int, ...], bytes], ir.Node] = {}
 
     def value(self, array: np.ndarray, hint: str = "const") -> ir.Value:
-        """Return a value that holds ``array`` everywhere in the function."""
+        """Return a constant value that holds ``array``."""
         key = (str(array.dtype), array.shape, array.tobytes())
         node = self._nodes.get(key)
         if node is None:
@@ -175,7 +172,7 @@ class _FunctionConstants(ConstantPool):
         return node.outputs[0]
 
     def drop_unused(self) -> None:
-        """Remove the constants nobody uses."""
+        """Remove the unused constants."""
         for key, node in list(self._nodes.items()):
             if not node.outputs[0].uses():
                 self._function.remove(node)

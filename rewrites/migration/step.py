@@ -28,10 +28,10 @@ class NotKnownHere(Unconvertible):
 
 
 class Step:
-    """One step of one node: from one version of its operator to the next (or the one before).
+    """A step of a node from one version of its operator to the next, or to the one before.
 
-    ``builder`` writes the opset of the step; ``target`` is where the whole conversion goes; ``written`` holds the version of new
-    nodes that are already written in a later one than the step's.
+    ``builder`` writes the opset of the step; ``target``: the opset of the whole conversion; ``written``: new nodes that already are
+    in a later version.
     """
 
     def __init__(self, node: ir.Node, constants: ConstantPool, builder: Builder, target: int) -> None:
@@ -52,7 +52,7 @@ class Step:
     def become(self, op_type: str, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
         """Write the node again as another operator that takes its remaining attributes.
 
-        On the same data (first input) it gives what the node gives, whose types and shapes it gets; else they are inferred.
+        If the first input stays, the results keep their types and shapes; else these are inferred.
         """
         return self._write(op_type, self.node.inputs if inputs is None else inputs, self.node.outputs, changed)
 
@@ -73,7 +73,7 @@ class Step:
         return tuple(outputs)
 
     def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
-        """Return ``x`` the dimensions that the tensor ``shape`` holds, where a 0 means 0 from opset 14 on."""
+        """Return ``x`` with the dimensions of the tensor ``shape``, in which a 0 means 0 from opset 14 on."""
         if self.target < since.ALLOWZERO:
             return self.builder.op("Reshape", x, shape)
         later = Builder(self.builder.names, self._constants, {"": since.ALLOWZERO}, 8)
@@ -88,7 +88,7 @@ class Step:
             return self.builder.const(np.asarray(number, dtype=dtype.numpy()))
 
     def value(self, index: int) -> ir.Value | None:
-        """Return an input, or None where it is absent."""
+        """Return an input, or None if it is absent."""
         return self.node.inputs[index] if index < len(self.node.inputs) else None
 
     def required(self, index: int) -> ir.Value:
@@ -99,7 +99,7 @@ class Step:
         return value
 
     def constant(self, index: int, what: str) -> np.ndarray | None:
-        """Return a constant input, or None where it is absent; it must be constant."""
+        """Return a constant input, or None if it is absent; it must be constant."""
         value = self.value(index)
         array = const_array(value)
         if value is not None and array is None:
@@ -107,12 +107,12 @@ class Step:
         return array
 
     def constant_ints(self, index: int, what: str) -> list[int] | None:
-        """Return a constant input as a list of integers, or None where it is absent; it must be constant."""
+        """Return a constant input as a list of integers, or None if it is absent; it must be constant."""
         array = self.constant(index, what)
         return None if array is None else [int(item) for item in array.reshape(-1)]
 
     def constant_float(self, index: int, name: str) -> float | None:
-        """Return the number that a constant input holds, or None where there is none; it must be constant and a float32."""
+        """Return the number that a constant input holds, or None if there is none; it must be constant and a float32."""
         array = self.constant(index, name)
         if array is None or array.size == 0:
             return None
@@ -122,7 +122,7 @@ class Step:
         return float(number)
 
     def rank(self, index: int = 0) -> int | None:
-        """Return the rank of an input, or None where it is not known."""
+        """Return the rank of an input, or None if it is unknown."""
         return rank_of(self.required(index))
 
     def known_rank(self, index: int = 0) -> int:
@@ -149,7 +149,7 @@ class Step:
         return default if attribute is None else attribute.as_int()
 
     def float_(self, name: str) -> float | None:
-        """Return a float attribute, or None where it is absent."""
+        """Return a float attribute, or None if it is absent."""
         attribute = self._attribute(name, ir.AttributeType.FLOAT)
         return None if attribute is None else attribute.as_float()
 
@@ -159,12 +159,12 @@ class Step:
         return default if attribute is None else attribute.as_string()
 
     def ints(self, name: str) -> list[int] | None:
-        """Return an ints attribute, or None where it is absent."""
+        """Return an ints attribute, or None if it is absent."""
         attribute = self._attribute(name, ir.AttributeType.INTS)
         return None if attribute is None else list(attribute.as_ints())
 
     def floats(self, name: str) -> list[float] | None:
-        """Return a floats attribute, or None where it is absent."""
+        """Return a floats attribute, or None if it is absent."""
         attribute = self._attribute(name, ir.AttributeType.FLOATS)
         return None if attribute is None else list(attribute.as_floats())
 

@@ -14,21 +14,21 @@ NEWEST = 28
 
 
 def schema_of(op_type: str, opset: int) -> onnx.defs.OpSchema | None:
-    """Return the schema that a model of ``opset`` means, or None where it has no such operator."""
+    """Return the schema that a model of ``opset`` means, or None if it has no such operator."""
     return _history().get(op_type, {}).get(since(op_type, opset))
 
 
 @functools.cache
 def since(op_type: str, opset: int) -> int:
-    """Return the version of the operator that a model of ``opset`` means, or 0 where it has no such operator."""
+    """Return the version of the operator that a model of ``opset`` means, or 0 if it has no such operator."""
     return max((version for version in versions_of(op_type) if version <= opset), default=0)
 
 
 @functools.cache
 def spelt_alike(op_type: str, opset: int, other: int) -> bool:
     """Return True if the operator exists in both opsets and its two schemas differ in types at most."""
-    one, two = schema_of(op_type, opset), schema_of(op_type, other)
-    return one is two or (one is not None and two is not None and _spelling(one) == _spelling(two))
+    first, second = schema_of(op_type, opset), schema_of(op_type, other)
+    return first is second or (first is not None and second is not None and _spelling(first) == _spelling(second))
 
 
 def _spelling(schema: onnx.defs.OpSchema) -> tuple[object, ...]:
@@ -54,7 +54,7 @@ def _history() -> dict[str, dict[int, onnx.defs.OpSchema]]:
 
 
 def check_types(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
-    """Raise Unconvertible where ``schema`` does not take the type of an input or output of ``node``; unknown types pass."""
+    """Raise Unconvertible if ``schema`` excludes the type of an input or output of ``node``; unknown types pass."""
     allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
     version, bound = schema.since_version, dict[str, str]()
     for values, formals in ((node.inputs, schema.inputs), (node.outputs, schema.outputs)):

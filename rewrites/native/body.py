@@ -17,15 +17,15 @@ from rewrites.native.views import Buffer, Home, View, broadcast, dense, whole
 __all__ = ["Body", "Step", "elements", "type_name"]
 
 _INLINE = 256
-"""Elements of a captured constant up to which it is written into the plan."""
+"""The most elements of a captured constant that is written into the plan."""
 
 
 @dataclass(eq=False)
 class Step:
     """One operation: ``target`` and ``sources`` have the shape of its walk.
 
-    ``matrix``: M, N, K of a product, whose operands have the shapes [..., M, N], [..., M, K], [..., K, N] and [..., M, N].
-    ``along``: M and N of what finds elements: of how many an index says one, and how far they are apart; or how many are found.
+    A product has operands of the shapes [..., M, N], [..., M, K], [..., K, N] and [..., M, N]. ``along``: of an operation on
+    indices, the number of elements along the axis and their distance, or the number of elements to find.
     """
 
     op: Op
@@ -36,16 +36,16 @@ class Step:
 
     @property
     def given(self) -> list[View]:
-        """The sources that are there."""
+        """The sources that are not omitted."""
         return [source for source in self.sources if source is not None]
 
 
 @dataclass
 class Body:
-    """``views``: of the values translated so far. ``captured``: the outer values that the plan reads as they are, in order.
+    """The views of the values translated so far, and the outer values that the plan captures, in order.
 
-    ``inner``: graphs within ``graph`` that are translated too. ``chosen``: of how many Ifs a branch is being translated, which
-    is computed where the condition says another, too.
+    ``inner``: graphs within ``graph`` that are translated too. ``chosen``: the number of Ifs around the branch in translation,
+    which is also computed if a condition selects the other branch.
     """
 
     graph: ir.Graph
@@ -62,10 +62,9 @@ class Body:
 
     def view(self, value: ir.Value) -> View:
         """Return the view of a value: translated, constant or captured."""
-        found = self.views.get(value)
-        if found is None:
-            found = self.views[value] = self._from_outside(value)
-        return found
+        if value not in self.views:
+            self.views[value] = self._from_outside(value)
+        return self.views[value]
 
     def _from_outside(self, value: ir.Value) -> View:
         array = const_array(value)
@@ -82,16 +81,16 @@ class Body:
         return self._captured(value, NUMPY)
 
     def captured_bytes(self, value: ir.Value | None) -> View | None:
-        """Return the view of a captured matrix of bytes, which only products read; None where it is none."""
+        """Return the view of a captured matrix of bytes, which only products read; None for other values."""
         if value is None or value.dtype is None or value.dtype not in NARROW or self._inside(value):
             return None
         if value not in self.views and const_array(value, limit=_INLINE) is None:
             self.views[value] = replace(self._captured(value, NARROW), narrow=int(value.dtype))
-        found = self.views.get(value)
-        return found if found is not None and found.buffer.dtype in NARROW else None
+        view = self.views.get(value)
+        return view if view is not None and view.buffer.dtype in NARROW else None
 
     def _inside(self, value: ir.Value) -> bool:
-        """Return True if a value is of the body, or of a graph in it."""
+        """Return True if a value belongs to the body or a graph in it."""
         producer = value.producer()
         graphs = (value.graph, None if producer is None else producer.graph)
         return any(graph is self.graph or graph in self.inner for graph in graphs if graph is not None)
@@ -110,29 +109,29 @@ class Body:
     def dims(self, value: ir.Value, index: int, first: int = 0, inner: ir.Value | None = None) -> tuple[int, ...] | None:
         """Return the sizes of input ``index``, ``value``, from axis ``first`` on, free ones too; None if no rank is known.
 
-        ``inner``: what stands for it in the body, where a size may be known that is not outside.
+        ``inner``: the value in the body, which may have more known sizes.
         """
         outer = None if value.shape is None else list(value.shape.dims[first:])
         known = None if inner is None or inner.shape is None else list(inner.shape.dims)
         if outer is None or (known is not None and len(known) != len(outer)):
             return static_dims(inner) if inner is not None and outer is None else None
-        found: list[int] = []
+        sizes: list[int] = []
         for axis, dim in enumerate(outer):
             size = known[axis] if known is not None and isinstance(known[axis], int) else dim
             if not isinstance(size, int):
                 name = size.value if size.value is not None and not varies(size) else f"input {index} axis {axis}"
                 size = self.free.number(name, Symbol(index, axis + first))
-            found.append(size)
-        return tuple(found)
+            sizes.append(size)
+        return tuple(sizes)
 
     def constant(self, array: np.ndarray, *, truth: bool = False) -> View:
-        """Return a constant of the plan; equal ones are one. Bools are floats, unless what they are is said (``truth``)."""
+        """Return a constant of the plan, shared by equal arrays; bools become floats unless ``truth`` is set."""
         if array.dtype == np.bool_ and not truth:
             array, truth = array.astype(np.float32), True
         dtype = next(dtype for dtype, kind in NUMPY.items() if kind == array.dtype)
         array = np.array(array, order="C")
-        made = Buffer(Home.CONSTANT, array.size, array=array.reshape(-1), dtype=dtype)
-        buffer = self.constants.setdefault((dtype, array.tobytes()), made)
+        new = Buffer(Home.CONSTANT, array.size, array=array.reshape(-1), dtype=dtype)
+        buffer = self.constants.setdefault((dtype, array.tobytes()), new)
         return whole(buffer, array.shape, truth=truth)
 
     def number(self, number: float, dtype: int = FLOAT) -> View:
@@ -142,11 +141,11 @@ class Body:
         return self.constant(np.array(number, NUMPY[dtype]))
 
     def fresh(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
-        """Return a place for a result of the type of another view; ``truth``: whether it is bools, as ``like`` where left out."""
+        """Return a view for a result of the type of ``like``; ``truth``: it holds bools, by default as ``like``."""
         return _fresh(shape, like.buffer.dtype, truth=like.truth if truth is None else truth)
 
     def indices(self, shape: Sequence[int]) -> View:
-        """Return a place for indices that a step gives."""
+        """Return a view for the indices that a step computes."""
         return _fresh(shape, INT64, truth=False)
 
     def emit(
@@ -157,8 +156,8 @@ class Body:
         immediates: tuple[float, float] = (0.0, 0.0),
         along: tuple[int, int] = (1, 1),
     ) -> View:
-        """Add a step and return its target; refuse what the library has no kernel for."""
-        packed = [source for source in sources[1:2] if op == Op.GEMM]  # as floats, whatever it is
+        """Add a step and return its target; refuse operations without a kernel."""
+        packed = [source for source in sources[1:2] if op == Op.GEMM]  # read as floats
         sources_read = [source for source in sources if source is not None and not any(source is each for each in packed)]
         kinds = {view.buffer.dtype for view in (target, *sources_read)}
         lacking = {kind for kind in kinds if not has_kernel(op, kind)}
@@ -193,17 +192,17 @@ class Body:
         return self.casts[view, dtype]
 
     def copied(self, view: View) -> View:
-        """Return the same elements one after the other in a buffer of their own."""
+        """Return a dense copy of the elements."""
         if view.buffer.array is not None:
             return self.constant(elements(view), truth=view.truth)
         return self.emit(Op.COPY, self.fresh(view.shape, view), view)
 
     def packed(self, view: View) -> View:
-        """Return the same elements one after the other, the view itself where they are so."""
+        """Return the view if it is dense, else a dense copy."""
         return view if view.is_dense else self.copied(view)
 
     def reshaped(self, view: View, shape: Sequence[int]) -> View:
-        """Return the elements in another shape of as many."""
+        """Return the elements in another shape."""
         from_dense = self.packed(view)
         return View(from_dense.buffer, tuple(shape), dense(shape), from_dense.offset, view.truth)
 
@@ -220,5 +219,5 @@ def _fresh(shape: Sequence[int], dtype: int, *, truth: bool) -> View:
 
 
 def type_name(value: ir.Value) -> str:
-    """Return the name of the element type of a value, as a sentence has it."""
+    """Return the name of the element type of a value, for a sentence."""
     return value.dtype.name if value.dtype is not None else "of a type that is not known"

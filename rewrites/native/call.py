@@ -1,4 +1,4 @@
-"""An operator to translate, with its operands as views, and the axes of a view in another order or joined."""
+"""An operator to translate, with its operands as views, and views with their axes reordered or joined."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,39 +15,6 @@ from rewrites.native.views import View, dense, moved
 __all__ = ["Call", "Translator", "in_order", "merged", "rows_along", "turned_back"]
 
 
-def rows_along(body: Body, view: View, axes: Sequence[int]) -> View:
-    """Return the view with ``axes`` as one last axis, whose elements lie one after the other."""
-    rest = [axis for axis in range(len(view.shape)) if axis not in axes]
-    turned = in_order(view, [*rest, *axes])
-    shape = (*turned.shape[: len(rest)], math.prod(view.shape[axis] for axis in axes))
-    (made,) = moved(turned, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
-    if isinstance(made, View) and (shape[-1] == 1 or made.strides[-1] in (0, 1)):
-        return made
-    return body.reshaped(turned, shape)
-
-
-def turned_back(result: View, shape: Sequence[int], axes: Sequence[int]) -> View:
-    """Return a dense result of ``rows_along`` in the order of axes that it had."""
-    rest = [axis for axis in range(len(shape)) if axis not in axes]
-    order = [*rest, *axes]
-    strides = dict(zip(order, dense([shape[axis] for axis in order]), strict=True))
-    return View(result.buffer, tuple(shape), tuple(strides[axis] for axis in range(len(shape))), result.offset)
-
-
-def in_order(view: View, order: Sequence[int]) -> View:
-    """Return the view with its axes in this order."""
-    shape = tuple(view.shape[axis] for axis in order)
-    return View(view.buffer, shape, tuple(view.strides[axis] for axis in order), view.offset, view.truth)
-
-
-def merged(body: Body, view: View, batches: int, rows: int) -> View:
-    """Return the view as matrices: after ``batches`` axes the next ``rows`` are one axis, and what follows is another."""
-    split = batches + rows
-    shape = (*view.shape[:batches], math.prod(view.shape[batches:split]), math.prod(view.shape[split:]))
-    (made,) = moved(view, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
-    return made if isinstance(made, View) else body.reshaped(view, shape)
-
-
 @dataclass(frozen=True)
 class Call:
     """One operator to translate."""
@@ -61,7 +28,7 @@ class Call:
         return self.body.opset
 
     def value(self, index: int) -> ir.Value | None:
-        """Return input ``index``, or None where it is absent."""
+        """Return input ``index``, or None if it is absent."""
         return self.node.inputs[index] if index < len(self.node.inputs) else None
 
     def has(self, index: int) -> bool:
@@ -89,20 +56,53 @@ class Call:
     def sizes(self, index: int) -> np.ndarray | None:
         """Return the numbers of input ``index``, None if a run computes them; a free size is the number of the sample."""
         value = self.value(index)
-        found = const_array(value)
-        view = None if value is None or found is not None else self.body.views.get(value)
-        return found if view is None or view.buffer.array is None or view.truth else elements(view)
+        array = const_array(value)
+        view = None if value is None or array is not None else self.body.views.get(value)
+        return array if view is None or view.buffer.array is None or view.truth else elements(view)
 
     def only_first_output(self) -> None:
-        """Refuse where another output than the first is there."""
+        """Refuse a node with other outputs than the first."""
         if any(value.name and (value.uses() or value.is_graph_output()) for value in self.node.outputs[1:]):
             raise self.refuse("NATIVE-FORM", "more than its first output is read")
 
     def refuse(self, code: str, detail: str) -> Refused:
-        """Make the exception that refuses, to be raised."""
+        """Return the exception that refuses the node."""
         name = f" '{self.node.name}'" if self.node.name else ""
         return Refused(code, f"{self.node.op_type}{name}: {detail}")
 
 
 Translator = Callable[[Call], Sequence[View]]
 """Adds the steps of an operator to the body and returns the views of its outputs, in order."""
+
+
+def rows_along(body: Body, view: View, axes: Sequence[int]) -> View:
+    """Return the view with ``axes`` joined into one last axis, whose elements are contiguous."""
+    rest = [axis for axis in range(len(view.shape)) if axis not in axes]
+    turned = in_order(view, [*rest, *axes])
+    shape = (*turned.shape[: len(rest)], math.prod(view.shape[axis] for axis in axes))
+    (joined,) = moved(turned, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
+    if isinstance(joined, View) and (shape[-1] == 1 or joined.strides[-1] in (0, 1)):
+        return joined
+    return body.reshaped(turned, shape)
+
+
+def turned_back(result: View, shape: Sequence[int], axes: Sequence[int]) -> View:
+    """Return a dense result of ``rows_along`` with its axes in the original order."""
+    rest = [axis for axis in range(len(shape)) if axis not in axes]
+    order = [*rest, *axes]
+    strides = dict(zip(order, dense([shape[axis] for axis in order]), strict=True))
+    return View(result.buffer, tuple(shape), tuple(strides[axis] for axis in range(len(shape))), result.offset)
+
+
+def in_order(view: View, order: Sequence[int]) -> View:
+    """Return the view with its axes in this order."""
+    shape = tuple(view.shape[axis] for axis in order)
+    return View(view.buffer, shape, tuple(view.strides[axis] for axis in order), view.offset, view.truth)
+
+
+def merged(body: Body, view: View, batches: int, rows: int) -> View:
+    """Return the view as matrices: after ``batches`` axes, the next ``rows`` axes are joined, and so are the remaining axes."""
+    split = batches + rows
+    shape = (*view.shape[:batches], math.prod(view.shape[batches:split]), math.prod(view.shape[split:]))
+    (joined,) = moved(view, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
+    return joined if isinstance(joined, View) else body.reshaped(view, shape)

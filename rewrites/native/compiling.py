@@ -17,9 +17,9 @@ from rewrites.native.body import Body, Step, type_name
 from rewrites.native.encoding import count_sizes
 from rewrites.native.free_sizes import SAMPLES, FreeSizes, SameSizes, joined
 from rewrites.native.fusing import fused
+from rewrites.native.memory import computed_in_parts, place_results
 from rewrites.native.nested import translate_graph
 from rewrites.native.operations import BOOL, INT64, NUMPY
-from rewrites.native.places import computed_in_parts, place_results
 from rewrites.native.plan import Form, Input, InputKind, Output, Plan, Refused, Size
 from rewrites.native.schedule import scheduled
 from rewrites.native.translators import translate
@@ -34,11 +34,20 @@ _MOST_PORTS = 4096
 _MOST_ENTRIES = 65_536
 _MOST_AXES = 16
 _PANEL = 16
-"""Columns of a packed matrix are rounded up to a multiple of so many."""
+"""The number of columns of a packed matrix is rounded up to a multiple of this."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A plan, with the captured outer values that it reads after initial states and scan inputs, in the order of its inputs."""
+
+    plan: Plan
+    captured: tuple[ir.Value, ...]
+    notes: tuple[str, ...] = ()
 
 
 def check_limits(plan: Plan) -> None:
-    """Refuse a plan (with sizes that are numbers) that the format has no room for."""
+    """Refuse a plan (with numbers as sizes) that exceeds the limits of the format."""
     dims = [*(each.dims for each in plan.inputs), *(each.dims for each in plan.outputs)]
     shapes = [[size.coefficient for size in each] for each in dims]
     packed = [pack.k.coefficient * -(-pack.n.coefficient // _PANEL) * _PANEL for pack in plan.packs]
@@ -57,17 +66,8 @@ def check_limits(plan: Plan) -> None:
         raise Refused("NATIVE-LIMIT", f"a value has more than {_MOST_AXES} axes")
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """``captured``: the outer values that the plan reads beside initial states and scanned inputs, in the order of its inputs."""
-
-    plan: Plan
-    captured: tuple[ir.Value, ...]
-    notes: tuple[str, ...] = ()
-
-
 def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Compiled | NotApplicable:
-    """Return the plan of a loop, with the operators beside it (a Scan) that are to be in it, or why there is none."""
+    """Return the plan of a loop, with the operators ``beside`` a Scan that it includes, or the reason why there is none."""
 
     def compiled(free: FreeSizes) -> Compiled:
         return _loop(loop, ctx, free) if isinstance(loop, LoopView) else _scan(loop, ctx, free, beside or nothing_around(loop))
@@ -87,6 +87,99 @@ def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Comp
             known[same.name] = same.other
         except Refused as refused:
             return refused.reason
+
+
+def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
+    """Return the plan of a Loop: the condition is its first state, and is true in the body, which runs only then."""
+    body = Body(loop.body, ctx.opset, len(loop.states) + 2, free)
+    condition, limit = _single(loop.condition), _single(loop.limit)
+    inputs = [Input(InputKind.INITIAL, _sizes(condition), dtype=BOOL)]
+    for index, state in enumerate(loop.states, 1):  # what a body declares of its states says nothing of their sizes
+        inputs.append(_input(body, state.initial, state.inner, Home.OLD, index, declared=False))
+    inputs.append(Input(InputKind.LIMIT, _sizes(limit), dtype=INT64))
+    body.views[loop.iteration] = whole(Buffer(Home.STEP_NUMBER, 1, dtype=INT64), (1,) * (rank_of(loop.iteration) or 0))
+    body.views[loop.condition_in] = body.constant(np.ones((1,) * (rank_of(loop.condition_in) or 0), np.bool_))
+    translate_graph(loop.body, body)
+    goes_on = _result(body, loop.condition_out)
+    if goes_on.count != 1:
+        raise Refused("NATIVE-SHAPE", f"the condition '{loop.condition_out.name}' has {goes_on.count} elements")
+    finals = [_result(body, state.next) for state in loop.states]
+    stacked = [_result(body, output.inner) for output in loop.scan_outputs]
+    _check_states(loop.states, finals, body)
+    for output, view in zip(loop.scan_outputs, stacked, strict=True):
+        if not loop.always_runs and not known_sizes(output) == static_dims(output.inner) == view.shape:
+            raise Refused("NATIVE-SHAPE", f"the sizes of '{output.inner.name}' are not known where the loop makes no step")
+    return _planned(body, inputs, [body.reshaped(goes_on, condition), *finals], stacked, [False] * len(stacked), Form.LOOP)
+
+
+def _single(value: ir.Value | None) -> tuple[int, ...]:
+    """Return the shape of a value of one element; an omitted value is a scalar."""
+    rank = 0 if value is None else rank_of(value)
+    if rank is None or rank > 1:
+        raise Refused("NATIVE-SHAPE", f"the rank of '{'' if value is None else value.name}' is not known to be 0 or 1")
+    return (1,) * rank
+
+
+def _sizes(shape: tuple[int, ...]) -> tuple[Size, ...]:
+    return tuple(map(Size, shape))
+
+
+def _input(
+    body: Body, outer: ir.Value, inner: ir.Value, home: Home, index: int, *, backwards: bool = False, declared: bool = True
+) -> Input:
+    """Add the view of an input and return it for the plan; ``declared``: sizes that the body declares count if unknown outside."""
+    if inner.dtype is None or inner.dtype not in NUMPY or not isinstance(inner.type, ir.TensorType):
+        raise Refused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner)}")
+    shape = body.dims(outer, index, 1 if home == Home.SCANNED else 0, inner if declared and inner is not outer else None)
+    if shape is None:
+        raise Refused("NATIVE-SHAPE", f"the shape of '{inner.name}' in one step is not known")
+    if 0 in shape:
+        raise Refused("NATIVE-SHAPE", f"'{inner.name}' has no elements")
+    dtype = int(inner.dtype)
+    body.views[inner] = whole(Buffer(home, math.prod(shape), index, dtype=dtype), shape, truth=dtype == BOOL)
+    kind = InputKind.INITIAL if home == Home.OLD else InputKind.SCANNED
+    return Input(kind, _sizes(shape), backwards, dtype)
+
+
+def _result(body: Body, value: ir.Value) -> View:
+    """Return a result of the body, with elements of its own type."""
+    view = body.view(value)
+    if value.dtype not in (None, view.dtype):
+        raise Refused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
+    if view.narrow is not None:
+        raise Refused("NATIVE-TYPE", f"'{value.name}', which the loop gives, is of bytes")
+    return body.as_type(view, view.dtype)
+
+
+def _check_states(states: Sequence[State], finals: Sequence[View], body: Body) -> None:
+    for state, view in zip(states, finals, strict=True):
+        if view.shape != body.views[state.inner].shape:
+            raise Refused("NATIVE-SHAPE", f"the state '{state.inner.name}' changes its shape")
+
+
+def _planned(
+    body: Body, inputs: list[Input], finals: list[View], stacked: list[View], backwards: Sequence[bool], form: Form
+) -> Compiled:
+    """Return the plan that computes these results; ``inputs`` lack the captured values."""
+    steps = fused(_read(body.steps, [*finals, *stacked]), [*finals, *stacked])
+    body.steps = make_regular(steps, body)
+    places = place_results(body, finals, stacked)
+    steps = scheduled(computed_in_parts(body.steps, places), places)
+    inputs += [
+        Input(InputKind.CAPTURED, _sizes(body.views[value].shape), dtype=each.dtype) for value, each in body.captured.items()
+    ]
+    outputs = [Output(_sizes(view.shape), reverse, view.dtype) for view, reverse in zip(stacked, backwards, strict=True)]
+    return Compiled(write(body, steps, places, inputs, outputs, form), tuple(body.captured))
+
+
+def _read(steps: list[Step], results: list[View]) -> list[Step]:
+    """Return the steps whose results are read."""
+    needed, kept = {view.buffer for view in results}, []
+    for step in reversed(steps):
+        if step.target.buffer in needed:
+            needed |= {source.buffer for source in step.given}
+            kept.append(step)
+    return kept[::-1]
 
 
 def _scan(loop: ScanView, ctx: Context, free: FreeSizes, beside: Around) -> Compiled:
@@ -111,85 +204,6 @@ def _scan(loop: ScanView, ctx: Context, free: FreeSizes, beside: Around) -> Comp
     return _planned(body, inputs, finals, stacked, [part.reverse for part in beside.stacked], Form.SCAN)
 
 
-def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
-    """The condition is the first state; what the body is given of it is true, for it runs only then."""
-    body = Body(loop.body, ctx.opset, len(loop.states) + 2, free)
-    condition, limit = _single(loop.condition), _single(loop.limit)
-    inputs = [Input(InputKind.INITIAL, _sizes(condition), dtype=BOOL)]
-    for index, state in enumerate(loop.states, 1):  # what a body declares of its states says nothing of their sizes
-        inputs.append(_input(body, state.initial, state.inner, Home.OLD, index, declared=False))
-    inputs.append(Input(InputKind.LIMIT, _sizes(limit), dtype=INT64))
-    body.views[loop.iteration] = whole(Buffer(Home.STEP_NUMBER, 1, dtype=INT64), (1,) * (rank_of(loop.iteration) or 0))
-    body.views[loop.condition_in] = body.constant(np.ones((1,) * (rank_of(loop.condition_in) or 0), np.bool_))
-    translate_graph(loop.body, body)
-    goes_on = _result(body, loop.condition_out)
-    if goes_on.count != 1:
-        raise Refused("NATIVE-SHAPE", f"the condition '{loop.condition_out.name}' has {goes_on.count} elements")
-    finals = [_result(body, state.next) for state in loop.states]
-    stacked = [_result(body, output.inner) for output in loop.scan_outputs]
-    _check_states(loop.states, finals, body)
-    for output, view in zip(loop.scan_outputs, stacked, strict=True):
-        if not loop.always_runs and not known_sizes(output) == static_dims(output.inner) == view.shape:
-            raise Refused("NATIVE-SHAPE", f"the sizes of '{output.inner.name}' are not known where the loop makes no step")
-    return _planned(body, inputs, [body.reshaped(goes_on, condition), *finals], stacked, [False] * len(stacked), Form.LOOP)
-
-
-def _single(value: ir.Value | None) -> tuple[int, ...]:
-    """Return the shape of a value of one element; one that is left out is a scalar."""
-    rank = 0 if value is None else rank_of(value)
-    if rank is None or rank > 1:
-        raise Refused("NATIVE-SHAPE", f"the rank of '{'' if value is None else value.name}' is not known to be 0 or 1")
-    return (1,) * rank
-
-
-def _check_states(states: Sequence[State], finals: Sequence[View], body: Body) -> None:
-    for state, view in zip(states, finals, strict=True):
-        if view.shape != body.views[state.inner].shape:
-            raise Refused("NATIVE-SHAPE", f"the state '{state.inner.name}' changes its shape")
-
-
-def _planned(
-    body: Body, inputs: list[Input], finals: list[View], stacked: list[View], backwards: Sequence[bool], form: Form
-) -> Compiled:
-    """Return the plan that gives these results; ``inputs``: without what is captured."""
-    steps = fused(_read(body.steps, [*finals, *stacked]), [*finals, *stacked])
-    body.steps = make_regular(steps, body)
-    places = place_results(body, finals, stacked)
-    steps = scheduled(computed_in_parts(body.steps, places), places)
-    inputs += [
-        Input(InputKind.CAPTURED, _sizes(body.views[value].shape), dtype=each.dtype) for value, each in body.captured.items()
-    ]
-    outputs = [Output(_sizes(view.shape), reverse, view.dtype) for view, reverse in zip(stacked, backwards, strict=True)]
-    return Compiled(write(body, steps, places, inputs, outputs, form), tuple(body.captured))
-
-
-def _input(
-    body: Body, outer: ir.Value, inner: ir.Value, home: Home, index: int, *, backwards: bool = False, declared: bool = True
-) -> Input:
-    """``declared``: sizes that the body declares count where they are not known outside."""
-    if inner.dtype is None or inner.dtype not in NUMPY or not isinstance(inner.type, ir.TensorType):
-        raise Refused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner)}")
-    shape = body.dims(outer, index, 1 if home == Home.SCANNED else 0, inner if declared and inner is not outer else None)
-    if shape is None:
-        raise Refused("NATIVE-SHAPE", f"the shape of '{inner.name}' in one step is not known")
-    if 0 in shape:
-        raise Refused("NATIVE-SHAPE", f"'{inner.name}' has no elements")
-    dtype = int(inner.dtype)
-    body.views[inner] = whole(Buffer(home, math.prod(shape), index, dtype=dtype), shape, truth=dtype == BOOL)
-    kind = InputKind.INITIAL if home == Home.OLD else InputKind.SCANNED
-    return Input(kind, _sizes(shape), backwards, dtype)
-
-
-def _result(body: Body, value: ir.Value) -> View:
-    """Return what the body gives, in elements of its own type."""
-    view = body.view(value)
-    if value.dtype not in (None, view.dtype):
-        raise Refused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
-    if view.narrow is not None:
-        raise Refused("NATIVE-TYPE", f"'{value.name}', which the loop gives, is of bytes")
-    return body.as_type(view, view.dtype)
-
-
 def _translate_beside(nodes: Sequence[ir.Node], body: Body) -> None:
     """Translate operators on whole stacks, whose values have the views of one step."""
     for node in nodes:
@@ -201,17 +215,3 @@ def _translate_beside(nodes: Sequence[ir.Node], body: Body) -> None:
             body.views[node.outputs[0]] = body.reshaped(view, shape)
         else:
             (body.views[node.outputs[0]],) = translate(node, body)
-
-
-def _read(steps: list[Step], results: list[View]) -> list[Step]:
-    """Return the steps whose results are read."""
-    needed, kept = {view.buffer for view in results}, []
-    for step in reversed(steps):
-        if step.target.buffer in needed:
-            needed |= {source.buffer for source in step.given}
-            kept.append(step)
-    return kept[::-1]
-
-
-def _sizes(shape: tuple[int, ...]) -> tuple[Size, ...]:
-    return tuple(map(Size, shape))

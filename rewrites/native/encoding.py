@@ -1,4 +1,4 @@
-"""Plans as bytes, and as the text of the attribute ``plan``, and back."""
+"""Encode plans as bytes and as the text of the attribute ``plan``, and decode them."""
 
 import base64
 import struct
@@ -36,7 +36,7 @@ class MalformedPlan(OrtscanError):
 
 
 def encode(plan: Plan) -> bytes:
-    """Return the plan as the format has it."""
+    """Return the bytes of a plan."""
     sizes = _Sizes(len(plan.symbols))
     tables = [
         *(word for symbol in plan.symbols for word in (symbol.input, symbol.axis)),
@@ -65,17 +65,17 @@ def encode(plan: Plan) -> bytes:
 
 
 def count_sizes(plan: Plan) -> int:
-    """Return how many sizes there are in a plan."""
+    """Return the number of sizes in a plan."""
     return int(struct.unpack_from("<i", encode(plan), 12)[0])
 
 
 def to_text(plan: Plan) -> str:
-    """Return the plan as the attribute holds it."""
+    """Return the text of a plan for the attribute."""
     return base64.b64encode(encode(plan)).decode("ascii")
 
 
 def from_text(text: str) -> Plan:
-    """Return the plan that an attribute holds."""
+    """Return the plan of the text of an attribute."""
     try:
         return decode(base64.b64decode(text, validate=True))
     except ValueError as fault:
@@ -83,7 +83,7 @@ def from_text(text: str) -> Plan:
 
 
 class _Sizes:
-    """The table of sizes, each entered once; 0 is the first, so that words left out say nothing else."""
+    """The table of sizes, each entered once; the first is 0, which omitted words mean."""
 
     def __init__(self, symbols: int) -> None:
         self.symbols = symbols
@@ -111,7 +111,7 @@ def _instruction_words(instruction: Instruction, sizes: _Sizes) -> Iterator[int]
 
 
 def decode(data: bytes) -> Plan:
-    """Return the plan that bytes are; what they say is not checked any further than its form."""
+    """Return the plan of some bytes; only their form is checked."""
     try:
         return _Reader(data).plan()
     except (struct.error, IndexError, ValueError) as fault:

@@ -1,10 +1,10 @@
-"""Sizes known only when the model runs: a body is compiled for two samples of them, and a plan's sizes are what explains both.
+"""Sizes known only at run time: a body is compiled for two samples of them, and the plan has the sizes that explain both.
 
     388 where B is 97, 404 where it is 101   ->   4 * B
     100 where B is 97, 104 where it is 101   ->   no plan
 
-What is decided by such a size would come out differently for other sizes than these; translators refuse that. Two sizes that an
-operator takes to be one are one: the plan says so of its inputs, and a run where they differ fails in it as in the operator.
+Translators refuse decisions that depend on such a size. If an operator takes two sizes for equal, the plan says so of its inputs,
+and a run in which they differ fails as in the operator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,12 @@ from rewrites.native.plan import Plan, Refused, Size, Symbol
 __all__ = ["SAMPLES", "FreeSizes", "SameSizes", "joined"]
 
 SAMPLES = ((97, 103, 109, 127, 137, 149), (101, 107, 113, 131, 139, 151))
-"""Primes that sizes of models are hardly multiples of."""
+"""Primes that rarely divide sizes of models."""
 _MOST = 4
 
 
 class SameSizes(Exception):
-    """Says that the size ``name`` is the same as another, or a number: the body is to be compiled again. It stays here."""
+    """Raised if the size ``name`` equals another size or a number, so that the body must be compiled again."""
 
     def __init__(self, name: str, other: str | int) -> None:
         super().__init__(f"'{name}' is {other}")
@@ -29,9 +29,9 @@ class SameSizes(Exception):
 
 @dataclass
 class FreeSizes:
-    """Names of sizes as they are met; ``sample``: the numbers taken for them. ``symbols``: where each is read in a run.
+    """The names of free sizes in the order in which they occur, with the numbers of the ``sample`` for them.
 
-    ``known``: what else some names are, other names or numbers.
+    ``symbols``: the axis that tells each size at run time. ``known``: names that equal other names or numbers.
     """
 
     sample: Sequence[int]
@@ -39,35 +39,35 @@ class FreeSizes:
     numbers: dict[str, int] = field(default_factory=dict)
     symbols: list[Symbol] = field(default_factory=list)
 
-    def number(self, name: str, place: Symbol) -> int:
-        """Return the number for a size by name, met first at ``place``."""
-        found: str | int = name
-        while isinstance(found, str) and found in self.known:
-            found = self.known[found]
-        if isinstance(found, int):
-            return found
-        name = found
+    def number(self, name: str, symbol: Symbol) -> int:
+        """Return the number for a size by name, which ``symbol`` tells at run time."""
+        size: str | int = name
+        while isinstance(size, str) and size in self.known:
+            size = self.known[size]
+        if isinstance(size, int):
+            return size
+        name = size
         if name not in self.numbers:
             if len(self.numbers) == len(self.sample):
                 raise Refused("NATIVE-SHAPE", f"more than {len(self.sample)} sizes are known only when the model runs")
             self.numbers[name] = self.sample[len(self.numbers)]
-            self.symbols.append(place)
+            self.symbols.append(symbol)
         return self.numbers[name]
 
-    def check_same(self, one: Sequence[int], other: Sequence[int]) -> None:
-        """Raise SameSizes where sizes differ that an operator takes to be the same, and one of them is free."""
+    def check_same(self, lefts: Sequence[int], rights: Sequence[int]) -> None:
+        """Raise SameSizes if two sizes differ that an operator takes for equal, and one of them is free."""
         names = {number: name for name, number in self.numbers.items()}
-        for left, right in zip(one, other, strict=False):
+        for left, right in zip(lefts, rights, strict=False):
             if left != right and (left in names or right in names):
                 name = names.get(right) or names[left]
                 raise SameSizes(name, names.get(left, left) if right in names else right)
 
     def has(self, size: int) -> bool:
-        """Return True if a size depends on a free one (or is taken to)."""
+        """Return True if a size seems to depend on a free size."""
         return any(size % number == 0 for number in self.numbers.values()) and size != 0
 
     def part(self, size: int) -> int:
-        """Return the powers of free sizes that a size is a multiple of."""
+        """Return the product of the powers of free sizes that divide a size."""
         part = 1
         for number in self.numbers.values():
             while size and size % (part * number) == 0:
@@ -75,9 +75,9 @@ class FreeSizes:
         return part
 
 
-def joined(one: Plan, other: Plan, symbols: Sequence[Symbol]) -> Plan:
-    """Return the plan for all sizes from those for both samples."""
-    plan = _joined(one, other, [sample[: len(symbols)] for sample in SAMPLES])
+def joined(first: Plan, second: Plan, symbols: Sequence[Symbol]) -> Plan:
+    """Return the plan for all sizes from the plans for both samples."""
+    plan = _joined(first, second, [sample[: len(symbols)] for sample in SAMPLES])
     assert isinstance(plan, Plan)
     return replace(plan, symbols=tuple(symbols))
 

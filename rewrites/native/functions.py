@@ -1,4 +1,4 @@
-"""The function that a call of a plan names and that holds the original loop: without the library it is inlined and runs."""
+"""The function that a call of a plan names and that holds the original loop; without the library it is inlined and runs."""
 
 from collections.abc import Iterable, Sequence
 
@@ -24,10 +24,10 @@ __all__ = [
 
 DOMAIN = "ai.ortscan"
 OPERATOR, LOOP_OPERATOR, CELL_OPERATOR = "Scan1", "Loop1", "Cell1"
-"""The format of plans is in the names: another format is another operator."""
+"""The names contain the format of plans: another format is another operator."""
 
 IR_VERSION = 10
-"""Of models whose functions have overloads."""
+"""The IR version of models whose functions have overloads."""
 
 
 def free_overload(model: ir.Model, operator: str) -> str:
@@ -39,12 +39,12 @@ def free_overload(model: ir.Model, operator: str) -> str:
 
 
 def parameter(value: ir.Value, ctx: Context) -> ir.Value:
-    """Return what stands for an outer value in the function."""
+    """Return a parameter of the function for an outer value."""
     return ir.Value(name=ctx.names.fresh(value.name or "value"), type=value.type, shape=value.shape)
 
 
 def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value], ctx: Context) -> list[ir.Node]:
-    """Return nodes that hold the constants among ``values``, and let their results stand for those ``inside``."""
+    """Return Constant nodes for the constant ``values`` without an entry in ``inside``, and add their results there."""
     nodes = []
     for value in values:
         if value not in inside:
@@ -58,11 +58,11 @@ def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value
 
 
 def read_inside(body: ir.Graph, inside: dict[ir.Value, ir.Value]) -> None:
-    """Let the body, and what is nested in it, read what stands for outer values."""
+    """Let the body and its nested graphs read the values of ``inside`` instead of outer values."""
     for node in all_nodes(body):
-        for index, given in enumerate(node.inputs):
-            if given is not None and given in inside:
-                node.replace_input_with(index, inside[given])
+        for index, value in enumerate(node.inputs):
+            if value is not None and value in inside:
+                node.replace_input_with(index, inside[value])
 
 
 def function_of(
@@ -81,7 +81,7 @@ def function_of(
 
 
 def add_function(model: ir.Model, function: ir.Function) -> None:
-    """Add the function to the model, whose version of the format must know overloads."""
+    """Add the function to the model, and raise its IR version to one with overloads."""
     model.functions[function.identifier()] = function
     model.opset_imports.setdefault(DOMAIN, 1)
     model.ir_version = max(model.ir_version, IR_VERSION)

@@ -1,11 +1,11 @@
-"""Steps that become one, where the result keeps every bit: products with a sum, matrix products with what is added to them.
+"""Fuses steps if the result keeps every bit: products with sums, and matrix products with added operands.
 
     m = a * b; d = m + c           ->  d = a * b + c, which rounds twice like the two
     m = a @ w; d = m + c           ->  d = a @ w + c
     m = a * b; d = sum of m        ->  d = a . b
     m = max(a, b); p = a - m; q = b - m; e = exp p; f = exp q; s = e + f; l = log s; d = m + l    ->  d = log(e^a + e^b)
 
-The first steps' results must be read nowhere else.
+Nothing else may read the results of the first steps.
 """
 
 from collections import Counter
@@ -21,12 +21,12 @@ __all__ = ["fused", "readers"]
 
 
 def readers(steps: Iterable[Step], results: Iterable[View]) -> Counter[Buffer]:
-    """Return how often each buffer is read."""
+    """Return the number of reads of each buffer."""
     return Counter([*(source.buffer for step in steps for source in step.given), *(view.buffer for view in results)])
 
 
 def fused(steps: Sequence[Step], results: Sequence[View]) -> list[Step]:
-    """Return the steps with those joined that can be."""
+    """Return the steps, fused where possible."""
     count = readers(steps, results)
     writers = Counter(step.target.buffer for step in steps)
     made = {step.target.buffer: step for step in steps if writers[step.target.buffer] == 1}
@@ -42,8 +42,69 @@ def fused(steps: Sequence[Step], results: Sequence[View]) -> list[Step]:
     return [step for step in steps if id(step) not in gone]
 
 
+def _maker(view: View, step: Step, made: dict[Buffer, Step], count: Counter[Buffer]) -> Step | None:
+    """Return the step that computes ``view`` only for ``step``, element by element."""
+    maker = made.get(view.buffer)
+    if maker is None or count[view.buffer] != 1 or not view.is_whole or not maker.target.is_whole:
+        return None
+    same = _without_ones(view.shape) == _without_ones(maker.target.shape) == _without_ones(step.target.shape)
+    return maker if same else None
+
+
+def _without_ones(shape: Sequence[int]) -> list[int]:
+    return [size for size in shape if size != 1]
+
+
+def _as_dot(step: Step, part: Step | None) -> list[Step]:
+    """Let a sum of products be one step if their elements are contiguous, and return the fused products."""
+    if part is None or part.op != Op.MUL:
+        return []
+    factors = [_in_shape(source, step.target.shape) for source in part.given]
+    if any(factor.strides[-1] not in (0, 1) for factor in factors):
+        return []
+    step.op, step.sources = Op.DOT, [*factors]
+    return [part]
+
+
+def _in_shape(view: View, shape: Sequence[int]) -> View:
+    """Return the view in a shape that differs only in axes of size 1."""
+    strides = iter(stride for size, stride in zip(view.shape, view.strides, strict=True) if size != 1)
+    return replace(view, shape=tuple(shape), strides=tuple(next(strides) if size != 1 else 0 for size in shape))
+
+
+def _with_matrix_product(step: Step, parts: Sequence[Step | None]) -> list[Step]:
+    """Let ``step`` be a matrix product with a sum, and return the fused product."""
+    if step.op != Op.ADD:
+        return []
+    for part, added in zip(parts, reversed(step.sources), strict=True):
+        if part is None or part.op not in PRODUCTS or len(part.sources) > 2 or added is None:
+            continue
+        product_shape = part.target.shape
+        step.op, step.sources = part.op, [*part.sources, _in_shape(added, product_shape)]
+        step.target = _in_shape(step.target, product_shape)
+        return [part]
+    return []
+
+
+def _with_products(step: Step, parts: Sequence[Step | None]) -> list[Step]:
+    """Let ``step`` be a sum of one or two products, and return the fused steps."""
+    one, other = (part if part is not None and part.op == Op.MUL else None for part in parts)
+    shape = step.target.shape
+    factors = [[] if part is None else [_in_shape(source, shape) for source in part.given] for part in (one, other)]
+    if one is not None and other is not None:
+        step.op, step.sources = Op.MUL_ADD_MUL if step.op == Op.ADD else Op.MUL_SUB_MUL, [*factors[0], *factors[1]]
+        return [one, other]
+    if one is not None:
+        step.op, step.sources = Op.MUL_ADD if step.op == Op.ADD else Op.MUL_SUB, [*factors[0], step.sources[1]]
+        return [one]
+    if other is not None:
+        step.op, step.sources = Op.MUL_ADD if step.op == Op.ADD else Op.SUB_MUL, [*factors[1], step.sources[0]]
+        return [other]
+    return []
+
+
 def _as_log_of_powers(step: Step, made: dict[Buffer, Step], count: Counter[Buffer]) -> list[Step]:
-    """Make ``step`` the logarithm of a sum of two powers where it is that by its larger exponent; return what is in it now."""
+    """Let ``step`` be one logarithm of a sum of two powers if it computes that by its larger exponent; return the fused steps."""
 
     def maker(view: View | None, op: Op, times: int = 1) -> Step | None:
         found = None if view is None or not view.is_whole else made.get(view.buffer)
@@ -63,65 +124,4 @@ def _as_log_of_powers(step: Step, made: dict[Buffer, Step], count: Counter[Buffe
         if exponents in (top.sources, top.sources[::-1]):
             step.op, step.sources = Op.LOG_ADD_EXP, list(top.sources)
             return found
-    return []
-
-
-def _maker(view: View, step: Step, made: dict[Buffer, Step], count: Counter[Buffer]) -> Step | None:
-    """Return the step that makes ``view`` for ``step`` alone, element by element."""
-    maker = made.get(view.buffer)
-    if maker is None or count[view.buffer] != 1 or not view.is_whole or not maker.target.is_whole:
-        return None
-    same = _without_ones(view.shape) == _without_ones(maker.target.shape) == _without_ones(step.target.shape)
-    return maker if same else None
-
-
-def _without_ones(shape: Sequence[int]) -> list[int]:
-    return [size for size in shape if size != 1]
-
-
-def _in_shape(view: View, shape: Sequence[int]) -> View:
-    """Return the view in a shape that differs from its own in axes of size 1 alone."""
-    strides = iter(stride for size, stride in zip(view.shape, view.strides, strict=True) if size != 1)
-    return replace(view, shape=tuple(shape), strides=tuple(next(strides) if size != 1 else 0 for size in shape))
-
-
-def _with_products(step: Step, parts: Sequence[Step | None]) -> list[Step]:
-    """Make ``step`` a sum of one or two products, and return the steps that are in it now."""
-    one, other = (part if part is not None and part.op == Op.MUL else None for part in parts)
-    shape = step.target.shape
-    factors = [[] if part is None else [_in_shape(source, shape) for source in part.given] for part in (one, other)]
-    if one is not None and other is not None:
-        step.op, step.sources = Op.MUL_ADD_MUL if step.op == Op.ADD else Op.MUL_SUB_MUL, [*factors[0], *factors[1]]
-        return [one, other]
-    if one is not None:
-        step.op, step.sources = Op.MUL_ADD if step.op == Op.ADD else Op.MUL_SUB, [*factors[0], step.sources[1]]
-        return [one]
-    if other is not None:
-        step.op, step.sources = Op.MUL_ADD if step.op == Op.ADD else Op.SUB_MUL, [*factors[1], step.sources[0]]
-        return [other]
-    return []
-
-
-def _as_dot(step: Step, part: Step | None) -> list[Step]:
-    """Make a sum of products one step where their elements lie side by side, and return the products that are in it now."""
-    if part is None or part.op != Op.MUL:
-        return []
-    factors = [_in_shape(source, step.target.shape) for source in part.given]
-    if any(factor.strides[-1] not in (0, 1) for factor in factors):
-        return []
-    step.op, step.sources = Op.DOT, [*factors]
-    return [part]
-
-
-def _with_matrix_product(step: Step, parts: Sequence[Step | None]) -> list[Step]:
-    """Make ``step`` a matrix product with a sum, and return the product that is in it now."""
-    if step.op != Op.ADD:
-        return []
-    for part, added in zip(parts, reversed(step.sources), strict=True):
-        if part is None or part.op not in PRODUCTS or len(part.sources) > 2 or added is None:
-            continue
-        product_shape = part.target.shape
-        step.op, step.sources = part.op, [*part.sources, _in_shape(added, product_shape)]
-        step.target = _in_shape(step.target, product_shape)
-        return [part]
     return []

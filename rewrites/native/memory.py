@@ -1,27 +1,31 @@
-"""The workspace, in words: states for the whole loop, temporaries for as long as they are read.
+"""Says where values live: results in states and rows of outputs, other values in a workspace for as long as they are read.
 
-What depends on free sizes alike is in one region, for offsets do so too.
+    a = x + y; c[0:4] = a; c[4:8] = b     ->  c[0:4] = x + y; c[4:8] = b
+
+A result is copied if its buffer belongs to something else. A copy of a whole result is left out if the step that computes it can
+write to the target of the copy. Buffers that depend on free sizes in the same way are in one region, whose offsets do so too.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from rewrites.native.body import Step
+from rewrites.native.body import Body, Step
 from rewrites.native.free_sizes import FreeSizes
-from rewrites.native.places import Places
-from rewrites.native.plan import Storage
+from rewrites.native.operations import Op
+from rewrites.native.plan import Storage, ValueKind
 from rewrites.native.views import Buffer, Home, View
-from rewrites.native.walks import is_elementwise
+from rewrites.native.walks import is_elementwise, walk_of
 
-__all__ = ["Place", "Workspace", "lay_out"]
+__all__ = ["Place", "Places", "Workspace", "computed_in_parts", "lay_out", "place_results"]
 
 Place = tuple[int, int]
 """A region and an offset in it."""
-
 _ALIGNED = 16
 
 
 class Workspace:
-    """Places in memory, each a multiple of 16 words (or ``unit`` times that), taken and given back."""
+    """Memory that is allocated and freed in multiples of 16 words (times ``unit``)."""
 
     def __init__(self, unit: int = 1) -> None:
         self.size = 0
@@ -29,7 +33,7 @@ class Workspace:
         self.free: list[tuple[int, int]] = []
 
     def take(self, count: int) -> int:
-        """Return the offset of room for ``count`` words: the smallest that is free and large enough, else new room."""
+        """Allocate ``count`` words in the smallest fitting gap, or at the end; return the offset."""
         room = self._rounded(count)
         fitting = [(size, offset) for offset, size in self.free if size >= room]
         if not fitting:
@@ -42,11 +46,11 @@ class Workspace:
         return offset
 
     def give(self, offset: int, count: int) -> None:
-        """Give room back, joined with what is free beside it."""
+        """Free ``count`` words at ``offset``, and join them with the gaps beside them."""
         start, end = offset, offset + self._rounded(count)
-        for other in [one for one in self.free if one[0] + one[1] == start or one[0] == end]:
-            self.free.remove(other)
-            start, end = min(start, other[0]), max(end, other[0] + other[1])
+        for gap in [gap for gap in self.free if gap[0] + gap[1] == start or gap[0] == end]:
+            self.free.remove(gap)
+            start, end = min(start, gap[0]), max(end, gap[0] + gap[1])
         self.free.append((start, end - start))
 
     def _rounded(self, count: int) -> int:
@@ -54,7 +58,7 @@ class Workspace:
 
 
 class _Regions:
-    """A workspace for all that depends on free sizes alike: offsets in it do so too."""
+    """A workspace for each way in which sizes depend on free sizes."""
 
     def __init__(self, free: FreeSizes) -> None:
         self.free = free
@@ -69,33 +73,45 @@ class _Regions:
         list(self.parts.values())[place[0]].give(place[1], words)
 
 
+@dataclass
+class Places:
+    """The buffers that are a new state or a row of an output (``of``), and for each state its storage and output (``states``).
+
+    ``news``: the buffer of each new state; None if the state stays.
+    """
+
+    of: dict[Buffer, tuple[ValueKind, int]] = field(default_factory=dict)
+    states: list[tuple[Storage, int]] = field(default_factory=list)
+    news: list[Buffer | None] = field(default_factory=list)
+
+
 def lay_out(
     steps: Sequence[Step], places: Places, states: Sequence[int], free: FreeSizes
 ) -> tuple[list[Place], dict[Buffer, Place], list[int]]:
-    """Return the region and offset of each state and temporary, and how large the regions are; ``states``: the words of each."""
+    """Return the region and offset of each state and temporary, and the sizes of the regions; ``states``: the words of each."""
     workspace = _Regions(free)
     kept: list[Place] = []
     for (storage, _), size in zip(places.states, states, strict=True):
         rows = 2 * size if storage == Storage.TWO_ROWS else size
         kept.append((0, 0) if storage == Storage.OUTPUT_ROWS else workspace.take(rows))
     last = {view.buffer: index for index, step in enumerate(steps) for view in (step.target, *step.given)}
-    found: dict[Buffer, Place] = {}
+    located: dict[Buffer, Place] = {}
     for index, step in enumerate(steps):
         read = dict.fromkeys(view.buffer for view in step.given)  # in order: plans are the same in every run
-        ending = [buffer for buffer in read if last[buffer] == index and buffer in found]
+        ending = [buffer for buffer in read if last[buffer] == index and buffer in located]
         target = step.target.buffer
-        if target.home == Home.COMPUTED and target not in places.of and target not in found:
+        if target.home == Home.COMPUTED and target not in places.of and target not in located:
             heir = next((buffer for buffer in ending if _takes_over(step, buffer)), None)
             if heir is None:
-                found[target] = workspace.take(target.words)
+                located[target] = workspace.take(target.words)
             else:
-                found[target] = found[heir]
+                located[target] = located[heir]
                 ending.remove(heir)
         for buffer in ending:
-            workspace.give(found[buffer], buffer.words)
-        if last[target] == index and target in found:
-            workspace.give(found[target], target.words)
-    return kept, found, [each.size for each in workspace.parts.values()]
+            workspace.give(located[buffer], buffer.words)
+        if last[target] == index and target in located:
+            workspace.give(located[target], target.words)
+    return kept, located, [each.size for each in workspace.parts.values()]
 
 
 def _takes_over(step: Step, buffer: Buffer) -> bool:
@@ -108,3 +124,66 @@ def _takes_over(step: Step, buffer: Buffer) -> bool:
 
 def _is_same(view: View, target: View) -> bool:
     return view.is_whole and view.shape == target.shape
+
+
+def place_results(body: Body, finals: Sequence[View], stacked: Sequence[View]) -> Places:
+    """Return the place of each result; add the necessary copies to the body."""
+    places = Places()
+    for index, view in enumerate(stacked):
+        _place(body, view, (ValueKind.STACKED, index), places)
+    for index, view in enumerate(finals):
+        kind, output = places.of.get(view.buffer, (None, 0))
+        if view.buffer.home == Home.OLD and view.buffer.index == index and view.is_whole:
+            places.states.append((Storage.IN_PLACE, 0))
+            places.news.append(None)
+        elif kind == ValueKind.STACKED and view.is_whole:
+            places.states.append((Storage.OUTPUT_ROWS, output))
+            places.news.append(view.buffer)
+        else:
+            places.states.append((Storage.IN_PLACE, 0))
+            places.news.append(_place(body, view, (ValueKind.NEW, index), places))
+    return places
+
+
+def _place(body: Body, view: View, place: tuple[ValueKind, int], places: Places) -> Buffer:
+    if view.buffer.home != Home.COMPUTED or view.buffer in places.of or not view.is_whole:
+        view = body.emit(Op.COPY, body.fresh(view.shape, view), view)
+    places.of[view.buffer] = place
+    return view.buffer
+
+
+def computed_in_parts(steps: Sequence[Step], places: Places) -> list[Step]:
+    """Return the steps without copies of results that nothing else reads, if these can be computed in the target."""
+    count = Counter(source.buffer for step in steps for source in step.given)
+    makers: dict[Buffer, list[Step]] = {}
+    for step in steps:
+        makers.setdefault(step.target.buffer, []).append(step)
+    kept = []
+    for step in steps:
+        source = step.sources[0]
+        if step.op == Op.COPY and source is not None and _is_own(source, count, places):
+            writers = makers.get(source.buffer, [])
+            if len(writers) == 1 and _redirected(writers[0], source, step.target):
+                makers[step.target.buffer] = [writers[0] if writer is step else writer for writer in makers[step.target.buffer]]
+                continue
+        kept.append(step)
+    return kept
+
+
+def _is_own(source: View, count: Counter[Buffer], places: Places) -> bool:
+    return source.buffer.home == Home.COMPUTED and source.is_whole and count[source.buffer] == 1 and source.buffer not in places.of
+
+
+def _redirected(maker: Step, source: View, place: View) -> bool:
+    """Let ``maker`` write to ``place`` if its walk allows it, and return True then."""
+    shape = maker.target.shape
+    if not maker.target.is_whole or [size for size in shape if size != 1] != [size for size in source.shape if size != 1]:
+        return False
+    strides = iter(stride for size, stride in zip(place.shape, place.strides, strict=True) if size != 1)
+    target = View(place.buffer, shape, tuple(next(strides) if size != 1 else 0 for size in shape), place.offset)
+    trial = Step(maker.op, target, maker.sources, maker.immediates)
+    inner = walk_of(trial).strides[0]
+    if maker.op not in (Op.COPY, Op.CAST) and inner and inner[-1] != 1:
+        return False
+    maker.target = target
+    return True

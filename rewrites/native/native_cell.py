@@ -1,12 +1,12 @@
-"""A recurrent node becomes a call of a function that holds it, which ortscan's library computes faster where it is registered.
+"""A recurrent node becomes a call of a function that holds it; ortscan's library computes the call faster if it is registered.
 
     ys, hT = GRU (x, W, R, B)
     ->    ys, hT = ai.ortscan.Cell1 <plan> (x, W, R, B)
           ai.ortscan.Cell1:l0 (x, W, R, B) => (ys, hT) { ys, hT = GRU (x, W, R, B) }
 
-Everywhere else onnxruntime inlines the function and runs the node. LOOP_PLANS.md describes the words of the attribute ``plan``. If
-a size is 0 the library returns what the node returns, and does not crash where the node does. Condition: floats, constant weights,
-activations that the library has, and a node that it is faster than.
+Elsewhere onnxruntime inlines the function and runs the node. LOOP_PLANS.md describes the words of the attribute ``plan``. If a size
+is 0, the library returns the results of the node, and does not crash as the node does. Conditions: floats, constant weights,
+activations of the library, and a node of a size for which the library is faster.
 """
 
 import base64
@@ -35,34 +35,14 @@ _KINDS = ("RNN", "GRU", "LSTM")
 _USES = ("Tanh", "Sigmoid", "Relu", "HardSigmoid", "LeakyRelu", "Elu", "Softsign")
 _DIRECTIONS = {(False,): 0, (True,): 1, (False, True): 2}
 _MOST_FUNCTIONS = 3
-
-
-def has_kernel(function: Function) -> bool:
-    """Return True if the library computes an activation."""
-    return function.name in _USES
-
-
-def cell_words(view: RecurrentNode, inputs: Sequence[str], outputs: Sequence[str]) -> str:
-    """Return the words, as the attribute holds them; ``inputs`` and ``outputs`` are those that the call has."""
-    flags = view.linear_before_reset | view.input_forget << 1
-    head = (_MAGIC, _KINDS.index(view.kind), view.hidden, _DIRECTIONS[view.reverse], flags)
-    ports = [sum(1 << names.index(name) for name in given) for names, given in ((INPUTS, inputs), (OUTPUTS, outputs))]
-    words = struct.pack("<7if", *head, *ports, math.inf if view.clip is None else view.clip)
-    for way in range(2):
-        functions = view.functions[way] if way < len(view.functions) else ()
-        for each in (*functions, *[Function("Tanh")] * (_MOST_FUNCTIONS - len(functions))):
-            words += struct.pack("<i2f", _USES.index(each.name), each.alpha, each.beta)
-    return base64.b64encode(words).decode("ascii")
-
-
 _WEIGHTS = ("W", "R", "B", "P")
 MOST_HIDDEN_FASTER = {"RNN": 256, "GRU": 256, "LSTM": 128}
-"""The widest nodes on which the library is faster; of wider ones onnxruntime has several threads compute a step of one row."""
+"""The widest nodes for which the library is faster; for wider ones onnxruntime runs a step of one row in several threads."""
 _UNITS, _NARROW, _MOST_WASTE = 16, 64, 0.05
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """See whether the library has a kernel for the node, and is faster."""
+    """Return a patch if the library has a kernel for the node, and is faster."""
     if DOMAIN not in ctx.options.domains:
         return NOTHING_HERE
     given = {name: value for name in INPUTS if (value := view.input(name)) is not None}
@@ -82,7 +62,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
 
 def _no_kernel(view: RecurrentNode) -> NotApplicable | None:
-    unknown = next((each.name for functions in view.functions for each in functions if not has_kernel(each)), None)
+    unknown = next((each.name for functions in view.functions for each in functions if not _has_kernel(each)), None)
     lengths = view.input("sequence_lens")
     if view.dtype != ir.DataType.FLOAT:
         return NotApplicable("NATIVE-CELL", f"it computes with {view.dtype}")
@@ -115,7 +95,7 @@ def _no_gain(view: RecurrentNode) -> NotApplicable | None:
 
 
 def _call_instead(view: RecurrentNode, given: dict[str, ir.Value], made: dict[str, ir.Value], ctx: Context) -> None:
-    """Put a call in the place of the node, and one like it into the function that is called."""
+    """Replace the node by a call, and put a copy of it into the called function."""
     old = view.node
     parameters = {name: parameter(value, ctx) for name, value in given.items()}
     results = {name: ir.Value(name=ctx.names.fresh(value.name or name)) for name, value in made.items()}
@@ -125,10 +105,28 @@ def _call_instead(view: RecurrentNode, given: dict[str, ir.Value], made: dict[st
     overload = free_overload(ctx.model, CELL_OPERATOR)
     function = function_of(CELL_OPERATOR, overload, list(parameters.values()), list(results.values()), [inner], ctx)
     own = [ir.Value(name=ctx.names.fresh(value.name or name), type=value.type) for name, value in made.items()]
-    words = ir.AttrString("plan", cell_words(view, list(given), list(made)))
+    words = ir.AttrString("plan", _cell_words(view, list(given), list(made)))
     call = ir.Node(DOMAIN, CELL_OPERATOR, list(given.values()), [words], overload=overload, outputs=own, name=old.name)
     stand_in_for(old, call, list(zip(made.values(), own, strict=True)), ctx.names)
     add_function(ctx.model, function)
+
+
+def _has_kernel(function: Function) -> bool:
+    """Return True if the library computes an activation."""
+    return function.name in _USES
+
+
+def _cell_words(view: RecurrentNode, inputs: Sequence[str], outputs: Sequence[str]) -> str:
+    """Return the text of the words for a call with these ``inputs`` and ``outputs``."""
+    flags = view.linear_before_reset | view.input_forget << 1
+    head = (_MAGIC, _KINDS.index(view.kind), view.hidden, _DIRECTIONS[view.reverse], flags)
+    ports = [sum(1 << names.index(name) for name in given) for names, given in ((INPUTS, inputs), (OUTPUTS, outputs))]
+    words = struct.pack("<7if", *head, *ports, math.inf if view.clip is None else view.clip)
+    for way in range(2):
+        functions = view.functions[way] if way < len(view.functions) else ()
+        for each in (*functions, *[Function("Tanh")] * (_MOST_FUNCTIONS - len(functions))):
+            words += struct.pack("<i2f", _USES.index(each.name), each.alpha, each.beta)
+    return base64.b64encode(words).decode("ascii")
 
 
 RULE = Rule("native-cell", "native", "recurrent node", check, use="asked")

@@ -1,4 +1,4 @@
-"""A loop becomes a call of a function that holds it, which the library of loop plans runs by itself where it is registered.
+"""A loop becomes a call of a function that holds it; the library of loop plans runs the call if it is registered.
 
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x, w), g(h, x, w))
     ->    hT, ys = ai.ortscan.Scan1 <plan> (h0, xs, w)
@@ -7,9 +7,8 @@
     hT, ys = Loop(M, cond, h0) body(i, c, h) => (c', h', y)
     ->    hT, ys = ai.ortscan.Loop1 <plan> (cond, h0, M, w)    with a function that holds the Loop
 
-Everywhere else onnxruntime inlines the function and runs the loop. Constants that are in the plan are in the function too, and so
-are cheap operators beside a Scan that the plan does step by step (``rewrites.native.around``).
-Condition: the whole body has a plan (see ``rewrites.native``).
+Elsewhere onnxruntime inlines the function and runs the loop. The function also holds the constants of the plan, and the cheap
+operators beside a Scan that the plan includes (``rewrites.native.around``). Condition: the whole body has a plan.
 """
 
 from collections import Counter
@@ -45,34 +44,8 @@ __all__ = ["RULE", "check"]
 _NO_LIMIT = np.array(np.iinfo(np.int64).max)
 
 
-def call_instead_of_loop(loop: LoopView, compiled: Compiled, ctx: Context) -> None:
-    """Put a call in the place of the Loop, and the Loop into the function that it calls."""
-    old, build, body = loop.node, ctx.builder(), loop.body
-    condition = loop.condition if loop.condition is not None else build.const(np.array(True), np.bool_)
-    limit = loop.limit if loop.limit is not None else build.const(_NO_LIMIT)
-    build.insert_before(old)
-    given = [condition, *(state.initial for state in loop.states), limit, *compiled.captured]
-    outputs = [ir.Value(name=ctx.names.fresh(value.name or "result"), type=value.type) for value in old.outputs]
-    overload = free_overload(ctx.model, LOOP_OPERATOR)
-    del old.attributes["body"]
-    start, states, most = parameter(condition, ctx), [parameter(state.initial, ctx) for state in loop.states], parameter(limit, ctx)
-    inside = {value: parameter(value, ctx) for value in compiled.captured}
-    parameters = [start, *states, most, *inside.values()]
-    constants = constants_inside(captured_values(body), inside, ctx)
-    read_inside(body, inside)
-    results = [ir.Value(name=ctx.names.fresh(value.name or "result"), type=value.type) for value in body.outputs[1:]]
-    held = ir.Node("", "Loop", [most, start, *states], [ir.AttrGraph("body", body)], outputs=results, name=ctx.names.fresh("loop"))
-    function = function_of(LOOP_OPERATOR, overload, parameters, results, [*constants, held], ctx)
-    plan = ir.AttrString("plan", to_text(compiled.plan))
-    call = ir.Node(DOMAIN, LOOP_OPERATOR, given, [plan], overload=overload, outputs=outputs, name=old.name)
-    stand_in_for(old, call, list(zip(old.outputs, outputs, strict=True)), ctx.names)
-    for value in outputs:
-        value.name = value.name or ctx.names.fresh("unread")  # the function returns it all the same
-    add_function(ctx.model, function)
-
-
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """See whether the loop has a plan."""
+    """Return a patch if the loop has a plan."""
     if DOMAIN not in ctx.options.domains:
         return NOTHING_HERE
     beside = around(loop) if isinstance(loop, ScanView) else Around((), (), (), loop.scan_outputs)
@@ -88,7 +61,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         if isinstance(loop, ScanView):
             _call_instead(loop, planned, beside, ctx)
         else:
-            call_instead_of_loop(loop, planned, ctx)
+            _call_instead_of_loop(loop, planned, ctx)
         return []
 
     count = len(compiled.plan.instructions)
@@ -100,19 +73,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(what, edit, (*compiled.notes, *_in_words(compiled.plan), *([more] if beside.nodes else [])), made)
 
 
-def _in_words(plan: Plan) -> list[str]:
-    """Say what the plan does in each step, and in blocks of steps."""
-    said = []
-    for stepwise, when in ((True, "one step after the other"), (False, f"{plan.block} steps at once")):
-        ops = [one.op for phase in plan.phases if phase.stepwise == stepwise for one in phase.of(plan.instructions)]
-        if ops:
-            counted = [f"{count} {op.name.replace('_', ' ').lower()}" for op, count in Counter(ops).most_common()]
-            said.append(f"the plan does {when}: {', '.join(counted)}")
-    return [*said, f"a session without ortscan's library runs the {plan.form.name.title()}"]
-
-
 def _call_instead(loop: ScanView, compiled: Compiled, beside: Around, ctx: Context) -> None:
-    """Put a call in the place of the loop, and the loop into the function that it calls, with what is beside it."""
+    """Replace the Scan by a call, and put the Scan and the operators beside it into the called function."""
     old, model, graph = loop.node, ctx.model, loop.node.graph
     assert graph is not None
     given = [*(state.initial for state in loop.states), *(scan.outer for scan in beside.scans), *compiled.captured]
@@ -165,12 +127,49 @@ def _function(loop: ScanView, compiled: Compiled, beside: Around, overload: str,
 
 
 def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value, ir.Value], ctx: Context) -> ir.Node:
-    """Return the same operator on what stands for its values in the function, and put its result among ``stacks``."""
+    """Return a copy of the operator on values of the function, and add its result to ``stacks``."""
     old = node.outputs[0]
     given = [None if value is None else stacks.get(value) or inside[value] for value in node.inputs]
     stacks[old] = ir.Value(name=ctx.names.fresh(_name(old)))
     attributes = list(node.attributes.values())
     return ir.Node(node.domain, node.op_type, given, attributes, outputs=[stacks[old]], name=ctx.names.fresh(node.op_type))
+
+
+def _in_words(plan: Plan) -> list[str]:
+    """Return notes on the operations of the plan in each step, and in blocks of steps."""
+    notes = []
+    for stepwise, when in ((True, "one step after the other"), (False, f"{plan.block} steps at once")):
+        ops = [step.op for phase in plan.phases if phase.stepwise == stepwise for step in phase.of(plan.instructions)]
+        if ops:
+            counted = [f"{count} {op.name.replace('_', ' ').lower()}" for op, count in Counter(ops).most_common()]
+            notes.append(f"the plan does {when}: {', '.join(counted)}")
+    return [*notes, f"a session without ortscan's library runs the {plan.form.name.title()}"]
+
+
+def _call_instead_of_loop(loop: LoopView, compiled: Compiled, ctx: Context) -> None:
+    """Replace the Loop by a call, and put the Loop into the called function."""
+    old, build, body = loop.node, ctx.builder(), loop.body
+    condition = loop.condition if loop.condition is not None else build.const(np.array(True), np.bool_)
+    limit = loop.limit if loop.limit is not None else build.const(_NO_LIMIT)
+    build.insert_before(old)
+    given = [condition, *(state.initial for state in loop.states), limit, *compiled.captured]
+    outputs = [ir.Value(name=ctx.names.fresh(value.name or "result"), type=value.type) for value in old.outputs]
+    overload = free_overload(ctx.model, LOOP_OPERATOR)
+    del old.attributes["body"]
+    start, states, most = parameter(condition, ctx), [parameter(state.initial, ctx) for state in loop.states], parameter(limit, ctx)
+    inside = {value: parameter(value, ctx) for value in compiled.captured}
+    parameters = [start, *states, most, *inside.values()]
+    constants = constants_inside(captured_values(body), inside, ctx)
+    read_inside(body, inside)
+    results = [ir.Value(name=ctx.names.fresh(value.name or "result"), type=value.type) for value in body.outputs[1:]]
+    held = ir.Node("", "Loop", [most, start, *states], [ir.AttrGraph("body", body)], outputs=results, name=ctx.names.fresh("loop"))
+    function = function_of(LOOP_OPERATOR, overload, parameters, results, [*constants, held], ctx)
+    plan = ir.AttrString("plan", to_text(compiled.plan))
+    call = ir.Node(DOMAIN, LOOP_OPERATOR, given, [plan], overload=overload, outputs=outputs, name=old.name)
+    stand_in_for(old, call, list(zip(old.outputs, outputs, strict=True)), ctx.names)
+    for value in outputs:
+        value.name = value.name or ctx.names.fresh("unread")  # the function returns it all the same
+    add_function(ctx.model, function)
 
 
 RULE = Rule("native-loop", "native", "loop", check, use="asked")

@@ -1,11 +1,10 @@
-"""Nodes of a body one after the other, and what they hold: inner loops are written out step by step, and of an If both branches
-are computed and one is chosen.
+"""Translates the nodes of a body: inner loops are unrolled, and both branches of an If are computed.
 
     If (c) <then: y = f(x), else: y = g(x)>    ->    a = f(x); b = g(x); y = c ? a : b
     hT, ys = Scan(h, xs[3])                    ->    h1 = f(h, xs[0]); h2 = f(h1, xs[1]); h3 = f(h2, xs[2])
 
-An inner loop makes a known number of steps. No step of a plan fails, so a branch that the condition does not choose does no harm;
-an operator that might fail is in no branch.
+An inner loop has a known number of steps. No step of a plan fails, so a branch that the condition does not select does no harm; an
+operator that may fail is refused in a branch.
 """
 
 from collections.abc import Sequence
@@ -26,9 +25,9 @@ from rewrites.native.views import View
 __all__ = ["NESTED", "translate_graph"]
 
 NESTED = frozenset({"If", "Loop", "Scan"})
-"""The operators that hold graphs, and are translated here."""
+"""The operators with graphs that are translated here."""
 _MOST_STEPS = 4096
-"""Operations up to which an inner loop is written out."""
+"""The most operations of an unrolled inner loop."""
 
 
 def translate_graph(graph: ir.Graph, body: Body) -> None:
@@ -36,22 +35,22 @@ def translate_graph(graph: ir.Graph, body: Body) -> None:
     for node in graph:
         if all(const_array(value) is not None for value in node.outputs):
             continue
-        for value, made in zip(node.outputs, _made(node, body), strict=False):
-            if 0 in made.shape or differ(ir.Shape(made.shape), value.shape):
-                raise Refused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(made.shape)}, known is {value.shape}")
-            if value.dtype not in (None, made.dtype):
+        for value, result in zip(node.outputs, _results(node, body), strict=False):
+            if 0 in result.shape or differ(ir.Shape(result.shape), value.shape):
+                raise Refused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(result.shape)}, known is {value.shape}")
+            if value.dtype not in (None, result.dtype):
                 raise Refused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
-            body.views[value] = made
+            body.views[value] = result
 
 
-def _made(node: ir.Node, body: Body) -> Sequence[View]:
+def _results(node: ir.Node, body: Body) -> Sequence[View]:
     if node.op_type == "If" and not node.domain:
         return _chosen(Call(node, body))
-    return _written_out(Call(node, body)) if is_loop(node) else translate(node, body)
+    return _unrolled(Call(node, body)) if is_loop(node) else translate(node, body)
 
 
 def _chosen(call: Call) -> Sequence[View]:
-    """Return what both branches give, one of them chosen element by element."""
+    """Return the results of both branches, selected element by element."""
     body, condition = call.body, call.view(0)
     if condition.count != 1:
         raise call.refuse("NATIVE-SHAPE", f"its condition has {condition.count} elements")
@@ -64,15 +63,15 @@ def _chosen(call: Call) -> Sequence[View]:
         branches.append([body.view(value) for value in branch.outputs])
     body.chosen -= 1
     truth, results = body.reshaped(condition, ()), []
-    for one, other in zip(*branches, strict=True):
-        if one.shape != other.shape or one.dtype != other.dtype:
-            raise call.refuse("NATIVE-SHAPE", f"its branches give {list(one.shape)} and {list(other.shape)}, or other types")
-        results.append(body.elementwise(Op.SELECT, truth, one, other, truth=one.truth))
+    for then, otherwise in zip(*branches, strict=True):
+        if then.shape != otherwise.shape or then.dtype != otherwise.dtype:
+            raise call.refuse("NATIVE-SHAPE", f"its branches give {list(then.shape)} and {list(otherwise.shape)}, or other types")
+        results.append(body.elementwise(Op.SELECT, truth, then, otherwise, truth=then.truth))
     return results
 
 
-def _written_out(call: Call) -> Sequence[View]:
-    """Return the results of an inner loop, whose steps are written out."""
+def _unrolled(call: Call) -> Sequence[View]:
+    """Return the results of an inner loop, whose steps are unrolled."""
     loop, body = view(call.node, call.opset), call.body
     scanned = [body.view(scan.outer) for scan in loop.scan_inputs]
     count = _steps(call, loop, scanned)
@@ -89,14 +88,14 @@ def _written_out(call: Call) -> Sequence[View]:
             body.views[loop.condition_in] = body.constant(np.array(True))
         translate_graph(loop.body, body)
         states = [body.view(state.next) for state in loop.states]
-        for made, output in zip(rows, loop.scan_outputs, strict=True):
-            made.append(body.view(output.inner))
+        for stack, output in zip(rows, loop.scan_outputs, strict=True):
+            stack.append(body.view(output.inner))
         if len(body.steps) > _MOST_STEPS:
             raise call.refuse("NATIVE-LIMIT", f"its {count} steps are more than {_MOST_STEPS} operations, written out")
     if [state.shape for state in states] != shapes:
         raise call.refuse("NATIVE-SHAPE", "a state changes its shape")
     axes = [(output.axis, output.reverse) for output in loop.scan_outputs]
-    return [*states, *(_stacked(body, made, *way) for made, way in zip(rows, axes, strict=True))]
+    return [*states, *(_stacked(body, stack, *way) for stack, way in zip(rows, axes, strict=True))]
 
 
 def _steps(call: Call, loop: Loop, scanned: Sequence[View]) -> int:

@@ -101,7 +101,7 @@ class Op(IntEnum):
 
 FLOAT, UINT8, INT8, INT32, INT64, BOOL, DOUBLE = 1, 2, 3, 6, 7, 9, 11
 NARROW: dict[int, np.dtype] = {UINT8: np.dtype("u1"), INT8: np.dtype("i1")}
-"""What an input that is packed may be too; in the steps such numbers are floats."""
+"""Further types of a packed input; in the steps such numbers are floats."""
 NUMPY: dict[int, np.dtype] = {
     FLOAT: np.dtype("<f4"),
     INT32: np.dtype("<i4"),
@@ -111,20 +111,8 @@ NUMPY: dict[int, np.dtype] = {
 }
 _NUMBERS = frozenset(
     {
-        *(
-            Op.ADD,
-            Op.SUB,
-            Op.MUL,
-            Op.DIV,
-            Op.MOD,
-            Op.MAX,
-            Op.MIN,
-            Op.GREATER,
-            Op.LESS,
-            Op.GREATER_OR_EQUAL,
-            Op.LESS_OR_EQUAL,
-            Op.EQUAL,
-        ),
+        *(Op.ADD, Op.SUB, Op.MUL, Op.DIV, Op.MOD, Op.MAX, Op.MIN),
+        *(Op.GREATER, Op.LESS, Op.GREATER_OR_EQUAL, Op.LESS_OR_EQUAL, Op.EQUAL),
         *(Op.COPY, Op.CAST, Op.NEG, Op.ABS, Op.NOT, Op.RELU, Op.SIGN, Op.WHERE, Op.SELECT),
         *(Op.MUL_ADD, Op.MUL_SUB, Op.SUB_MUL, Op.MUL_ADD_MUL, Op.MUL_SUB_MUL),
         *(Op.SUM, Op.REDUCE_MAX, Op.REDUCE_MIN, Op.MATMUL),
@@ -143,7 +131,7 @@ _KERNELS = {
 
 
 def has_kernel(op: Op, dtype: int) -> bool:
-    """Return True if there is the operation for elements of a type."""
+    """Return True if the operation has a kernel for elements of a type."""
     return op in _KERNELS.get(dtype, ())
 
 
@@ -157,10 +145,10 @@ def fits(op: Op, target: int, sources: Sequence[int]) -> bool:
 
 
 def bytes_of(dtype: int) -> int:
-    """Return how many bytes an element has."""
+    """Return the size of an element in bytes."""
     return NUMPY[dtype].itemsize
 
 
 def words_of(dtype: int) -> int:
-    """Return how many words an element takes in the workspace; bools have one each, so that all sizes are multiples of words."""
+    """Return the size of an element in words of the workspace; a bool takes one word, so that all sizes are whole words."""
     return max(1, bytes_of(dtype) // 4)

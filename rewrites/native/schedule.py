@@ -4,8 +4,8 @@ import heapq
 from collections.abc import Sequence
 
 from rewrites.native.body import Step
+from rewrites.native.memory import Places
 from rewrites.native.operations import Op
-from rewrites.native.places import Places
 from rewrites.native.plan import Storage
 from rewrites.native.views import Buffer, Home, View
 from rewrites.native.walks import is_elementwise

@@ -7,9 +7,8 @@ from itertools import product
 import numpy as np
 
 from rewrites.native.body import Body, Step
-from rewrites.native.memory import Place, lay_out
+from rewrites.native.memory import Place, Places, lay_out
 from rewrites.native.operations import NUMPY, Op, bytes_of, words_of
-from rewrites.native.places import Places
 from rewrites.native.plan import (
     Form,
     Input,

@@ -18,15 +18,15 @@ Works round ORT-TRANSPOSED-TIMES-VECTOR.
 """
 
 from rewrites.graph.values import dim_of, rank_of, static_dims
-from rewrites.migration.step import NotKnownHere, Step, Unconvertible, Written
+from rewrites.migration.step import NotKnownHere, Rule, Step, Unconvertible, Written
 from rewrites.ops.versions import concat, reshape, shape_of, squeeze, unsqueeze
 
-__all__ = ["equal_shapes", "numpy_broadcasting", "parameters_for_each_channel", "slope_for_each_channel", "vector_as_column"]
+__all__ = ["LIFTING", "LOWERING"]
 
 _BETWEEN = frozenset({"Cast", "Identity"})
 
 
-def numpy_broadcasting(step: Step) -> Written:
+def _numpy_broadcasting(step: Step) -> Written:
     """Arithmetic and Gemm, 6 -> 7: align the second operand with the axes of the first."""
     if not step.has("broadcast") and not step.has("axis"):
         return None
@@ -40,7 +40,7 @@ def numpy_broadcasting(step: Step) -> Written:
     return step.like(inputs, broadcast=None, axis=None)
 
 
-def slope_for_each_channel(step: Step) -> Written:
+def _slope_for_each_channel(step: Step) -> Written:
     """PRelu, 6 -> 7: let the slope's only axis be the channels."""
     slope, dims = step.required(1), static_dims(step.required(1))
     if dims is None:
@@ -50,8 +50,7 @@ def slope_for_each_channel(step: Step) -> Written:
     return step.like([step.required(0), unsqueeze(step.builder, slope, list(range(1, step.known_rank(0) - 1)))])
 
 
-def vector_as_column(step: Step) -> Written:
-    """MatMul: 8 -> 9."""
+def _vector_as_column(step: Step) -> Written:
     left, right, b = step.required(0), step.required(1), step.builder
     node = left.producer()
     while node is not None and node.op_type in _BETWEEN and node.inputs[0] is not None:
@@ -62,7 +61,7 @@ def vector_as_column(step: Step) -> Written:
     return [squeeze(b, b.op("MatMul", left, unsqueeze(b, right, [1])), [rank - 1])] if rank > 1 else None
 
 
-def parameters_for_each_channel(step: Step) -> Written:
+def _parameters_for_each_channel(step: Step) -> Written:
     """GroupNormalization, 18 -> 21: repeat each group's scale and bias for its channels."""
     b, x, groups, dtype = step.builder, step.required(0), step.int_("num_groups", 1), step.dtype()
     if groups < 1:
@@ -76,8 +75,21 @@ def parameters_for_each_channel(step: Step) -> Written:
     return step.like([x, scale, bias], stash_type=int(dtype))
 
 
-def equal_shapes(step: Step) -> None:
-    """Max, Min, Mean, Sum: 8 -> 7."""
+def _equal_shapes(step: Step) -> None:
     shapes = {None if value is None or value.shape is None else tuple(map(str, value.shape)) for value in step.node.inputs}
     if len(step.node.inputs) > 1 and (len(shapes) > 1 or any("None" in (shape or ("None",)) for shape in shapes)):
         raise NotKnownHere("its operands are not known to have the same shape")
+
+
+_BROADCASTING = ("Add", "And", "Div", "Equal", "Gemm", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
+
+LIFTING: dict[tuple[str, int], Rule] = {
+    **{(name, 7): _numpy_broadcasting for name in _BROADCASTING},
+    ("GroupNormalization", 21): _parameters_for_each_channel,
+    ("MatMul", 9): _vector_as_column,
+    ("PRelu", 7): _slope_for_each_channel,
+}
+
+LOWERING: dict[tuple[str, int], Rule] = {
+    **{(name, 8): _equal_shapes for name in ("Max", "Mean", "Min", "Sum")},
+}

@@ -19,35 +19,22 @@ import onnx_ir as ir
 
 from rewrites.graph.dims import equal, is_one_size
 from rewrites.graph.values import const_array, static_dims
-from rewrites.migration.step import Step, Unconvertible, Written
+from rewrites.migration.step import Rule, Step, Unconvertible, Written
 
-__all__ = [
-    "drop_allowzero",
-    "drop_coordinates_of_roi_align",
-    "drop_output_sequence",
-    "integer_norm",
-    "name_axes",
-    "new_mode",
-    "old_mode",
-    "spell_direction",
-    "type_by_number",
-    "value_as_tensor",
-]
+__all__ = ["LIFTING", "LOWERING"]
 
 _NEW_MODES = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
 _OTHER_VALUES = ("value_int", "value_ints", "value_float", "value_floats", "value_string", "value_strings")
 
 
-def type_by_number(step: Step) -> Written:
-    """Cast: 1 -> 6."""
+def _type_by_number(step: Step) -> Written:
     name = step.string("to", "")
     if name.upper() not in ir.DataType.__members__:
         raise Unconvertible(f"its attribute 'to' is '{name}', which is no element type")
     return step.like(to=int(ir.DataType[name.upper()]))
 
 
-def integer_norm(step: Step) -> Written:
-    """LpPool, GlobalLpPool: 1 -> 2."""
+def _integer_norm(step: Step) -> Written:
     if step.node.op_type == "LpPool" and not step.has("kernel_shape"):
         raise Unconvertible("it has no attribute 'kernel_shape'")
     p = step.float_("p")
@@ -58,26 +45,22 @@ def integer_norm(step: Step) -> Written:
     return step.like(p=int(p))
 
 
-def drop_output_sequence(step: Step) -> Written:
-    """RNN, GRU, LSTM: 1 -> 7."""
+def _drop_output_sequence(step: Step) -> Written:
     return step.like(output_sequence=None) if step.has("output_sequence") else None
 
 
-def spell_direction(step: Step) -> Written:
-    """GRU: 1 -> 3."""
+def _spell_direction(step: Step) -> Written:
     return step.like(direction="forward") if step.string("direction", "forward") == "foward" else None
 
 
-def name_axes(step: Step) -> Written:
-    """MeanVarianceNormalization: -> 9."""
+def _name_axes(step: Step) -> Written:
     if not step.int_("normalize_variance", 1):
         raise Unconvertible("its variance is not normalized")
     axes = [0, 1, 2, 3] if step.int_("across_channels", 0) else None
     return step.like(across_channels=None, normalize_variance=None, axes=axes)
 
 
-def value_as_tensor(step: Step) -> Written:
-    """Constant: 12 -> 11."""
+def _value_as_tensor(step: Step) -> Written:
     if not any(step.has(name) for name in _OTHER_VALUES):
         return None
     tensor = ir.convenience.get_const_tensor(step.node.outputs[0])
@@ -86,7 +69,7 @@ def value_as_tensor(step: Step) -> Written:
     return step.like(**dict.fromkeys(_OTHER_VALUES), value=tensor)
 
 
-def drop_allowzero(step: Step) -> Written:
+def _drop_allowzero(step: Step) -> Written:
     """Reshape: 14 -> 13. A size that may be 0 must be the size of the same axis of the input, which a 0 copies there."""
     if not step.int_("allowzero", 0):
         return step.like(allowzero=None) if step.has("allowzero") else None
@@ -105,22 +88,42 @@ def _each_size_is_positive_or_copied(before: ir.Shape | None, after: ir.Shape | 
     return all((isinstance(dim, int) and dim > 0) or (axis < len(same) and same[axis]) for axis, dim in enumerate(after.dims))
 
 
-def drop_coordinates_of_roi_align(step: Step) -> Written:
-    """RoiAlign: 16 -> 15."""
+def _drop_coordinates_of_roi_align(step: Step) -> Written:
     if step.string("coordinate_transformation_mode", "half_pixel") != "output_half_pixel":
         raise Unconvertible("before opset 16 its coordinates are never shifted by half a pixel")
     return step.like(coordinate_transformation_mode=None)
 
 
-def new_mode(step: Step) -> Written:
-    """GridSample: 16 -> 20."""
+def _new_mode(step: Step) -> Written:
     mode = step.string("mode", "bilinear")
     return step.like(mode=_NEW_MODES.get(mode, mode))
 
 
-def old_mode(step: Step) -> Written:
-    """GridSample: 20 -> 19."""
+def _old_mode(step: Step) -> Written:
     mode = step.string("mode", "linear")
     if step.known_rank() != 4:
         raise Unconvertible("it has an input of rank 4 before opset 20")
     return step.like(mode={new: old for old, new in _NEW_MODES.items()}.get(mode, mode))
+
+
+LIFTING: dict[tuple[str, int], Rule] = {
+    ("Cast", 6): _type_by_number,
+    ("GlobalLpPool", 2): _integer_norm,
+    ("GRU", 3): _spell_direction,
+    ("GRU", 7): _drop_output_sequence,
+    ("GridSample", 20): _new_mode,
+    ("LSTM", 7): _drop_output_sequence,
+    ("LpPool", 2): _integer_norm,
+    ("MeanVarianceNormalization", 9): _name_axes,
+    ("RNN", 7): _drop_output_sequence,
+    ("RoiAlign", 16): lambda step: step.like(coordinate_transformation_mode="output_half_pixel"),
+    ("Scatter", 11): lambda step: step.become("ScatterElements"),
+}
+
+LOWERING: dict[tuple[str, int], Rule] = {
+    ("Constant", 12): _value_as_tensor,
+    ("GridSample", 20): _old_mode,
+    ("Reshape", 14): _drop_allowzero,
+    ("RoiAlign", 16): _drop_coordinates_of_roi_align,
+    ("ScatterElements", 11): lambda step: step.become("Scatter"),
+}

@@ -16,21 +16,12 @@ import onnx_ir as ir
 
 from rewrites.base import since
 from rewrites.graph.values import dim_of, rank_of
-from rewrites.migration.step import NotKnownHere, Step, Unconvertible, Written
+from rewrites.migration.step import NotKnownHere, Rule, Step, Unconvertible, Written
 
-__all__ = [
-    "axes_to_attribute",
-    "axes_to_input",
-    "axis_of_dft_to_attribute",
-    "axis_of_dft_to_input",
-    "count_from_the_front",
-    "last_axis",
-    "name_axis_of_concat",
-    "one_axis",
-]
+__all__ = ["LIFTING", "LOWERING"]
 
 
-def axes_to_input(step: Step) -> Written:
+def _axes_to_input(step: Step) -> Written:
     """Squeeze, Unsqueeze, ReduceSum: 11 -> 13; other reductions: 13 -> 18. No axes mean all axes, but for Unsqueeze."""
     axes = step.ints("axes")
     if axes is None:
@@ -40,7 +31,7 @@ def axes_to_input(step: Step) -> Written:
     return step.like(inputs, axes=None)
 
 
-def axes_to_attribute(step: Step) -> Written:
+def _axes_to_attribute(step: Step) -> Written:
     """Squeeze, Unsqueeze, ReduceSum: 13 -> 12; other reductions: 18 -> 17."""
     axes = step.constant_ints(1, "axes")
     if step.int_("noop_with_empty_axes", 0) and not axes:
@@ -49,25 +40,22 @@ def axes_to_attribute(step: Step) -> Written:
     return step.like([step.required(0)], axes=attribute, noop_with_empty_axes=None)
 
 
-def axis_of_dft_to_input(step: Step) -> Written:
+def _axis_of_dft_to_input(step: Step) -> Written:
     """DFT: 17 -> 20, in which the default moves from 1 to -2."""
     axis = step.builder.const(np.asarray(step.int_("axis", 1), dtype=np.int64))
     return step.like([step.required(0), step.value(1), axis], axis=None)
 
 
-def axis_of_dft_to_attribute(step: Step) -> Written:
-    """DFT: 20 -> 19."""
+def _axis_of_dft_to_attribute(step: Step) -> Written:
     axes = step.constant_ints(2, "axis")
     return step.like([step.required(0), step.value(1)], axis=-2 if axes is None else axes[0])
 
 
-def name_axis_of_concat(step: Step) -> Written:
-    """Concat: 1 -> 4."""
+def _name_axis_of_concat(step: Step) -> Written:
     return None if step.has("axis") else step.like(axis=1)
 
 
-def count_from_the_front(step: Step) -> Written:
-    """Write negative axes as positive ones: 11 -> 10."""
+def _count_from_the_front(step: Step) -> Written:
     changed: dict[str, int | list[int]] = {}
     if step.has("axis") and (axis := step.int_("axis", 0)) < 0:
         changed["axis"] = axis + step.known_rank()
@@ -78,8 +66,7 @@ def count_from_the_front(step: Step) -> Written:
     return step.like(None, **changed) if changed else None
 
 
-def one_axis(step: Step) -> Written:
-    """Softmax, LogSoftmax, Hardmax: 11 -> 13."""
+def _one_axis(step: Step) -> Written:
     b, x, axis, rank = step.builder, step.required(0), step.int_("axis", 1), step.rank()
     if rank is not None and (single := _single_axis(x, axis + rank if axis < 0 else axis, rank)) is not None:
         return step.like(axis=single)
@@ -89,8 +76,7 @@ def one_axis(step: Step) -> Written:
     return [step.reshape_back(step.like([flat], axis=-1)[0], b.op("Shape", x))]
 
 
-def last_axis(step: Step) -> Written:
-    """Softmax, LogSoftmax, Hardmax: 13 -> 12."""
+def _last_axis(step: Step) -> Written:
     b, x, rank = step.builder, step.required(0), step.known_rank()
     axis = step.int_("axis", -1)
     axis += rank if axis < 0 else 0
@@ -122,3 +108,28 @@ def _single_axis(x: ir.Value, axis: int, rank: int) -> int | None:
     if len(wide) > 1 or axis >= rank:
         return None
     return wide[0] if wide else rank - 1
+
+
+_REDUCTIONS = tuple(f"Reduce{name}" for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare"))
+_WITH_AXIS = ("ArgMax", "ArgMin", "Compress", "Concat", "Flatten", "Gather", "Split", "Hardmax", "LogSoftmax", "Softmax")
+_WITH_AXES = ("ReduceSum", "Squeeze", "Unsqueeze")
+
+LIFTING: dict[tuple[str, int], Rule] = {
+    **{(name, 13): _axes_to_input for name in _WITH_AXES},
+    **{(name, 18): _axes_to_input for name in _REDUCTIONS},
+    ("Concat", 4): _name_axis_of_concat,
+    ("DFT", 20): _axis_of_dft_to_input,
+    ("Hardmax", 13): _one_axis,
+    ("LogSoftmax", 13): _one_axis,
+    ("Softmax", 13): _one_axis,
+}
+
+LOWERING: dict[tuple[str, int], Rule] = {
+    **{(name, 11): _count_from_the_front for name in (*_WITH_AXIS, *_WITH_AXES, *_REDUCTIONS)},
+    **{(name, 13): _axes_to_attribute for name in _WITH_AXES},
+    **{(name, 18): _axes_to_attribute for name in _REDUCTIONS},
+    ("DFT", 20): _axis_of_dft_to_attribute,
+    ("Hardmax", 13): _last_axis,
+    ("LogSoftmax", 13): _last_axis,
+    ("Softmax", 13): _last_axis,
+}

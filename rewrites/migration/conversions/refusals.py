@@ -21,94 +21,95 @@ Works round ORT-LOG-SUM-EXP-28 and ORT-ATTENTION-SCORES.
 import math
 
 from rewrites.graph.values import static_dims
-from rewrites.migration.step import Step, Unconvertible, Written
+from rewrites.migration.step import Rule, Step, Unconvertible, Written
 from rewrites.migration.versions import check_types, schema_of
 
-__all__ = [
-    "log_of_summed_powers",
-    "older_coordinates",
-    "older_mode",
-    "older_reduction",
-    "refuse",
-    "refuse_masked_scores",
-    "refuse_overflow",
-    "refuse_types_left_out",
-    "remainder_of_its_kind",
-    "shift_within_width",
-    "single_scale",
-]
+__all__ = ["LIFTING", "LOWERING"]
 
 _AFTER_MASK = 2
 _SCORES = 3
 
 
-def refuse(step: Step) -> None:
+def _refuse(step: Step) -> None:
     """Refuse every node."""
     raise Unconvertible("the version before it means something else")
 
 
-def older_mode(step: Step) -> None:
-    """Pad: 19 -> 18."""
+def _older_mode(step: Step) -> None:
     if step.string("mode", "constant") == "wrap":
         raise Unconvertible("it has no mode 'wrap' before opset 19")
 
 
-def older_coordinates(step: Step) -> None:
-    """Resize: 19 -> 18."""
+def _older_coordinates(step: Step) -> None:
     if step.string("coordinate_transformation_mode", "half_pixel") == "half_pixel_symmetric":
         raise Unconvertible("it has no coordinates 'half_pixel_symmetric' before opset 19")
 
 
-def older_reduction(step: Step) -> None:
-    """ScatterElements, ScatterND: 18 -> 17."""
+def _older_reduction(step: Step) -> None:
     if (reduction := step.string("reduction", "none")) in ("min", "max"):
         raise Unconvertible(f"it has no reduction '{reduction}' before opset 18")
 
 
-def single_scale(step: Step) -> None:
-    """QuantizeLinear, DequantizeLinear: 13 -> 12."""
+def _single_scale(step: Step) -> None:
     dims = static_dims(step.required(1))
     if dims is None or math.prod(dims) != 1:
         raise Unconvertible("it has one scale for the whole tensor before opset 13")
 
 
-def shift_within_width(step: Step) -> None:
-    """BitShift: 28 -> 27."""
+def _shift_within_width(step: Step) -> None:
     by = step.constant(1, "numbers of bits")
     if by is not None and by.size and int(by.max()) >= 8 * by.dtype.itemsize:
         raise Unconvertible("it shifts by as many bits as its type has, or more, which has no meaning before opset 28")
 
 
-def remainder_of_its_kind(step: Step) -> None:
-    """Mod: 28 -> 27."""
+def _remainder_of_its_kind(step: Step) -> None:
     if step.int_("fmod", 0):
         return
     if step.dtype().is_floating_point():
         raise Unconvertible("it takes the remainder of floor division of floats, which no opset before 28 does")
 
 
-def refuse_masked_scores(step: Step) -> None:
-    """Attention: 24 -> 25 and 25 -> 24."""
+def _refuse_masked_scores(step: Step) -> None:
     outputs = step.node.outputs
     if len(outputs) > _SCORES and outputs[_SCORES].name and step.int_("qk_matmul_output_mode", 0) == _AFTER_MASK:
         raise Unconvertible("onnxruntime gives other scores for masked positions from opset 25 on than before")
 
 
-def refuse_types_left_out(step: Step) -> None:
+def _refuse_types_left_out(step: Step) -> None:
     """ReduceLogSum, 18 -> 28: refuse element types that the newer version does not take."""
     schema = schema_of(step.node.op_type, step.builder.opset)
     assert schema is not None
     check_types(step.node, schema)
 
 
-def refuse_overflow(_step: Step) -> None:
-    """ReduceLogSumExp: 27 -> 28."""
+def _refuse_overflow(_step: Step) -> None:
     raise Unconvertible("onnxruntime lets it overflow from opset 28 on; opset 27 is the newest that computes the same")
 
 
-def log_of_summed_powers(step: Step) -> Written:
-    """ReduceLogSumExp: 28 -> 27."""
+def _log_of_summed_powers(step: Step) -> Written:
     b, noop = step.builder, step.int_("noop_with_empty_axes", 0)
     powers = b.op("Exp", step.required(0))
     total = b.op("ReduceSum", powers, step.value(1), keepdims=step.int_("keepdims", 1), noop_with_empty_axes=noop)
     return [b.op("Log", total)]
+
+
+LIFTING: dict[tuple[str, int], Rule] = {
+    ("Attention", 25): _refuse_masked_scores,
+    ("ReduceLogSum", 28): _refuse_types_left_out,
+    ("ReduceLogSumExp", 28): _refuse_overflow,
+}
+
+LOWERING: dict[tuple[str, int], Rule] = {
+    ("Attention", 25): _refuse_masked_scores,
+    ("BitShift", 28): _shift_within_width,
+    ("DequantizeLinear", 13): _single_scale,
+    ("GroupNormalization", 21): _refuse,
+    ("Mod", 28): _remainder_of_its_kind,
+    ("Pad", 19): _older_mode,
+    ("QuantizeLinear", 13): _single_scale,
+    ("ReduceLogSumExp", 28): _log_of_summed_powers,
+    ("Resize", 19): _older_coordinates,
+    ("Scan", 9): _refuse,
+    ("ScatterElements", 18): _older_reduction,
+    ("ScatterND", 18): _older_reduction,
+}

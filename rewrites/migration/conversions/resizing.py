@@ -15,51 +15,37 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.values import const_array
-from rewrites.migration.step import Step, Unconvertible, Written
+from rewrites.migration.step import Rule, Step, Unconvertible, Written
 
-__all__ = [
-    "become_upsample",
-    "drop_coordinates",
-    "fill_in_empty",
-    "leave_out_empty",
-    "say_coordinates",
-    "scales_for_each_axis",
-    "scales_to_attribute",
-    "scales_to_input",
-]
+__all__ = ["LIFTING", "LOWERING"]
 
 _ASYMMETRIC = "asymmetric"
 
 
-def scales_for_each_axis(step: Step) -> Written:
-    """Upsample: 1 -> 7."""
+def _scales_for_each_axis(step: Step) -> Written:
     scales = [1.0, 1.0, step.float_("height_scale") or 1.0, step.float_("width_scale") or 1.0]
     mode = "linear" if step.string("mode", "nearest") == "bilinear" else step.string("mode", "nearest")
     return step.like(height_scale=None, width_scale=None, scales=scales, mode=mode)
 
 
-def scales_to_input(step: Step) -> Written:
-    """Upsample: 7 -> 9."""
+def _scales_to_input(step: Step) -> Written:
     scales = step.builder.const(np.asarray(step.floats("scales") or [], np.float32))
     return step.like([step.required(0), scales], scales=None)
 
 
-def scales_to_attribute(step: Step) -> Written:
-    """Upsample: 9 -> 8."""
+def _scales_to_attribute(step: Step) -> Written:
     scales = step.constant(1, "scales")
     return step.like([step.required(0)], scales=[] if scales is None else [float(scale) for scale in scales])
 
 
-def become_upsample(step: Step) -> Written:
-    """Resize: 10 -> 9."""
+def _become_upsample(step: Step) -> Written:
     scales = step.constant(1, "scales")
     if scales is None or (scales < 1).any():
         raise Unconvertible("Upsample cannot shrink")
     return step.become("Upsample")
 
 
-def say_coordinates(step: Step) -> Written:
-    """Resize: 10 -> 11."""
+def _say_coordinates(step: Step) -> Written:
     b, x, scales = step.builder, step.required(0), step.required(1)
     region = b.const(np.zeros(0, np.float32))
     mode = step.string("mode", "nearest")
@@ -78,8 +64,7 @@ def say_coordinates(step: Step) -> Written:
     return step.like([grown, region, smaller], coordinate_transformation_mode=_ASYMMETRIC, nearest_mode=up)
 
 
-def drop_coordinates(step: Step) -> Written:
-    """Resize: 11 -> 10."""
+def _drop_coordinates(step: Step) -> Written:
     mode, scales = step.string("mode", "nearest"), const_array(step.value(2))
     nearest = step.string("nearest_mode", "round_prefer_floor")
     asymmetric = step.string("coordinate_transformation_mode", "half_pixel") == _ASYMMETRIC
@@ -91,16 +76,14 @@ def drop_coordinates(step: Step) -> Written:
     return step.like([step.required(0), step.required(2)], exclude_outside=None, **gone)
 
 
-def leave_out_empty(step: Step) -> Written:
-    """Resize: 11 -> 13."""
+def _leave_out_empty(step: Step) -> Written:
     if step.string("coordinate_transformation_mode", "half_pixel") == "tf_half_pixel_for_nn":
         raise Unconvertible("its coordinates are 'tf_half_pixel_for_nn', which opset 13 took away")
     inputs = [step.required(0), *(_unless_empty(step.value(index)) for index in (1, 2)), step.value(3)]
     return step.like(inputs) if inputs != [step.value(index) for index in range(4)] else None
 
 
-def fill_in_empty(step: Step) -> Written:
-    """Resize: 13 -> 12."""
+def _fill_in_empty(step: Step) -> Written:
     empty = step.builder.const(np.zeros(0, np.float32))
     return step.like([step.required(0), step.value(1) or empty, step.value(2) or empty, step.value(3)])
 
@@ -108,3 +91,19 @@ def fill_in_empty(step: Step) -> Written:
 def _unless_empty(value: ir.Value | None) -> ir.Value | None:
     array = const_array(value)
     return None if array is not None and array.size == 0 else value
+
+
+LIFTING: dict[tuple[str, int], Rule] = {
+    ("Resize", 11): _say_coordinates,
+    ("Resize", 13): _leave_out_empty,
+    ("Upsample", 7): _scales_for_each_axis,
+    ("Upsample", 9): _scales_to_input,
+    ("Upsample", 10): lambda step: step.become("Resize"),
+}
+
+LOWERING: dict[tuple[str, int], Rule] = {
+    ("Resize", 10): _become_upsample,
+    ("Resize", 11): _drop_coordinates,
+    ("Resize", 13): _fill_in_empty,
+    ("Upsample", 9): _scales_to_attribute,
+}

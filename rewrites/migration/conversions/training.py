@@ -15,37 +15,26 @@ feature, so that features become channels.
 
 import onnx_ir as ir
 
-from rewrites.migration.step import Step, Unconvertible, Written
+from rewrites.migration.step import Rule, Step, Unconvertible, Written
 
-__all__ = [
-    "drop_spatial",
-    "dropout_without_is_test",
-    "dropout_without_mask",
-    "normalization_without_is_test",
-    "ratio_to_attribute",
-    "ratio_to_input",
-    "refuse_training_mode",
-    "refuse_training_outputs",
-]
+__all__ = ["LIFTING", "LOWERING"]
 
 _DEFAULT_RATIO = 0.5
 
 
-def dropout_without_is_test(step: Step) -> Written:
-    """Dropout: 6 -> 7."""
+def _dropout_without_is_test(step: Step) -> Written:
     if not step.int_("is_test", 0):
         raise Unconvertible("it is in training mode")
     return step.like(is_test=None, consumed_inputs=None)
 
 
-def dropout_without_mask(step: Step) -> Written:
+def _dropout_without_mask(step: Step) -> Written:
     """Dropout: 7 -> 10 and 10 -> 9. Only the mask's type changes, so a mask that nobody reads is left out."""
     _refuse_masks(step)
     return step.with_outputs(1) if len(step.node.outputs) > 1 else None
 
 
-def ratio_to_input(step: Step) -> Written:
-    """Dropout: 10 -> 12."""
+def _ratio_to_input(step: Step) -> Written:
     _refuse_masks(step)
     ratio = step.float_("ratio")
     inputs = [step.required(0)]
@@ -54,8 +43,7 @@ def ratio_to_input(step: Step) -> Written:
     return None if ratio is None else step.like(inputs, ratio=None)
 
 
-def ratio_to_attribute(step: Step) -> Written:
-    """Dropout: 12 -> 11."""
+def _ratio_to_attribute(step: Step) -> Written:
     training = step.constant(2, "training mode")
     if training is not None and training.any():
         raise Unconvertible("it is in training mode")
@@ -69,19 +57,17 @@ def _refuse_masks(step: Step) -> None:
         raise Unconvertible("its mask is used, and what that holds in inference was not defined before opset 12")
 
 
-def normalization_without_is_test(step: Step) -> Written:
-    """BatchNormalization: 6 -> 7."""
-    refuse_training_outputs(step)
+def _normalization_without_is_test(step: Step) -> Written:
+    _refuse_training_outputs(step)
     return step.like(is_test=None) if step.has("is_test") else None
 
 
-def drop_spatial(step: Step) -> Written:
-    """BatchNormalization: 7 -> 9."""
+def _drop_spatial(step: Step) -> Written:
     if not step.has("spatial"):
         return None
     if step.int_("spatial", 1):
         return step.like(spatial=None)
-    refuse_training_outputs(step)
+    _refuse_training_outputs(step)
     b, x = step.builder, step.required(0)
     flat = [b.op("Reshape", x, b.const([0, -1]))]
     flat += [b.op("Reshape", step.required(index), b.const([-1])) for index in range(1, 5)]
@@ -89,14 +75,28 @@ def drop_spatial(step: Step) -> Written:
     return [step.reshape_back(result, b.op("Shape", x))]
 
 
-def refuse_training_outputs(step: Step) -> None:
-    """BatchNormalization: 9 -> 14."""
+def _refuse_training_outputs(step: Step) -> None:
     if any(value.name for value in step.node.outputs[1:]):
         raise Unconvertible("it has the outputs of training mode")
 
 
-def refuse_training_mode(step: Step) -> None:
-    """BatchNormalization: 14 -> 13."""
+def _refuse_training_mode(step: Step) -> None:
     if step.int_("training_mode", 0):
         raise Unconvertible("it is in training mode")
-    refuse_training_outputs(step)
+    _refuse_training_outputs(step)
+
+
+LIFTING: dict[tuple[str, int], Rule] = {
+    ("BatchNormalization", 7): _normalization_without_is_test,
+    ("BatchNormalization", 9): _drop_spatial,
+    ("BatchNormalization", 14): _refuse_training_outputs,
+    ("Dropout", 7): _dropout_without_is_test,
+    ("Dropout", 10): _dropout_without_mask,
+    ("Dropout", 12): _ratio_to_input,
+}
+
+LOWERING: dict[tuple[str, int], Rule] = {
+    ("BatchNormalization", 14): _refuse_training_mode,
+    ("Dropout", 10): _dropout_without_mask,
+    ("Dropout", 12): _ratio_to_attribute,
+}

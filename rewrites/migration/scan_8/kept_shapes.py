@@ -1,11 +1,11 @@
-"""Tells which opset-8 Scans have states of one shape: none of its sizes is another after a step that does not fail.
+"""Says if the states of an opset-8 Scan may change their shape in a step that does not fail.
 
     h [N, 7], x [M, 5]:  Add (h, h)           ->    [N, 7] again
-                         Concat (x, h)        ->    fails unless M = N or one is empty: what has M rows has N of them
-                         Add (MatMul (x, w), h)     may be [M, 7] where N is 1
+                         Concat (x, h)        ->    fails unless M = N or one is empty, so M rows are N rows
+                         Add (MatMul (x, w), h)     may be [M, 7] if N is 1
 
-Each size of what the Scan is given has a name, and the operators of the body are asked what they make of those. onnxruntime's
-Concat leaves out operands without elements, whatever their other sizes are: each size that may be 0 is tried as 0 apart.
+Each size of the Scan's inputs gets a name, and inference follows these names through the body. onnxruntime's Concat ignores
+operands without elements, whatever their other sizes are, so each size that may be 0 is also tried as 0.
 """
 
 from collections.abc import Iterator
@@ -29,12 +29,12 @@ _Shapes = list[ir.Shape | None]
 
 
 def may_change(loop: ScanView, ctx: Context) -> bool:
-    """Return True if a step may give a state of ``loop``, an opset-8 Scan, another shape."""
+    """Return True if a step may change the shape of a state of ``loop``, an opset-8 Scan."""
     if _stay_the_same(loop):
         return False
-    given = [_shape_of_row(state.initial, 1) for state in loop.states]
-    given += [_shape_of_row(scan.outer, 2) for scan in loop.scan_inputs]
-    cases, tried = [given], 0
+    given_shapes = [_shape_of_row(state.initial, 1) for state in loop.states]
+    given_shapes += [_shape_of_row(scan.outer, 2) for scan in loop.scan_inputs]
+    cases, tried = [given_shapes], 0
     with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]):
         while cases and tried < _CASES:
             shapes, tried = cases.pop(), tried + 1
@@ -49,8 +49,8 @@ def _stay_the_same(loop: ScanView) -> bool:
     return all(same(state.inner.shape, state.next.shape) for state in loop.states)
 
 
-def _case(loop: ScanView, given: _Shapes, ctx: Context) -> list[_Shapes] | None:
-    """Return the cases that are left to look at where the body is given such shapes; None where a state may get another."""
+def _case(loop: ScanView, given_shapes: _Shapes, ctx: Context) -> list[_Shapes] | None:
+    """Return the cases that are left to try after these shapes of the inputs; None if a state may change its shape."""
     fails = False
 
     def infer(node: ir.Node) -> None:
@@ -63,7 +63,7 @@ def _case(loop: ScanView, given: _Shapes, ctx: Context) -> list[_Shapes] | None:
             fails = fails or contradicts(node, ctx.model.opset_imports, ctx.model.ir_version)
 
     own = set(loop.body)
-    for value, shape in zip(loop.body.inputs, given, strict=True):
+    for value, shape in zip(loop.body.inputs, given_shapes, strict=True):
         value.shape = shape
     infer_body(loop.body, ctx.opset, infer)
     if fails:
@@ -71,12 +71,12 @@ def _case(loop: ScanView, given: _Shapes, ctx: Context) -> list[_Shapes] | None:
     for node in loop.body:
         choice = next(_choices(node), None)
         if choice is not None:
-            return [[_renamed(shape, name, other) for shape in given] for name, other in choice]
+            return [[_renamed(shape, name, other) for shape in given_shapes] for name, other in choice]
     return [] if _stay_the_same(loop) else None
 
 
 def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
-    """Return the shape without the first ``outside`` axes, each size named: equal names are of equal sizes."""
+    """Return the shape without the first ``outside`` axes, with a name for each unknown size."""
     if value.shape is None:
         return None
     dims = [f"{FREE}{value.name}.{i}" if is_unknown(dim) else dim for i, dim in enumerate(value.shape.dims)]
@@ -84,7 +84,7 @@ def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
 
 
 def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
-    """Return what is so wherever ``node`` does not fail: one of these sizes at least is the other, or 0."""
+    """Yield lists of equations, of which at least one holds if ``node`` does not fail: a size is another size, or 0."""
     dims = _operands(node)
     if node.op_type == "Concat" and dims is not None:
         full = [sizes for sizes in dims if 0 not in sizes]
@@ -103,7 +103,7 @@ def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
 
 
 def _of_concat(node: ir.Node) -> ir.Shape | None:
-    """Return the shape of what a Concat makes, where its operands surely fit; the sides of empty ones do not count."""
+    """Return the shape of a Concat whose operands surely fit, or None; other sizes of empty operands do not count."""
     dims = _operands(node)
     if dims is None or not dims[0]:
         return None
@@ -118,7 +118,7 @@ def _of_concat(node: ir.Node) -> ir.Shape | None:
 
 
 def _operands(node: ir.Node) -> list[list[_Told]] | None:
-    """Return the sizes of all operands, where their ranks are known."""
+    """Return the sizes of all operands, or None if a rank is unknown."""
     shapes = [value.shape for value in node.inputs if value is not None and value.shape is not None]
     if node.domain != "" or len(shapes) < len(node.inputs):
         return None
@@ -135,7 +135,7 @@ def _side_by_side(dims: list[list[_Told]], axis: int) -> list[tuple[_Told, _Told
 
 
 def _told(dim: Dim) -> _Told:
-    """Return a size that can be reckoned with: a number or a name of one size."""
+    """Return a number, or a name that means one size, or None."""
     return dim if isinstance(dim, int) else dim.value if is_one_size(dim) else None
 
 

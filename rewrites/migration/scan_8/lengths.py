@@ -1,8 +1,8 @@
-"""The lengths of the rows of an opset-8 Scan: which steps of which row are real.
+"""The lengths of the rows of an opset-8 Scan: which steps of each row are real.
 
-onnxruntime refuses lengths outside 1..T at run time. A length of 0, which the operator's text allows, is let through here; other
-lengths fail in a Gather. Lengths that are known to be full are none. Steps past the longest row are not run at all, except for
-targets without loops: there the number of steps must not depend on data, so that they can be unrolled.
+onnxruntime refuses lengths outside 1..T at run time. A length of 0, which the operator's text allows, passes here; other lengths
+fail in a Gather. Lengths that are all full are ignored. Steps after the longest row do not run, except for targets without loops:
+there the number of steps must not depend on data, so that they can be unrolled.
 
 Works round ORT-SCAN-8-LENGTH-0.
 """
@@ -26,9 +26,9 @@ __all__ = ["Lengths", "Sizes", "filled", "frozen", "lengths_of", "reversed_rows"
 
 @dataclass(frozen=True)
 class Lengths:
-    """``value``: the length of each row, int64 of shape [B]. ``live``: which steps are real, bool of shape [B, T].
+    """The length of each row (``value``, int64 [B]) and a mask of the real steps (``live``, bool [B, T]).
 
-    ``time``: 0, 1, … T - 1. ``most``: how many steps to run, at least 1, as a one-element int64 tensor; None for all T.
+    ``time``: 0, 1, … T - 1. ``most``: the number of steps to run, at least 1, as an int64 tensor of one element; None for all.
     """
 
     value: ir.Value
@@ -39,7 +39,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The number of rows and the number of steps, as one-element int64 tensors, constant where some scan input tells."""
+    """The numbers of rows and steps as int64 tensors of one element, constant if a scan input tells them."""
 
     rows: ir.Value
     steps: ir.Value
@@ -55,11 +55,10 @@ class Sizes:
 
 
 def lengths_of(loop: ScanView, sizes: Sizes, b: Builder, all_steps: bool) -> Lengths | None:
-    """Read ``sequence_lens``; None where there are none or all rows are known to be full.
+    """Return the lengths of ``sequence_lens``; None if there are none, or if all rows are known to be full.
 
-    ``all_steps``: whether to run all steps even where no row is so long.
-
-    Raises MalformedLoop for constant lengths with which the Scan fails whatever it is fed.
+    ``all_steps``: run all steps even if no row is so long. Raise MalformedLoop for constant lengths with which the Scan always
+    fails.
     """
     declared = loop.sequence_lens
     if declared is None:
@@ -102,13 +101,13 @@ def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
 
 
 def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
-    """Return the final state of the only row, the initial one where that row has no step."""
+    """Return the final state of the only row, or the initial one if that row has no step."""
     some = b.op("Less", b.const([0]), lengths.value)
     return where(b, spread(b, some, 1, final, rank_of(state.inner)), final, state.initial)
 
 
 def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int | None) -> ir.Value:
-    """Return ``flags`` axes of size 1 behind their ``own`` until they have as many as ``x``, whose inner axes may not be known."""
+    """Return ``flags`` with axes of size 1 behind their ``own``, so that they have the rank of ``x``, which may be unknown."""
     if inner_rank is not None:
         return unsqueeze(b, flags, range(own, own + inner_rank))
     missing = b.op("Sub", b.op("Shape", b.op("Shape", x)), b.const([own]))
@@ -117,10 +116,7 @@ def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int |
 
 
 def filled(b: Builder, y: ir.Value, lengths: Lengths, inner: ir.Value, kind: ir.DataType) -> ir.Value:
-    """Return the stacked results ``y`` of the steps that were run, each like ``inner``, for all T steps; zero where none was real.
-
-    ``kind``: their element type.
-    """
+    """Return the stacked results ``y`` of the steps that ran, each like ``inner``, for all T steps, with zeros for other steps."""
     if lengths.most is not None:
         last = b.op("Sub", lengths.most, b.const([1]))
         y = gather(b, y, where(b, b.op("Less", lengths.time, lengths.most), lengths.time, last), 1)
@@ -141,7 +137,7 @@ def _check(loop: ScanView, lengths: np.ndarray, rows: np.ndarray | None, steps: 
 
 
 def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, sizes: Sizes) -> ir.Value:
-    """Return ``x`` of shape [B, T, ...] with the real steps of each row in opposite order; the others stay."""
+    """Return ``x`` [B, T, ...] with the real steps of each row in reverse order; other steps stay."""
     if b.opset >= since.REVERSE_SEQUENCE:
         return b.op("ReverseSequence", x, lengths.value, batch_axis=0, time_axis=1)
     time = unsqueeze(b, lengths.time, [0])

@@ -36,10 +36,9 @@ _SINCE = 8
 
 @dataclass(frozen=True)
 class LiftedScan:
-    """What became of an opset-8 Scan.
+    """The new ``form`` of an opset-8 Scan: ``one row``, ``batched`` or ``row by row``, and the ``reason`` for the last.
 
-    ``form``: ``one row``, ``batched`` or ``row by row``. ``lengths``: whether rows have lengths of their own. ``reason``: why the
-    rows are run one by one.
+    ``lengths``: rows have lengths of their own.
     """
 
     name: str
@@ -51,10 +50,11 @@ class LiftedScan:
 def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
     """Lift ``node``, an opset-8 Scan whose body is already written in the opset of ``ctx``, 9 or later.
 
-    Where a state may change its shape one step is run apart; the answer is about several steps.
+    If a state may change its shape, a single step runs apart, and the result describes several steps.
 
-    Raises MalformedLoop, with nothing changed, for a Scan that violates its definition or fails whatever it is fed, and
-    MigrationError for one that cannot be lifted.
+    Raises:
+        MalformedLoop: The Scan violates its definition or always fails; nothing has changed.
+        MigrationError: The Scan cannot be lifted.
     """
     loop = ScanView.of(node, _SINCE)
     if loop.sequence_lens is not None:
@@ -102,7 +102,7 @@ def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
 
 
 def _one_row(row: Row, build: Builder) -> list[ir.Value]:
-    """Run the row as it is; there is one."""
+    """Run the only row."""
     for i, stack in enumerate(row.stacks):
         row.node.replace_input_with(i, squeeze(build, stack, [0]))
     build.nodes.append(row.node)
@@ -110,32 +110,27 @@ def _one_row(row: Row, build: Builder) -> list[ir.Value]:
 
 
 def _batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotApplicable:
-    """Run all rows at once; says why where an operator cannot be batched."""
+    """Run all rows at once, or return the reason if an operator cannot be batched."""
     operands = tuple(Operand(stack, True, value) for stack, value in zip(row.stacks, row.inputs, strict=True))
     results = batch(Call(row.node, operands, build, rows))
     if isinstance(results, NotApplicable):
         return results
-    batched_results = dict(zip(row.node.outputs, results, strict=True))
-    return [
-        repeated(build, Operand(batched_results[result].value, batched_results[result].batched, result), rows)
-        for result in row.results
-    ]
+    batched = dict(zip(row.node.outputs, results, strict=True))
+    return [repeated(build, Operand(batched[result].value, batched[result].batched, result), rows) for result in row.results]
 
 
 def _row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Value]:
     """Run one row after the other."""
     outputs = [ScanOutput(result, None) for result in row.results]
     scans = [ScanInput(stack, value) for stack, value in zip(row.stacks, row.inputs, strict=True)]
-    body = ir.Graph(
-        [scan.inner for scan in scans], [output.inner for output in outputs], nodes=[row.node], name=ctx.names.fresh("row")
-    )
+    body = ir.Graph(row.inputs, row.results, nodes=[row.node], name=ctx.names.fresh("row"))
     node = make_scan(ctx.names, body, [], scans, outputs, hint)
     build.nodes.append(node)
     return list(node.outputs)
 
 
 def _refuse_what_lengths_change(loop: ScanView) -> None:
-    """Refuse operators that would notice steps past the end of a row, and outputs of which no zero can be made."""
+    """Refuse operators that notice steps after the end of a row, and outputs without a zero for padding."""
     label = loop.node.name or loop.node.outputs[0].name
     for output in loop.scan_outputs:
         _kind(output, loop.node)

@@ -1,10 +1,10 @@
-"""Run an opset-8 Scan apart if it has only one step and a state may change its shape in that.
+"""Run a single step of an opset-8 Scan apart if a state may change its shape in it.
 
     Scan-8(lens, h0, xs) body    ->    If there is one step, of all rows: Scan(h0, the first slices of xs) body    over the rows
                                        else:                              Scan-8(lens, h0, xs) body
 
 onnxruntime runs an opset-8 Scan whose state changes its shape for one step, and refuses more; later Scans it refuses at once. The
-masks of rows with lengths also choose between a state before and after a step, which must have one shape for that.
+masks of rows with lengths also select between a state before and after a step, which must have one shape.
 
 Works round ORT-SCAN-CHANGING-STATE.
 """
@@ -28,14 +28,14 @@ __all__ = ["may_be_one_step", "one_step_apart"]
 
 
 def may_be_one_step(loop: ScanView) -> bool:
-    """Return True if there may be but one step."""
+    """Return True if there may be only one step."""
     lengths = const_array(loop.sequence_lens)
     steps = next((dim for scan in loop.scan_inputs if isinstance(dim := dim_of(scan.outer, 1), int)), None)
     return not ((lengths is not None and (lengths > 1).any()) or (loop.sequence_lens is None and steps not in (None, 1)))
 
 
 def one_step_apart(loop: ScanView, ctx: Context) -> ir.Node:
-    """Write the If in the place of ``loop``; return the opset-8 Scan for more steps, which is in its second branch."""
+    """Replace ``loop`` by the If; return the opset-8 Scan for more steps in its second branch."""
     node = loop.node
     head, then, otherwise = ctx.builder(), ctx.builder(), ctx.builder()
     for state in loop.states:

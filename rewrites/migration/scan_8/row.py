@@ -3,12 +3,12 @@
     Scan-8(lens, h0, xs) body(h, x) => (h2, y)
     ->    for each row: Scan(h0_row, live_row, xs_row) body(h, live, x) => (Where(live, h2, h), y)
 
-Without lengths nothing is masked, and an input scanned backwards still is. With lengths an input scanned backwards starts at the
-end of its row: its real steps are put in opposite order outside, and it is then scanned forwards. Outputs of an opset-8 Scan stay
-in the order in which the steps were run. A row that is known to be the only one ends where its steps do, and needs no mask.
+Without lengths nothing is masked, and inputs keep their direction. With lengths, an input scanned backwards starts at the end of
+its row: the real steps are reversed outside, and the input is scanned forwards. Outputs of an opset-8 Scan keep the order in which
+the steps ran. The only row of a Scan ends with its steps, and needs no mask.
 
-States freeze in steps past the end of a row. Such steps run on numbers no step was meant for, and their results are dropped. If the
-body may fail on those, they read what the first step of the row read, on which it did not fail: Where(live, h, h0) for h.
+States freeze after the end of a row. The steps there run on meaningless numbers, and their results are dropped. If the body may
+fail on these numbers, it reads those of the first step of the row, on which it did not fail: Where(live, h, h0) for h.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,9 +31,9 @@ __all__ = ["Row", "make_row"]
 
 @dataclass(frozen=True)
 class Row:
-    """``node`` reads ``inputs``; ``stacks`` hold each of those for all rows, along axis 0.
+    """A ``node`` for one row; ``stacks`` hold its ``inputs`` for all rows along axis 0.
 
-    ``results``: the results of ``node`` that stand for those of the opset-8 node; it may have more.
+    ``results``: the results of ``node`` that the opset-8 node has too.
     """
 
     node: ir.Node
@@ -43,7 +43,7 @@ class Row:
 
 
 def make_row(loop: ScanView, sizes: Sizes, lengths: Lengths | None, head: Builder, ctx: Context) -> Row:
-    """Take the body out of ``loop``'s node and put a Scan of one row around it; what is done for all rows goes to ``head``."""
+    """Move the body of ``loop`` into a Scan of one row; nodes for all rows go to ``head``."""
     body, states, scans, carried = loop.body, list(loop.states), list(loop.scan_inputs), list[State]()
     for state in states:
         _declare_rank(state)
@@ -74,7 +74,7 @@ def make_row(loop: ScanView, sizes: Sizes, lengths: Lengths | None, head: Builde
 
 
 def _declare_rank(state: State) -> None:
-    """Declare the rank of ``state`` in the body, where one of its values tells it: onnxruntime asks for that of each output."""
+    """Declare the rank of ``state`` in the body if one of its values tells it, because onnxruntime requires it."""
     shapes = (state.inner.shape, state.next.shape, without_axis(state.initial.shape, 0))
     rank = next((len(shape) for shape in shapes if shape is not None), None)
     for value in (state.inner, state.next):
@@ -83,7 +83,7 @@ def _declare_rank(state: State) -> None:
 
 
 def _live_input(rank: int, ctx: Context) -> ir.Value:
-    """Make a body input that tells whether a step is real, with as many axes as the states it freezes: none broadcast to any."""
+    """Return a body input that is True in real steps, with as many axes as the states that it freezes."""
     return ir.Value(name=ctx.names.fresh("live"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([1] * rank))
 
 
@@ -93,7 +93,7 @@ def _row_of(stack: ir.Value, inner: ir.Value, steps: Sequence[int | str | None],
 
 
 def _in_order(scan: ScanInput, sizes: Sizes, lengths: Lengths, fed_first: bool, head: Builder) -> ScanInput:
-    """Return ``scan`` forwards up to the longest row; where ``fed_first``, steps that are not real see what the first one does."""
+    """Return ``scan`` forwards up to the longest row; ``fed_first``: other steps read the input of the first step."""
     x = scan.outer
     if scan.reverse:
         x = reversed_rows(head, x, lengths, sizes)
@@ -104,7 +104,7 @@ def _in_order(scan: ScanInput, sizes: Sizes, lengths: Lengths, fed_first: bool, 
 
 
 def _mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
-    """Freeze ``states`` where ``live``, for their rank, is False."""
+    """Freeze ``states`` in steps in which ``live``, for their rank, is False."""
     build = ctx.builder()
     masked = []
     for state in states:
@@ -117,7 +117,7 @@ def _mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.
 
 
 def _feed_first_step(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
-    """Let the body read initial values where ``live`` is False; return the states that carry those along."""
+    """Let the body read initial values in steps in which ``live`` is False; return the states that carry them."""
     head, tail = ctx.builder(), ctx.builder()
     carried = []
     first = next(iter(body), None)

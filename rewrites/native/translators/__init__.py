@@ -10,12 +10,11 @@ import onnx_ir as ir
 from rewrites.native.body import Body
 from rewrites.native.call import Call, Translator
 from rewrites.native.translators.indexing import INDEXING
-from rewrites.native.translators.movement import MOVEMENT
+from rewrites.native.translators.movement import MOVEMENT, SHAPES
 from rewrites.native.translators.pointwise import POINTWISE
 from rewrites.native.translators.products import PRODUCTS
 from rewrites.native.translators.quantization import QUANTIZATION
 from rewrites.native.translators.reductions import REDUCTIONS
-from rewrites.native.translators.shapes import SHAPES
 from rewrites.native.views import View
 
 __all__ = ["TRANSLATORS", "translate"]

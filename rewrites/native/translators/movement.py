@@ -1,55 +1,37 @@
-"""Translate operators that only move elements into views where strides lead to the elements, else into as few copies as possible.
+"""Translate operators that only move elements, and operators on shapes.
 
-Concat copies into the parts of one buffer; ``places`` leaves those copies out where the parts can be computed in place. Constants
-are joined when the plan is compiled, because they may be the sizes of a shape.
+A move is a view if strides lead to the elements, else as few copies as possible. Concat copies into the parts of one buffer;
+``memory`` leaves those copies out if the parts can be computed in place. Constants are joined when the plan is compiled, because
+they may be the sizes of a shape. A free size is the number of the sample that the body is compiled for. If it gets into the plan as
+a number, and not as a size, the plans for the two samples differ, and there is no plan.
 """
 
 import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import onnx_ir as ir
 
 from rewrites.native.body import Body, elements
 from rewrites.native.call import Call, Translator
-from rewrites.native.operations import Op
-from rewrites.native.views import View, dense, fitted, moved
+from rewrites.native.operations import NUMPY, Op
+from rewrites.native.views import View, broadcast, dense, fitted, moved
 from rewrites.ops.movement import movement
 from rewrites.ops.versions import axis_of, dropout_is_identity
 
-__all__ = ["MOVEMENT"]
-
-
-def _concat(call: Call) -> Sequence[View]:
-    parts = call.views
-    parts = [call.body.as_type(part, parts[0].buffer.dtype) if part.truth else part for part in parts]
-    if len(parts) == 1:
-        return parts
-    rank = len(parts[0].shape)
-    axis = axis_of(call.node, 0, rank)
-    others = [(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts]
-    for other in others:
-        call.body.free.check_same(others[0], other)
-    if len(set(others)) > 1 or not 0 <= axis < rank:
-        raise call.refuse("NATIVE-SHAPE", f"the shapes {[part.shape for part in parts]} cannot be joined")
-    if any(call.body.free.has(part.shape[axis]) for part in parts):
-        raise call.refuse("NATIVE-SHAPE", "it joins along an axis whose size is known only when the model runs")
-    if all(part.buffer.array is not None for part in parts):
-        return [call.body.constant(np.concatenate([elements(part) for part in parts], axis), truth=parts[0].truth)]
-    shape = list(parts[0].shape)
-    shape[axis] = sum(part.shape[axis] for part in parts)
-    result = call.body.fresh(shape, parts[0])
-    offset = 0
-    for part in parts:
-        place = View(result.buffer, part.shape, result.strides, offset * result.strides[axis], part.truth)
-        call.body.emit(Op.COPY, place, part)
-        offset += part.shape[axis]
-    return [result]
-
+__all__ = ["MOVEMENT", "SHAPES"]
 
 _CUTTING = frozenset({"Gather", "Slice", "Split", "Squeeze"})
 """What takes parts of an axis, which must be known."""
 _PIECES = 64
 """Into how many copies a movement along no strides may be cut."""
+
+
+def _dropout(call: Call) -> Sequence[View]:
+    call.only_first_output()
+    if not dropout_is_identity(call.node, call.opset):
+        raise call.refuse("NATIVE-FORM", "it may be in training")
+    return [call.view(0)]
 
 
 def _moving(call: Call) -> Sequence[View]:
@@ -112,13 +94,6 @@ def _flatten(call: Call) -> Sequence[View]:
     return [made if isinstance(made, View) else call.body.reshaped(x, shape)]
 
 
-def _dropout(call: Call) -> Sequence[View]:
-    call.only_first_output()
-    if not dropout_is_identity(call.node, call.opset):
-        raise call.refuse("NATIVE-FORM", "it may be in training")
-    return [call.view(0)]
-
-
 def _identity(call: Call) -> Sequence[View]:
     return [call.view(0)]
 
@@ -140,6 +115,76 @@ def _tile(call: Call) -> Sequence[View]:
     return [View(copied.buffer, shape, dense(shape), copied.offset, x.truth)]
 
 
+def _concat(call: Call) -> Sequence[View]:
+    parts = call.views
+    parts = [call.body.as_type(part, parts[0].buffer.dtype) if part.truth else part for part in parts]
+    if len(parts) == 1:
+        return parts
+    rank = len(parts[0].shape)
+    axis = axis_of(call.node, 0, rank)
+    others = [(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts]
+    for other in others:
+        call.body.free.check_same(others[0], other)
+    if len(set(others)) > 1 or not 0 <= axis < rank:
+        raise call.refuse("NATIVE-SHAPE", f"the shapes {[part.shape for part in parts]} cannot be joined")
+    if any(call.body.free.has(part.shape[axis]) for part in parts):
+        raise call.refuse("NATIVE-SHAPE", "it joins along an axis whose size is known only when the model runs")
+    if all(part.buffer.array is not None for part in parts):
+        return [call.body.constant(np.concatenate([elements(part) for part in parts], axis), truth=parts[0].truth)]
+    shape = list(parts[0].shape)
+    shape[axis] = sum(part.shape[axis] for part in parts)
+    result = call.body.fresh(shape, parts[0])
+    offset = 0
+    for part in parts:
+        place = View(result.buffer, part.shape, result.strides, offset * result.strides[axis], part.truth)
+        call.body.emit(Op.COPY, place, part)
+        offset += part.shape[axis]
+    return [result]
+
+
+def _filled(call: Call) -> Sequence[View]:
+    shape = call.sizes(0)
+    given = call.node.attributes.get("value")
+    if shape is None or shape.ndim != 1:
+        raise call.refuse("NATIVE-FORM", "its shape is not constant")
+    number = np.zeros(1, np.float32) if given is None else given.as_tensor().numpy()
+    dims = tuple(int(size) for size in shape)
+    if number.dtype not in NUMPY.values() or 0 in dims:
+        raise call.refuse("NATIVE-TYPE", f"it gives {list(dims)} elements of {number.dtype}")
+    return [broadcast(call.body.constant(number.reshape(())), dims)]
+
+
+def _one_hot(call: Call) -> Sequence[View]:
+    """An index is counted from the end where it is negative; one that is outside has no one."""
+    body, indices, depth, values = call.body, call.view(0), call.known(1), call.view(2)
+    if depth is None or depth.size != 1 or int(depth.item()) < 1 or values.shape != (2,):
+        raise call.refuse("NATIVE-FORM", "its depth is not constant")
+    if indices.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+        raise call.refuse("NATIVE-TYPE", f"its indices are {ir.DataType(indices.dtype).name}")
+    count, axis = int(depth.item()), axis_of(call.node, -1, len(indices.shape) + 1)
+    shape, strides = list(indices.shape), list(indices.strides)
+    shape.insert(axis, 1)
+    strides.insert(axis, 0)
+    spread = View(indices.buffer, tuple(shape), tuple(strides), indices.offset)
+    numbers = np.arange(count).reshape(count, *[1] * (len(indices.shape) - axis))
+    kind = np.int64 if indices.dtype == ir.DataType.INT64 else np.int32
+    ways = [body.elementwise(Op.EQUAL, spread, body.constant(each.astype(kind)), truth=True) for each in (numbers, numbers - count)]
+    here = body.elementwise(Op.MAX, *ways, truth=True)
+    off, on = (View(values.buffer, (), (), values.offset + at * values.strides[0], values.truth) for at in (0, 1))
+    return [body.elementwise(Op.SELECT, here, on, off, truth=values.truth)]
+
+
+def _shape(call: Call) -> Sequence[View]:
+    sizes = call.view(0).shape
+    start = call.node.attributes.get_int("start", 0)
+    end = call.node.attributes.get_int("end", len(sizes))
+    return [call.body.constant(np.array(sizes[start:end], np.int64))]
+
+
+def _size(call: Call) -> Sequence[View]:
+    return [call.body.constant(np.array(call.view(0).count, np.int64))]
+
+
 MOVEMENT: dict[str, Translator] = {
     "Dropout": _dropout,
     "Expand": _moving,
@@ -154,4 +199,12 @@ MOVEMENT: dict[str, Translator] = {
     "Transpose": _moving,
     "Unsqueeze": _moving,
     "Concat": _concat,
+}
+
+
+SHAPES: dict[str, Translator] = {
+    "ConstantOfShape": _filled,
+    "OneHot": _one_hot,
+    "Shape": _shape,
+    "Size": _size,
 }

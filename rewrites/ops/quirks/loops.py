@@ -193,7 +193,7 @@ LOOPS = (
         seen="1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Before opset 11 a size that one branch of an If tells counts for both: a Shape of the result is folded to it.",
-        worked_round=("rewrites.graph.branches", "rewrites.migration.unlike_branch_sizes"),
+        worked_round=("rewrites.graph.branches", "rewrites.migration.migrate"),
     ),
     Quirk(
         id="ORT-BODY-WEIGHTS-BY-NAME",

@@ -110,7 +110,7 @@ OPERATORS = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="From opset 12 on, a Clip of float16 without an upper bound makes infinity the greatest number; before, it stays.",
-        worked_round=("rewrites.migration.conversions.clip",),
+        worked_round=("rewrites.migration.conversions.operands",),
     ),
     Quirk(
         id="ORT-LOG-SUM-EXP-28",
