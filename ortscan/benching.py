@@ -8,7 +8,6 @@ from ortscan.base.messages import quietly
 from ortscan.edge.border import one_sentence
 from ortscan.modelio import ModelLike
 from ortscan.modelio.reading import read_from_pipe
-from ortscan.pipeline.rewriting import Shapes
 
 if TYPE_CHECKING:
     from ortscan.benchmark.result import Bench
@@ -20,7 +19,7 @@ __all__ = ["bench"]
 @quietly
 def bench(
     *models: ModelLike,
-    shapes: Shapes | None = None,
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
     sizes: Mapping[str, int | Sequence[int]] | None = None,
     inputs: Any = None,
     threads: int = 1,
@@ -30,22 +29,26 @@ def bench(
 ) -> "Bench":
     """Measure what models cost on onnxruntime's CPU, side by side: runs, loading, memory, files, loops.
 
-    Each round has new sessions of all models, which run in turns. A ratio is told with its noise, and what the noise covers is no
-    difference. Whether the models compute the same is not looked at: see ``verify``.
+    Each round creates sessions of all models, which run in turns. Ratios come with their noise. ``verify`` compares the results.
 
-    ``models``: each as for ``optimize``; others are compared with the first, and one alone with what ``optimize`` makes of it.
-    ``shapes``: typical shapes of inputs. ``sizes``: sizes to time, of free dimensions and trip counts by name, such as
-    ``{"T": [16, 64], "B": 1}``: every choice out of them; what is left free gets usual sizes. ``inputs``: a dict of arrays, or the
-    path of an .npz file, instead of random inputs. ``threads``: within an operator, 0 for onnxruntime's own choice; of one thread
-    its own time counts, not what other processes take of it. ``rounds``, ``seconds``: how many, and how long in all, about; to tell
-    a difference from noise takes six rounds. ``progress``: called with the number of rounds done and of all.
+    Args:
+        models: each as for ``optimize``. Others are compared with the first, and a single model with its optimised version.
+        shapes: typical shapes of inputs.
+        sizes: sizes to time of free dimensions and trip counts by name, in all combinations, as in ``{"T": [16, 64], "B": 1}``.
+        inputs: a dict of arrays, or the path of an .npz file, instead of random inputs.
+        threads: within an operator; 0 for onnxruntime's choice. For one thread its CPU time counts.
+        rounds: how many; six are needed to tell a difference from noise.
+        seconds: about how long in all.
+        progress: called with the number of rounds done and of all rounds.
 
-    Raises OptionError and ModelFileError; UnsupportedModel where a model does not load, or not all of them run on the same inputs.
+    Raises:
+        OptionError, ModelFileError: an option or a file is invalid.
+        UnsupportedModel: a model does not load, or not all models run on the same inputs.
     """
     from ortscan.benchmark.measure import measure, names_for
 
-    given = dict(zip(names_for(models), map(read_from_pipe, models), strict=True))
-    if len(given) == 1:
-        given["optimized"] = optimize(next(iter(given.values())), shapes=shapes)
+    named = dict(zip(names_for(models), map(read_from_pipe, models), strict=True))
+    if len(named) == 1:
+        named["optimized"] = optimize(next(iter(named.values())), shapes=shapes)
     effort: dict[str, Any] = {"threads": threads, "rounds": rounds, "seconds": seconds, "progress": progress}
-    return measure(given, shapes=shapes, sizes=sizes, inputs=inputs, **effort)
+    return measure(named, shapes=shapes, sizes=sizes, inputs=inputs, **effort)

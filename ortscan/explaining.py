@@ -1,6 +1,5 @@
 """What ``import ortscan`` offers on what becomes of loops, and why: explain."""
 
-import inspect
 from typing import TYPE_CHECKING, Any
 
 from ortscan.api import rewriting_of
@@ -9,10 +8,9 @@ from ortscan.edge.border import one_sentence
 from ortscan.edge.limited import limited
 from ortscan.modelio import ModelLike
 from ortscan.modelio.reading import read_from_pipe
-from ortscan.option_types import ExplainOptions
-from ortscan.options import check_flags
-from ortscan.pipeline.rewriting import Rewriting
+from ortscan.option_types import check_flags
 from ortscan.report.outcome import Report, drawn
+from ortscan.verb_options import REWRITING_OPTIONS, ExplainOptions
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, shown
 
@@ -41,7 +39,7 @@ def explain(
     ``advice``: also try out, for seconds, what would change that, on onnxruntime: options and sizes with which the model is faster.
     ``options``, ``time_limit`` and ``memory_limit`` are those of ``optimize``, and so are errors. Nothing is changed or written.
     """
-    known = inspect.signature(Rewriting).parameters.keys() | {"stop_after"}
+    known = REWRITING_OPTIONS.keys() | {"debug", "progress", "stop_after"}
     chosen: dict[str, Any] = {name: value for name, value in options.items() if name not in _OF_NO_USE}
     for name in chosen.keys() - known:
         raise OptionError(f"optimize has no option {shown(name)}{did_you_mean(name, known)}.")

@@ -1,79 +1,120 @@
-"""The options of the verbs as types, for whoever checks types: what each may be, and what comes back."""
+"""The parts of a description of options: ``Option``, the checks of values, and the signature that follows from a ``TypedDict``.
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+class Options(TypedDict, total=False):
+    fast_math: Annotated[bool, Option(False, "allow expansions that round differently", "--fast-math", ...)]
+"""
 
-import onnx
+import argparse
+import inspect
+import numbers
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_type_hints
 
-__all__ = [
-    "Differing",
-    "ExplainOptions",
-    "Level",
-    "MigrateOptions",
-    "OpsetName",
-    "OpsetTarget",
-    "OptimizeOptions",
-    "ProtoLike",
-    "TargetName",
-]
+from ortscan.base.paths import is_path_like
+from ortscan.option_texts import PAIRS
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
 
-ProtoLike = str | os.PathLike[str] | bytes | onnx.ModelProto
-"""A model for which a ModelProto comes back."""
-
-TargetName = Literal["onnx", "cpu", "cuda", "tensorrt", "directml", "webgpu", "coreml", "nnapi", "qnn", "openvino"]
-OpsetName = Literal["auto", "keep"]
-OpsetTarget = Literal["auto", "latest"]
-Level = Literal["quick", "full"]
-Differing = Literal["raise", "keep"]
+__all__ = ["Option", "check_flags", "check_path", "memory_bytes", "most_steps", "options_of", "plain_meaning", "signature_with"]
 
 
-class _Rewriting(TypedDict, total=False):
-    target: TargetName
-    opset: int | OpsetName
-    shapes: Mapping[str, Sequence[int | None]] | None
-    dims: Mapping[str, int] | None
-    fix_shapes: Mapping[str, Sequence[int | None]] | None
-    fix_dims: Mapping[str, int] | None
-    fix_inputs: Mapping[str, Any] | None
-    freeze: bool | Iterable[str]
-    max_unroll: int | None
-    memory_budget: int
-    costs: str | os.PathLike[str] | Mapping[str, float] | None
-    fast_math: bool
-    custom_ops: bool
-    native: bool
-    runtime: str | None
-    passes: Iterable[str] | None
-    skip: Iterable[str]
+@dataclass(frozen=True)
+class Option:
+    """What an option is for the signature, the command line, sessions and the documents.
+
+    Args:
+        default: the default value.
+        meaning: what it does, in Markdown, for the documents and the docstring.
+        flags: its names on the command line and the name of its value there; empty if the command line spells it otherwise.
+        help: what it does, for the command line.
+        example: how the documents write it, if not with its default.
+        check: returns the value as it is used, or raises OptionError.
+        read: reads a text of the command line.
+        session: reads the text of a session entry; sessions do not take the option without it.
+        only_for_loops: True if it changes nothing in a model without loops.
+    """
+
+    default: Any
+    meaning: str
+    flags: str = ""
+    help: str = ""
+    example: str = ""
+    check: Callable[[Any], Any] = lambda value: value
+    read: Callable[[str], Any] | None = None
+    session: Callable[[str], Any] | None = None
+    only_for_loops: bool = False
+
+    @property
+    def is_flag(self) -> bool:
+        """True if the option is only on or off."""
+        return self.default is False and self.read is None
+
+    def add_to(self, group: argparse._ActionsContainer) -> None:
+        """Add the option to the command line."""
+        names = [word for word in self.flags.split() if word.startswith("--")]
+        if self.is_flag:
+            group.add_argument(*names, action="store_true", help=self.help)
+            return
+        metavar = self.flags.split()[-1]
+        action = "append" if self.read in PAIRS else "store"
+        group.add_argument(*names, type=self.read or str, action=action, default=self.default, metavar=metavar, help=self.help)
+
+    def value_in(self, args: argparse.Namespace) -> Any:
+        """Return the value of the command line as a keyword of the API. Of two entries for one name the last counts."""
+        value = getattr(args, self.flags.split()[0].lstrip("-").replace("-", "_"))
+        return dict(value) if value and self.read in PAIRS else value
 
 
-class OptimizeOptions(_Rewriting, total=False):
-    """The options of ``optimize``."""
-
-    verify: bool | Level
-    on_difference: Differing
-    time_limit: float | None
-    memory_limit: int | None
-    output: str | os.PathLike[str] | None
+def options_of(kind: type) -> dict[str, Option]:
+    """Return the options that the fields of a TypedDict describe, in their order."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: next(part for part in hint.__metadata__ if isinstance(part, Option)) for name, hint in hints.items()}
 
 
-class ExplainOptions(_Rewriting, total=False):
-    """The options of ``explain`` beside its own: those of ``optimize``, of which some mean nothing here, and ``progress``."""
+def signature_with(work: Callable[..., Any], kind: type) -> inspect.Signature:
+    """Return the signature of ``work`` with the options of a TypedDict as keywords in the place of ``**options``."""
+    signature, types = inspect.signature(work), get_type_hints(kind)
+    parameters = {name: parameter for name, parameter in signature.parameters.items() if parameter.kind != parameter.VAR_KEYWORD}
+    keywords = [parameters.pop(name) for name, each in list(parameters.items()) if each.kind == each.KEYWORD_ONLY]
+    described = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=types[name])
+        for name, option in options_of(kind).items()
+    ]
+    return signature.replace(parameters=[*parameters.values(), *described, *keywords])
 
-    verify: bool | Level
-    on_difference: Differing
-    output: str | os.PathLike[str] | None
-    debug: bool
-    progress: Callable[[int, int], None] | None
-    stop_after: int | None
+
+def plain_meaning(name: str, option: Option) -> str:
+    """Return the entry of an option in a docstring, without links."""
+    meaning = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", option.meaning)
+    return f"{name}: {meaning.replace('`', '``')}."
 
 
-class MigrateOptions(TypedDict, total=False):
-    """The options of ``migrate``."""
+def check_flags(**flags: Any) -> None:
+    """Raise OptionError if a flag is neither True nor False."""
+    for name, value in flags.items():
+        if type(value).__name__ not in ("bool", "bool_"):
+            raise OptionError(f"{name} must be True or False, not {shown(value)}.")
 
-    runtime: str | None
-    verify: bool | Level
-    time_limit: float | None
-    memory_limit: int | None
-    output: str | os.PathLike[str] | None
+
+def check_path(output: Any) -> None:
+    """Raise OptionError if ``output`` is neither None nor a path."""
+    if output is not None and not is_path_like(output):
+        raise OptionError(f"output must be a path, not {shown(output)}.")
+
+
+def memory_bytes(budget: Any) -> int:
+    """Return ``memory_budget`` as a number of bytes, or raise OptionError."""
+    if not isinstance(budget, numbers.Integral) or isinstance(budget, bool) or budget < 0:
+        raise OptionError(f"memory_budget must be a number of bytes, 0 or more, not {shown(budget)}.")
+    return int(budget)
+
+
+def most_steps(max_unroll: Any) -> int | None:
+    """Return ``max_unroll`` as None or a number of steps, or raise OptionError."""
+    if max_unroll is None:
+        return None
+    if not isinstance(max_unroll, numbers.Integral) or isinstance(max_unroll, bool) or max_unroll < 0:
+        raise OptionError(f"max_unroll must be a number of steps, 0 or more, not {shown(max_unroll)}.")
+    return int(max_unroll)

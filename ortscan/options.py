@@ -1,176 +1,239 @@
-"""Reads the options of ``optimize``: which rules, which sizes."""
+"""The options of ``optimize`` that say how to rewrite, each described once.
 
-import itertools
-import numbers
+The signature, ``--help``, the entries ``ortscan.*`` of sessions and the table in ``docs/OPTIONS.md`` (``python -m
+tests.support.tables``) follow from these fields. A rule reads an option from the field of the same name of ``Context.options``.
+"""
+
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict
 
-import onnx_ir as ir
+from ortscan import option_texts as texts
+from ortscan.base.costs_file import read_costs
+from ortscan.option_types import Option, memory_bytes, most_steps
+from ortscan.ort.runtimes import runtime_named
 
-from ortscan.base.paths import is_path_like
-from ortscan.ort.runtimes import Runtime
-from ortscan.targets import Target
-from rewrites.base.errors import OptionError
-from rewrites.base.plain_text import did_you_mean, shown
-from rewrites.native.functions import DOMAIN, IR_VERSION
-from rewrites.registry import ON_MODELS, RULES
-from rewrites.rule import Rule
+__all__ = ["RewritingOptions", "TargetName"]
 
-__all__ = [
-    "DEFAULT",
-    "DEFAULT_MEMORY_BUDGET",
-    "check_flags",
-    "check_native",
-    "check_path",
-    "default_names",
-    "left_out",
-    "memory_bytes",
-    "most_steps",
-    "names_of",
-    "on_request_names",
-    "rule_homes",
-    "rule_names",
-    "rules_for",
-    "size_hints",
-    "wanted",
-]
-
-DEFAULT = "default"
-DEFAULT_MEMORY_BUDGET = 256 << 20
+TargetName = Literal["onnx", "cpu", "cuda", "tensorrt", "directml", "webgpu", "coreml", "nnapi", "qnn", "openvino"]
+_Shapes = Mapping[str, Sequence[int | None]] | None
 
 
-_NEW_NAMES = {rule.formerly: rule.name for rule in RULES if rule.formerly}
-"""Names of the release before, and what they are now."""
+class RewritingOptions(TypedDict, total=False):
+    """The options that say how to rewrite."""
 
-_ON_MODELS = [rule for rule in ON_MODELS if rule.use != "always"]
-"""Rules on a model as a whole that may be left out."""
-
-
-def rule_names() -> list[str]:
-    """Return the names of all rules, in the order they are tried."""
-    return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS]))
-
-
-def rule_homes() -> dict[str, str]:
-    """Return the module of each rule by its name, in the order they are tried."""
-    homes: dict[str, str] = {}
-    for rule in [*RULES, *_ON_MODELS]:
-        homes.setdefault(rule.name, rule.check.__module__)
-    return homes
-
-
-def default_names() -> list[str]:
-    """Return the names of the rules that are used where none are named, which the name ``default`` stands for."""
-    return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS] if rule.use != "asked"))
-
-
-def on_request_names() -> list[str]:
-    """Return the names of the rules that are used only where they are named, or where everything that can be run is to be."""
-    return list(dict.fromkeys(rule.name for rule in RULES if rule.use == "asked"))
-
-
-def check_flags(**flags: Any) -> None:
-    """Raise OptionError for a flag that is neither True nor False."""
-    for name, value in flags.items():
-        if type(value).__name__ not in ("bool", "bool_"):
-            raise OptionError(f"{name} must be True or False, not {shown(value)}.")
-
-
-def check_native(native: bool, runtime: Runtime | None) -> None:
-    """Raise OptionError where loops are to be compiled for a release that does not load what they are called by."""
-    if native and runtime is not None and runtime.ir_version < IR_VERSION:
-        raise OptionError(f"native loops need IR version {IR_VERSION}; {runtime} loads {runtime.ir_version} at most.")
-
-
-def check_path(output: Any) -> None:
-    """Raise OptionError where ``output`` is neither None nor a path."""
-    if output is not None and not is_path_like(output):
-        raise OptionError(f"output must be a path, not {shown(output)}.")
-
-
-def memory_bytes(budget: Any) -> int:
-    """Read ``memory_budget``; raises OptionError for what is no number of bytes."""
-    if not isinstance(budget, numbers.Integral) or isinstance(budget, bool) or budget < 0:
-        raise OptionError(f"memory_budget must be a number of bytes, 0 or more, not {shown(budget)}.")
-    return int(budget)
-
-
-def most_steps(max_unroll: Any) -> int | None:
-    """Read ``max_unroll``; raises OptionError for what is neither None nor a number of steps."""
-    if max_unroll is None:
-        return None
-    if not isinstance(max_unroll, numbers.Integral) or isinstance(max_unroll, bool) or max_unroll < 0:
-        raise OptionError(f"max_unroll must be a number of steps, 0 or more, not {shown(max_unroll)}.")
-    return int(max_unroll)
-
-
-def wanted(passes: Iterable[str] | None, target: Target, *, custom_ops: bool, native: bool) -> Iterable[str] | None:
-    """Return ``passes`` with those that the flags ask for; raises OptionError for plans on a target that does not run them."""
-    if native and DOMAIN not in target.domains:
-        raise OptionError(f"native loops run where the target is cpu, not {target.name}.")
-    plans = {rule.name for rule in RULES if rule.phase == "native"}
-    asked = [*(plans if native else ())]
-    if passes is None:
-        asked += [name for name in on_request_names() if custom_ops and name not in plans]
-        return [DEFAULT, *asked] if asked else None
-    return [*names_of("passes", passes), *asked]
-
-
-def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[Any]]:
-    """Return the rules to use; raises OptionError for what is no list of names, and for a name there is no rule of."""
-    wanted = {DEFAULT} if passes is None else names_of("passes", passes)
-    if DEFAULT in wanted:
-        wanted = wanted - {DEFAULT} | set(default_names())
-    unwanted = names_of("skip", skip)
-    for name in sorted(wanted | unwanted):
-        if name not in rule_names():
-            raise OptionError(
-                f"there is no pass '{name}'{did_you_mean(name, rule_names())}; the passes are {', '.join(rule_names())}."
-            )
-    return [rule for rule in RULES if rule.use == "always" or (rule.name in wanted and rule.name not in unwanted)]
-
-
-def left_out(skip: Iterable[str]) -> frozenset[str]:
-    """Return the names of the rules on a model as a whole that are not to be used, of those that ``rules_for`` has read."""
-    return frozenset(rule.name for rule in _ON_MODELS).intersection(skip)
-
-
-_MOST_NAMES = 10_000
-"""Of words without end so many are read."""
-
-
-def names_of(option: str, given: Any) -> set[str]:
-    """Read a list of names; raises OptionError for what is none."""
-    is_list = isinstance(given, Iterable) and not isinstance(given, str | bytes) and getattr(given, "ndim", 1) == 1
-    names = list(itertools.islice(given, _MOST_NAMES)) if is_list else []
-    if not is_list or not all(isinstance(name, str) for name in names):
-        raise OptionError(f"{option} must be a list of names of passes, not {shown(given)}.")
-    return {_NEW_NAMES.get(name, name) for name in names}
-
-
-def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
-    """Return a typical size for each symbolic dimension, from typical shapes of inputs.
-
-    Raises OptionError for an input the model does not have, and for a shape that cannot be its.
-    """
-    sizes: dict[str, int] = {}
-    inputs = {value.name: value for value in model.graph.inputs}
-    for name, dims in shapes.items():
-        value = inputs.get(name)
-        if value is None:
-            known = ", ".join(f"'{known}'" for known in inputs)
-            raise OptionError(f"shapes: the model has no input '{name}'; it has {known}{did_you_mean(name, filter(None, inputs))}.")
-        if value.shape is None:
-            continue
-        if len(dims) != len(value.shape):
-            raise OptionError(f"shapes: input '{name}' has {len(value.shape)} dimensions, not {len(dims)}.")
-        for axis, (declared, typical) in enumerate(zip(value.shape.dims, dims, strict=True)):
-            if typical is None:
-                continue
-            if not isinstance(typical, int) or typical < 0:
-                raise OptionError(f"shapes: dimension {axis} of '{name}' must be a number of 0 or more, not {shown(typical)}.")
-            if isinstance(declared, int) and declared != typical:
-                raise OptionError(f"shapes: dimension {axis} of '{name}' is {declared}, not {typical}.")
-            if not isinstance(declared, int) and declared.value:
-                sizes[declared.value] = typical
-    return sizes
+    target: Annotated[
+        TargetName,
+        Option(
+            "cpu",
+            'where the model will run: `"onnx"` (any runtime: standard operators only), `"cpu"`, `"cuda"`, `"tensorrt"`, '
+            '`"directml"`, `"webgpu"`, `"coreml"`, `"nnapi"`, `"qnn"`, `"openvino"`',
+            "--target NAME",
+            "where the model will run: onnx (anywhere: standard operators only), cpu (default), cuda, tensorrt, directml, "
+            "webgpu, coreml, nnapi, qnn or openvino",
+            session=str,
+            only_for_loops=True,
+        ),
+    ]
+    opset: Annotated[
+        int | Literal["auto", "keep"],
+        Option(
+            "auto",
+            '`"auto"`: a model that is older than opset 18 and has a loop, or a recurrent node too old to run, is migrated to '
+            '18 first if that is sound; `"keep"`: the model stays in its opset; a number: it is migrated there, or '
+            "MigrationError is raised",
+            "--opset auto|keep|N",
+            "auto (default): a model that holds a loop and is older than opset 18 is taken there first where that is sound; "
+            "keep: stay in the opset of the model; N: take the model to opset N",
+            session=texts.opset,
+        ),
+    ]
+    shapes: Annotated[
+        _Shapes,
+        Option(
+            None,
+            "typical shapes of inputs, for cost decisions only; `None` (`?` in `--shape x:64,?,128`) for an unknown size",
+            "--shape --input-shapes X:64,1,128",
+            "a typical shape of input X, never built into the model, ? for a size that is not known; may be repeated",
+            example='shapes={"x": [64, 1, 128]}',
+            read=texts.shape,
+            session=texts.shapes,
+            only_for_loops=True,
+        ),
+    ]
+    dims: Annotated[
+        Mapping[str, int] | None,
+        Option(
+            None,
+            "typical sizes by the names of dimensions (`--dim T=64`), or by their positions (`x[0]`) if they have no name",
+            "--dim T=64",
+            "a typical size of the dimension named T, never built into the model; may be repeated",
+            example='dims={"T": 64}',
+            read=texts.dim,
+            session=texts.dims,
+            only_for_loops=True,
+        ),
+    ]
+    fix_shapes: Annotated[
+        _Shapes,
+        Option(
+            None,
+            "shapes to build into the model: it takes no others then, and trip counts that depend on them become constants; "
+            "`None` leaves a size free, and a named dimension is bound wherever it is named",
+            "--fix-shape X:64,1,128",
+            "a shape of input X to build into the model, which takes no other then, ? for a size that stays free; may be repeated",
+            example='fix_shapes={"x": [64, 1, 128]}',
+            read=texts.shape,
+            session=texts.shapes,
+        ),
+    ]
+    fix_dims: Annotated[
+        Mapping[str, int] | None,
+        Option(
+            None,
+            "sizes to build in, by the names of dimensions (`--fix-dim T=64`)",
+            "--fix-dim T=64",
+            "the size of the dimension named T to build into the model; may be repeated",
+            example='fix_dims={"T": 64}',
+            read=texts.dim,
+            session=texts.dims,
+        ),
+    ]
+    fix_inputs: Annotated[
+        Mapping[str, Any] | None,
+        Option(
+            None,
+            "values of inputs that are always the same: they become constants, and are inputs of the result no more. If an "
+            "input chooses between parts of a model (a sampling rate, a mode), only the chosen part is left",
+            "--fix-input X=VALUE",
+            "what input X always is: it becomes a constant and is no input of the result; a number, true, false, a text, or "
+            "numbers in brackets such as [1,2]; may be repeated",
+            example='fix_inputs={"sr": 16000}',
+            read=texts.input_value,
+            session=texts.values,
+        ),
+    ]
+    freeze: Annotated[
+        bool | Iterable[str],
+        Option(
+            False,
+            "`True`, or names: initializers that are listed as inputs become constants. Otherwise each run may replace them, "
+            "and no rule relies on them; `explain` says `DEFAULT-INPUT` if that keeps a loop",
+            "--freeze all|A,B",
+            "make initializers that are listed as inputs constants: all of them, or those named",
+            read=texts.frozen,
+            session=texts.frozen_entry,
+        ),
+    ]
+    max_unroll: Annotated[
+        int | None,
+        Option(
+            None,
+            "unroll loops of up to this many steps, 0 for none; by default if the target needs it or gains by it",
+            "--max-unroll N",
+            "write loops of up to N steps out, one step after the other; 0 for none (default: what the target needs, or gains by)",
+            check=most_steps,
+            read=texts.steps,
+            session=int,
+            only_for_loops=True,
+        ),
+    ]
+    memory_budget: Annotated[
+        int,
+        Option(
+            256 << 20,
+            "bytes that the stacked temporaries of a loop may take at a time",
+            "--memory-budget SIZE",
+            "how much memory a vectorised part may take at a time, such as 64M or 1G (default 256M)",
+            example="memory_budget=256 << 20",
+            check=memory_bytes,
+            read=texts.byte_size,
+            session=texts.byte_size,
+            only_for_loops=True,
+        ),
+    ]
+    costs: Annotated[
+        str | os.PathLike[str] | Mapping[str, float] | None,
+        Option(
+            None,
+            "what loops and operators cost on the machine where the model will run: a file that `ortscan bench --calibrate` "
+            "has written there ([BENCH.md](BENCH.md#another-machine))",
+            "--costs FILE",
+            "what loops and operators take where the model will run: what `ortscan bench --calibrate FILE` has written there",
+            check=read_costs,
+            session=texts.costs,
+            only_for_loops=True,
+        ),
+    ]
+    fast_math: Annotated[
+        bool,
+        Option(
+            False,
+            "also allow expansions that round differently (pairwise distances by a matrix product)",
+            "--fast-math",
+            "also allow rewrites that round differently",
+            session=texts.flag,
+            only_for_loops=True,
+        ),
+    ]
+    custom_ops: Annotated[
+        bool,
+        Option(
+            False,
+            "also run what onnxruntime has no kernel for: in wider types, or, [in Python only](../custom_ops/LIMITS.md), by "
+            "calls of Python; `guard-scan` and `guard-recurrence` are used then",
+            "--custom-ops",
+            "also run what onnxruntime has no kernel for, if need be by calls of Python; such a model runs in Python only",
+            session=texts.flag,
+        ),
+    ]
+    native: Annotated[
+        bool,
+        Option(
+            False,
+            "remaining loops become calls of functions that hold them; with ortscan's library registered a compiled form runs "
+            "instead, many times faster ([NATIVE.md](NATIVE.md))",
+            "--native",
+            "let loops that are left run compiled where ortscan's library is registered",
+            session=texts.flag,
+            only_for_loops=True,
+        ),
+    ]
+    runtime: Annotated[
+        str | None,
+        Option(
+            None,
+            'the onnxruntime the result is for, such as `"1.17"`, if it is older than the installed one: opset, IR version, '
+            "operators and types are those of its CPU build, from 1.16 on. A newer model is migrated down, and a rewrite that "
+            "needs more is not made (`RUNTIME`). `migrate` has it too. Models are compared on the installed onnxruntime",
+            "--runtime 1.17",
+            "the onnxruntime that the result is for, where it is older than the installed one: opset, IR version, operators and "
+            "types are those that it has",
+            check=runtime_named,
+        ),
+    ]
+    passes: Annotated[
+        Iterable[str] | None,
+        Option(
+            None,
+            'rules to use, by the names that `explain` shows; `"default"` stands for all that are used by default. Only if '
+            "named: `guard-scan` and `guard-recurrence`, which let a model run on empty sequences and batches",
+            "--passes A,B",
+            "run only these passes; default: all that run unasked",
+            read=texts.name_list,
+            session=texts.name_list,
+            only_for_loops=True,
+        ),
+    ]
+    skip: Annotated[
+        Iterable[str],
+        Option(
+            (),
+            "rules not to use",
+            "--skip A,B",
+            "leave out these passes",
+            read=texts.name_list,
+            session=texts.name_list,
+            only_for_loops=True,
+        ),
+    ]

@@ -3,7 +3,7 @@
 import pytest
 
 import ortscan
-from ortscan.options import rule_names
+from ortscan.rule_choice import rule_names
 from rewrites.registry import ON_MODELS
 from tests.support.corpus import corpus_models
 from tests.support.exporter_tables import found

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ortscan.native.library import library_path
-from ortscan.options import DEFAULT_MEMORY_BUDGET
 from ortscan.running.specs import Spec
 from ortscan.targets import TARGETS
+from ortscan.verb_options import REWRITING_OPTIONS
 from rewrites.base.report import LoopReport, Report
 from rewrites.native.functions import DOMAIN
 
@@ -99,7 +99,7 @@ def _of_flags(
         yield AdviceCandidate("--fast-math", {"fast_math": True}, "results may round differently, and infinite inputs may give NaN")
     if "MEMORY-BUDGET" in codes:
         for size in _LARGER_BUDGETS:
-            if size > options.get("memory_budget", DEFAULT_MEMORY_BUDGET):
+            if size > options.get("memory_budget", REWRITING_OPTIONS["memory_budget"].default):
                 flags = f"--memory-budget {size >> 30}G"
                 yield AdviceCandidate(flags, {"memory_budget": size}, f"{size >> 30} GiB of memory can be had")
     if options.get("opset", "auto") != "auto":

@@ -54,7 +54,7 @@ class ListPasses(_PrintAndStop):
     """Prints the passes in the order they run."""
 
     def _lines(self) -> Iterable[str]:
-        from ortscan.options import on_request_names, rule_homes
+        from ortscan.rule_choice import on_request_names, rule_homes
 
         asked = set(on_request_names())
         docs = {name: (sys.modules[module].__doc__ or "").splitlines()[0] for name, module in rule_homes().items()}

@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from ortscan.base.option_values import seconds, shapes_by_name, sizes, steps
 from ortscan.cli.files import check_npz, check_readable, check_report, check_writable
 from ortscan.cli.invocation import ExitCode, add_limits
-from ortscan.cli.options import add_display, add_report, add_shape
+from ortscan.cli.options import add_display, add_options, add_report
 from ortscan.cli.streams import working
+from ortscan.option_texts import by_name, seconds, sizes, steps
 from rewrites.base.errors import OptionError
 
 __all__ = ["add", "run"]
@@ -29,7 +29,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     add_report(parser)
     group = parser.add_argument_group("inputs")
-    add_shape(group)
+    add_options(group, "shapes", "dims")
     group.add_argument(
         "--size",
         type=sizes,
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     with working(f"timing {', '.join(args.models)}") as step:
         outcome = bench(
             *args.models,
-            shapes=shapes_by_name(args.shape),
+            shapes=by_name(args.shape),
             sizes={**{name: [size] for name, size in args.dim or ()}, **dict(args.size or ())},
             inputs=args.inputs,
             threads=args.threads,

@@ -150,7 +150,7 @@ def benched(args: argparse.Namespace, loaded: "LoadedModel") -> "Bench":
 @quietly
 def slowing_change(args: argparse.Namespace) -> str:
     """Return a sentence on the change that makes the result slower than the original."""
-    from ortscan.pipeline.on_slower import named_slower
+    from ortscan.pipeline.on_difference import named_slower
     from ortscan.pipeline.rewriting import Rewriting
 
     def is_slower(result: "LoadedModel") -> bool:

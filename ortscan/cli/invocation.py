@@ -15,10 +15,10 @@ from enum import IntEnum
 from pathlib import Path
 
 from ortscan.base import child_process
-from ortscan.base.option_values import byte_size, seconds
 from ortscan.base.temporary import TemporaryFolder
 from ortscan.cli.files import output_of
 from ortscan.cli.streams import printing
+from ortscan.option_texts import byte_size, seconds
 from rewrites.base.errors import LimitExceeded, ModelFileError, OptionError
 
 __all__ = ["ExitCode", "add_limits", "has_limits", "run_verb", "run_within_limits"]

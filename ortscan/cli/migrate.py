@@ -5,7 +5,7 @@ import time
 
 from ortscan.cli.files import add_output, check_report
 from ortscan.cli.invocation import ExitCode, add_limits
-from ortscan.cli.options import add_checking, add_display, add_level, add_report, add_runtime, add_shape
+from ortscan.cli.options import add_checking, add_display, add_level, add_options, add_report
 from ortscan.cli.streams import working
 from ortscan.cli.writing import checked_output, compared, write_model
 from rewrites.base.errors import VerificationFailed
@@ -30,9 +30,9 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         metavar="N",
         help="a number; auto (default) or latest: the newest the installed onnxruntime runs and the model can be taken to",
     )
-    add_runtime(parser)
+    add_options(parser, "runtime")
     group = add_checking(parser)
-    add_shape(group)
+    add_options(group, "shapes", "dims")
     add_level(group)
     add_display(parser).add_argument("-q", "--quiet", action="store_true", help="print errors only")
     add_limits(parser)

@@ -4,7 +4,7 @@ import argparse
 
 from ortscan.cli.files import check_npz, check_readable, check_report
 from ortscan.cli.invocation import ExitCode, add_limits
-from ortscan.cli.options import add_checking, add_display, add_report, add_shape, checking
+from ortscan.cli.options import add_checking, add_display, add_options, add_report, checking
 from ortscan.cli.streams import working
 
 __all__ = ["add", "run"]
@@ -21,7 +21,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument("before", metavar="A", help="the original model; a folder of them; - for standard input")
     parser.add_argument("after", metavar="B", help="the model that should compute the same; a folder with one for each")
     add_report(parser)
-    add_shape(add_checking(parser))
+    add_options(add_checking(parser), "shapes", "dims")
     add_display(parser)
     add_limits(parser)
     parser.set_defaults(run=run)

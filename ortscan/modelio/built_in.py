@@ -1,9 +1,9 @@
-"""Inputs that become constants of the model, as ``fix_inputs`` and ``freeze`` ask.
+"""Turn inputs into constants of the model, as the options ``fix_inputs`` and ``freeze`` ask.
 
     g(x, sr, W = {...})    fix_inputs={"sr": 16000}, freeze=True    ->    g(x) {sr = {16000}, W = {...}}
 
-An input that always gets one value decides Ifs, trip counts and shapes. An initializer that is listed as an input is a default, in
-whose place another value may come with each run, so that no rule may build on it. Neither is an input of the result.
+An input with one value may decide Ifs, trip counts and shapes. An initializer that is listed as an input is a default that each run
+may replace, so no rule may rely on it. The result has neither as an input.
 """
 
 import math
@@ -19,13 +19,13 @@ from ortscan.ort.element_types import numpy_type
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, quoted, shown
 
-__all__ = ["check_built_in", "listed_defaults", "with_inputs_built_in"]
+__all__ = ["listed_defaults", "with_inputs_built_in"]
 
 _MOST_SHOWN = 8
 
 
-def check_built_in(fix_inputs: Any, freeze: Any) -> tuple[dict[str, Any], bool | list[str]]:
-    """Read both options. Raises OptionError where ``fix_inputs`` is no dict by name, or ``freeze`` neither a bool nor names."""
+def _check_built_in(fix_inputs: Any, freeze: Any) -> tuple[dict[str, Any], bool | list[str]]:
+    """Return both options, or raise OptionError if ``fix_inputs`` is no dict by name, or ``freeze`` neither a bool nor names."""
     if fix_inputs is not None and not (isinstance(fix_inputs, Mapping) and all(isinstance(name, str) for name in fix_inputs)):
         raise OptionError(f"fix_inputs must be a dict such as {{'sr': 16000}}, not {shown(fix_inputs)}.")
     values = dict(fix_inputs or {})
@@ -41,12 +41,18 @@ def check_built_in(fix_inputs: Any, freeze: Any) -> tuple[dict[str, Any], bool |
 
 
 def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any = False) -> AnyModel:
-    """Return ``model`` with values in the place of inputs; itself where that is none.
+    """Return ``model`` with constants instead of some inputs, or ``model`` itself if there are none.
 
-    ``fix_inputs``: arrays or numbers by the names of inputs. ``freeze``: True for all initializers that are listed as inputs, or
-    names of them. Raises OptionError where there is no such input, or it cannot have that value; and what ``load`` raises.
+    Args:
+        model: the model.
+        fix_inputs: arrays or numbers by the names of inputs.
+        freeze: True for all initializers that are listed as inputs, or their names.
+
+    Raises:
+        OptionError: there is no such input, or it cannot have that value.
+        OrtscanError: as ``load``.
     """
-    values, wanted = check_built_in(fix_inputs, freeze)
+    values, wanted = _check_built_in(fix_inputs, freeze)
     if not values and not wanted:
         return model
     loaded = load(model)
@@ -57,10 +63,10 @@ def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any =
         if name not in weights and not (name in graph.initializers and loaded.listed is not None):
             raise OptionError(f"freeze: the model lists no initializer '{name}' as an input; it lists {_named(weights)}.")
     frozen = [name for name in weights if name in values or wanted is True or (isinstance(wanted, list) and name in wanted)]
-    for name, given in values.items():
+    for name, value in values.items():
         if name not in inputs:
             raise OptionError(f"fix_inputs: the model has no input '{name}'; it has {_named(inputs)}{did_you_mean(name, inputs)}.")
-        array = _array(inputs[name], given)
+        array = _array(inputs[name], value)
         inputs[name].const_value = ir.serde.deserialize_tensor(onnx.numpy_helper.from_array(array, name))
         loaded.built_in.append(f"built in: '{name}' is {_in_words(array)}, and no input any more")
     if others := [name for name in frozen if name not in values]:
@@ -79,39 +85,39 @@ def listed_defaults(model: ir.Model) -> list[ir.Value]:
     return [value for value in model.graph.inputs if value.is_initializer()]
 
 
-def _array(value: ir.Value, given: Any) -> np.ndarray:
-    """Return what was given as the array that the input takes."""
-    name = value.name
-    if not isinstance(value.type, ir.TensorType) or value.dtype is None:
+def _array(formal: ir.Value, value: Any) -> np.ndarray:
+    """Return ``value`` as an array that the input ``formal`` takes."""
+    name = formal.name
+    if not isinstance(formal.type, ir.TensorType) or formal.dtype is None:
         raise OptionError(f"fix_inputs: input '{name}' is no tensor.")
-    array = _converted(given, numpy_type(value.dtype.value))
+    array = _converted(value, numpy_type(formal.dtype.value))
     if array is None:
-        raise OptionError(f"fix_inputs: '{name}' is {value.dtype.name}, which {shown(given)} is not.")
-    declared = array.shape if value.shape is None else value.shape.dims
+        raise OptionError(f"fix_inputs: '{name}' is {formal.dtype.name}, which {shown(value)} is not.")
+    declared = array.shape if formal.shape is None else formal.shape.dims
     free = [size if isinstance(size, int) else None for size in declared]
     if array.ndim == 0 and all(size in (None, 1) for size in free):
         array = array.reshape([1] * len(free))
     if len(free) != array.ndim or any(size not in (None, own) for size, own in zip(free, array.shape, strict=True)):
-        raise OptionError(f"fix_inputs: '{name}' has the shape {value.shape}, which {shown(given)} has not.")
+        raise OptionError(f"fix_inputs: '{name}' has the shape {formal.shape}, which {shown(value)} has not.")
     return array
 
 
-def _converted(given: Any, dtype: np.dtype[Any]) -> np.ndarray | None:
-    """Return what was given in a type of its own kind, or None: integers must stay what they are, and numbers finite."""
+def _converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray | None:
+    """Return ``value`` in a type of its own kind, or None if an integer changes or a number becomes infinite."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(value)
         if array.dtype.kind not in {"O": "UO", "b": "b", "i": "iu", "u": "iu"}.get(dtype.kind, "iufV"):
             return None
         with np.errstate(over="ignore"):
-            made = array.astype(dtype)
+            converted = array.astype(dtype)
         if dtype.kind in "biu":
-            return made if np.array_equal(made, array) else None
+            return converted if np.array_equal(converted, array) else None
         if dtype.kind == "O":
-            return made if all(isinstance(text, str) for text in made.reshape(-1)) else None
-        lost = np.isfinite(array.astype(np.float64)) & ~np.isfinite(made.astype(np.float64))
+            return converted if all(isinstance(text, str) for text in converted.reshape(-1)) else None
+        lost = np.isfinite(array.astype(np.float64)) & ~np.isfinite(converted.astype(np.float64))
     except (TypeError, ValueError, OverflowError):
         return None
-    return None if lost.any() else made
+    return None if lost.any() else converted
 
 
 def _in_words(array: np.ndarray) -> str:

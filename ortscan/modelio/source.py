@@ -1,7 +1,7 @@
-"""A model in whatever form it was given, as what onnxruntime opens and as what can be read without its weights.
+"""A model of any form as a protobuf without its weights, and as what onnxruntime opens.
 
-A path is opened by path and its external data is never read here. Everything else becomes bytes; what is too large for bytes,
-or has weights in several folders, goes through a temporary folder.
+A path is opened by path, and its external data is not read here. Everything else becomes bytes. A model that is too large for
+bytes, or has weights in several folders, goes through a temporary folder.
 """
 
 import math
@@ -32,7 +32,7 @@ _LARGEST_BYTES = 2**31 - 2**27
 
 @dataclass(frozen=True)
 class Source:
-    """``proto`` is to be read, never changed; ``target`` is what a session is made of, ``folder`` where its external data is."""
+    """A protobuf to be read, never changed; what a session opens; and the folder of its external data."""
 
     proto: onnx.ModelProto
     target: str | bytes
@@ -44,8 +44,8 @@ def open_source(model: AnyModel, stack: ExitStack) -> Source:
 
     Raises:
         ModelFileError: the file is missing or is no ONNX model.
-        UnsupportedModel: its format is older or newer than can be read, or its functions call each other without end.
-        OptionError: ``model`` is of another type.
+        UnsupportedModel: its format is too old or too new, or its functions call each other without end.
+        OptionError: ``model`` has another type.
     """
     source = _opened(model, stack)
     refuse_endless_calls(source.proto, quoted(model) if isinstance(model, str | os.PathLike) else "the given model")
@@ -73,23 +73,21 @@ def _opened(model: AnyModel, stack: ExitStack) -> Source:
 
 
 def model_of(source: Source) -> ir.Model:
-    """Return the model of ``source`` to be worked on, its external data where onnxruntime finds it."""
-    model = own_ir(source.proto)
-    folder = os.path.dirname(os.path.abspath(source.target)) if isinstance(source.target, str) else source.folder
-    for tensor in _external_tensors(model):
-        tensor.base_dir = folder or ""
-    return model
+    """Return a copy of the model of ``source``, its external data where onnxruntime finds it."""
+    return _with_base_dir(own_ir(source.proto), _folder_of(source))
 
 
 def changed_source(source: Source, proto: onnx.ModelProto, stack: ExitStack) -> Source:
-    """Run ``proto``, a changed copy of the source's model, with the same external data."""
-    if isinstance(source.target, str):
-        return _from_proto(proto, stack, os.path.dirname(os.path.abspath(source.target)))
-    return _from_proto(proto, stack, source.folder)
+    """Return ``proto``, a changed copy of the source's model, with the same external data."""
+    return _from_proto(proto, stack, _folder_of(source))
+
+
+def _folder_of(source: Source) -> str | None:
+    return os.path.dirname(os.path.abspath(source.target)) if isinstance(source.target, str) else source.folder
 
 
 def weight(proto: onnx.ModelProto) -> int:
-    """Return the bytes of all initializers, wherever they are."""
+    """Return the bytes of all initializers, including external data."""
     tensors = [tensor for graph in all_graphs(proto) for tensor in graph.initializer]
     return sum(math.prod(tensor.dims) * max(1, numpy_type(tensor.data_type).itemsize) for tensor in tensors)
 
@@ -97,10 +95,13 @@ def weight(proto: onnx.ModelProto) -> int:
 def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None) -> Source:
     if _data_bytes(proto) <= _LARGEST_BYTES:
         return Source(proto, proto.SerializeToString(), folder)
-    model = own_ir(proto)
+    return _through_folder(_with_base_dir(own_ir(proto), folder), stack)
+
+
+def _with_base_dir(model: ir.Model, folder: str | None) -> ir.Model:
     for tensor in _external_tensors(model):
         tensor.base_dir = folder or ""
-    return _through_folder(model, stack)
+    return model
 
 
 def _from_ir(model: ir.Model, stack: ExitStack) -> Source:
@@ -114,20 +115,14 @@ def _from_loaded(loaded: LoadedModel, stack: ExitStack) -> Source:
     folders = _folders(loaded.model)
     proto = to_proto(loaded)
     if len(folders) > 1 or _data_bytes(proto) > _LARGEST_BYTES or any(map(_is_linked_away, _external_tensors(loaded.model))):
-        path = _temporary_path(stack)
-        save(loaded, path)
-        return Source(reading.read(path), str(path))
+        return _through_folder(loaded, stack)
     return Source(proto, proto.SerializeToString(), folders.pop() if folders else None)
 
 
-def _through_folder(model: ir.Model, stack: ExitStack) -> Source:
-    path = _temporary_path(stack)
-    save(model, path, as_external_data=True)
+def _through_folder(model: ir.Model | LoadedModel, stack: ExitStack) -> Source:
+    path = stack.enter_context(TemporaryFolder()) / "model.onnx"
+    save(model, path, as_external_data=True if isinstance(model, ir.Model) else None)
     return Source(reading.read(path), str(path))
-
-
-def _temporary_path(stack: ExitStack) -> Path:
-    return stack.enter_context(TemporaryFolder()) / "model.onnx"
 
 
 def _folders(model: ir.Model) -> set[str]:
@@ -135,7 +130,7 @@ def _folders(model: ir.Model) -> set[str]:
 
 
 def _is_linked_away(tensor: ir.ExternalTensor) -> bool:
-    """Whether the data is a link to somewhere outside its folder, which onnxruntime follows only beside the model's own file."""
+    """Return True if the data is a link out of its folder, which onnxruntime follows only beside the model's file."""
     folder = os.path.realpath(tensor.base_dir)
     return os.path.commonpath([folder, os.path.realpath(os.path.join(folder, tensor.location))]) != folder
 
@@ -148,7 +143,7 @@ def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
 
 
 def _data_bytes(proto: onnx.ModelProto) -> int:
-    """The bytes of all initializers; what else is in a model is small."""
+    """Return the bytes of all initializers in the message; everything else is small."""
     return sum(
         len(tensor.raw_data) + 4 * len(tensor.float_data) + 8 * len(tensor.double_data) + 8 * len(tensor.int64_data)
         for graph in all_graphs(proto)

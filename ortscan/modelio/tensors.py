@@ -108,21 +108,11 @@ class AbsentTensor(ir.ExternalTensor):
         self._was_valid = like.valid()
         self.invalidate()
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self, *_: Any, **__: Any) -> Any:
         """Raise UnsupportedModel."""
-        raise self._refusal()
+        raise UnsupportedModel(f"The data of {self.name!r} is needed but {self.why}.")
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Raise UnsupportedModel."""
-        raise self._refusal()
-
-    def tobytes(self) -> bytes:
-        """Raise UnsupportedModel."""
-        raise self._refusal()
-
-    def tofile(self, file: BinaryIO) -> None:
-        """Raise UnsupportedModel."""
-        raise self._refusal()
+    __array__ = tobytes = tofile = numpy
 
     def as_it_came(self) -> ir.ExternalTensor:
         """Return the reference as an ordinary tensor again."""
@@ -130,9 +120,6 @@ class AbsentTensor(ir.ExternalTensor):
         if not self._was_valid:
             tensor.invalidate()
         return tensor
-
-    def _refusal(self) -> UnsupportedModel:
-        return UnsupportedModel(f"The data of {self.name!r} is needed but {self.why}.")
 
 
 def own_tensor(tensor: ir.TensorProtocol, *, is_ours: bool) -> ir.TensorProtocol:

@@ -1,7 +1,3 @@
-"""The way of a model: loaded in an opset, rewritten, checked, compared.
-
-Here is the order of things, and what happens where one fails. What a rewrite does is in ``rewrites``, what a comparison does in
-``verification``.
-"""
+"""The way of a model in order: prepared, rewritten, checked, compared. What a rewrite does is in ``rewrites``."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""Finds the patches that make a result faulty, and rewrites without them.
+"""Find the patches that make a result faulty by bisection, and rewrite without them.
 
-A result is looked at before anyone gets it. Where it is faulty, bisection finds the patch: rewriting takes the same way each time,
-so it can be stopped after any number of patches. That rule then leaves that loop alone, and the model is rewritten again.
+Rewriting is deterministic, so it can stop after any number of patches. The rule of a faulty patch then skips that loop, and the
+model is rewritten again.
 """
 
 import time
@@ -16,28 +16,31 @@ from rewrites.base.vetoes import RuleFailed, Veto, Vetoes
 __all__ = ["MOST_PLACES", "MOST_SECONDS", "MOST_VETOES", "FindFault", "Rewrite", "Sound", "culprit", "soundest"]
 
 MOST_VETOES = 16
-"""How many patches are taken back, one after the other, before the rest go too."""
+"""The most patches that are taken back one by one, before the rest is."""
 MOST_PLACES = 3
-"""In how many places patches of one rule are taken back, before the rule is left out altogether."""
+"""The number of patches of a rule that are taken back before the rule is skipped everywhere."""
 MOST_SECONDS = 120.0
-"""How long is searched for them; then the patches go that are not known to be sound."""
+"""The time limit of the search; then all patches that are not known to be sound are taken back."""
 
 FindFault = Callable[[Outcome], str | None]
-"""Says what is wrong with a result, or None."""
+"""Returns what is wrong with a result, or None."""
 
 
 class Rewrite(Protocol):
-    """Rewrites a model anew, with so many patches (None: all) and without what is vetoed."""
+    """Rewrites a model with at most ``stop_after`` patches and without ``vetoes``."""
 
     def __call__(self, stop_after: int | None, vetoes: Vetoes) -> Outcome:
-        """Do it."""
+        """Rewrite."""
 
 
 @dataclass
 class Sound:
-    """The best result without fault, None where even that of no patches has one.
+    """The best result without a fault.
 
-    ``vetoes``: the patches that were taken back. ``fault``: what was wrong, where that did not help.
+    Args:
+        result: None if even the result without patches has a fault.
+        vetoes: the patches that were taken back.
+        fault: what was wrong, if that did not help.
     """
 
     result: Outcome | None
@@ -48,9 +51,9 @@ class Sound:
 def soundest(
     rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, is_valid: Callable[[], bool] = lambda: True
 ) -> Sound:
-    """Rewrite, and take back the patches that make the result faulty, one after the other. Raise what fails without patches too.
+    """Rewrite, and take back the patches that make the result faulty, one by one. Raise what also fails without patches.
 
-    ``is_valid``: whether the model is one; where it is not, what a rule raises is no defect, and raised.
+    ``is_valid`` tells whether the model is valid; if not, an error in a rule is no defect and is raised.
     """
     search = _Search(rewrite, find_fault, is_valid)
     tried = search.attempt(stop_after)
@@ -58,7 +61,7 @@ def soundest(
         veto = search.culprit(tried)
         if veto is None:
             break
-        is_everywhere = sum(one.rule == veto.rule for one in search.vetoes) + 1 >= MOST_PLACES
+        is_everywhere = sum(other.rule == veto.rule for other in search.vetoes) + 1 >= MOST_PLACES
         search.vetoes.append(replace(veto, where="") if is_everywhere else veto)
         tried = search.attempt(stop_after)
     if tried.fault is None:
@@ -68,12 +71,12 @@ def soundest(
         try:
             raise best.error
         finally:
-            del best, tried  # what was raised leads here by its traceback, and holds the model
+            del best, tried  # the traceback refers to this frame, which would keep the model
     return Sound(best.result if best.fault is None else None, search.vetoes, tried.fault)
 
 
 def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, vetoes: Sequence[Veto] = ()) -> Veto | None:
-    """Find the patch that makes the result of rewriting, without what is vetoed, faulty; None where none is found in time."""
+    """Return the patch that makes the result of rewriting without ``vetoes`` faulty, or None if none is found in time."""
     search = _Search(rewrite, find_fault)
     search.vetoes += vetoes
     return search.culprit(search.attempt(stop_after))
@@ -81,7 +84,7 @@ def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = No
 
 @dataclass
 class _Tried:
-    """One rewriting: the patches there were, and the result; what is wrong with that, or the error that there is instead."""
+    """A rewriting: its patches, its result and what is wrong with it, or the error."""
 
     patches: Sequence[tuple[str, str]]
     result: Outcome | None = None
@@ -90,7 +93,7 @@ class _Tried:
 
 
 class _Search:
-    """``sound``: so many patches are known to be sound, with the ``vetoes`` there are."""
+    """A search for faulty patches; the first ``sound`` patches are known to be sound with ``vetoes``."""
 
     def __init__(self, rewrite: Rewrite, find_fault: FindFault, is_valid: Callable[[], bool] = lambda: True) -> None:
         self.vetoes: list[Veto] = []
@@ -99,7 +102,7 @@ class _Search:
         self._end = time.monotonic() + MOST_SECONDS
 
     def attempt(self, stop_after: int | None) -> _Tried:
-        """Rewrite once. What rules refuse, and what is wrong with the model or the options, is raised."""
+        """Rewrite once. Raise refusals of rules, and errors in the model or the options."""
         vetoes = Vetoes(tuple(self.vetoes))
         try:
             result = self._rewrite(stop_after, vetoes)
@@ -116,7 +119,7 @@ class _Search:
             return _Tried(vetoes.patches, None, fault, error)
 
     def culprit(self, tried: _Tried) -> Veto | None:
-        """Find a patch with which the result is faulty, and without which it is not; None where none is found."""
+        """Return the first patch that makes the result faulty, or None."""
         if isinstance(tried.error, RuleFailed):
             return tried.error.veto
         if tried.fault is None or not tried.patches:

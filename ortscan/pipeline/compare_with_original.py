@@ -1,4 +1,4 @@
-"""Compares a result with the original on onnxruntime, as thoroughly as an option asks for."""
+"""Compare a result with the original on onnxruntime, as thoroughly as the option ``verify`` says."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ LEVELS: tuple[Level, ...] = ("quick", "full")
 
 
 def level_of(verify: Any) -> Level | None:
-    """Read ``verify``; True is ``full``, False None. Raises OptionError for another value."""
+    """Return the level of the option ``verify``: ``full`` for True and None for False. Raise OptionError for other values."""
     if type(verify).__name__ in ("bool", "bool_"):
         return "full" if verify else None
     for level in LEVELS:
@@ -47,7 +47,7 @@ def compare(
     spent: float,
     shapes: "Mapping[str, Sequence[int | None]] | None" = None,
 ) -> "Verification":
-    """Compare two models; a quick comparison takes its time by that ``spent`` on making one out of the other, in seconds."""
+    """Compare two models. The time limit of a quick comparison follows from the seconds ``spent`` on rewriting."""
     from ortscan.verification import verify
 
     before = declared_as_in(before, after)
@@ -55,7 +55,7 @@ def compare(
 
 
 def require_equal(before: ModelLike, after: LoadedModel, level: Level, spent: float) -> None:
-    """Raise VerificationFailed where the two differ; warn where nothing could be compared."""
+    """Raise VerificationFailed if the two differ, and warn if nothing could be compared."""
     verification = compare(before, after, level, spent)
     if is_refuted(verification):
         raise VerificationFailed(f"The migrated model is not what the original is: {first_line(verification)}")
@@ -64,17 +64,17 @@ def require_equal(before: ModelLike, after: LoadedModel, level: Level, spent: fl
 
 
 def is_refuted(verification: "Verification") -> bool:
-    """Whether something speaks against the result, rather than nothing for it."""
+    """Return True if the models differ, and False if nothing could be compared."""
     return not verification.ok and not verification.inconclusive
 
 
 def warn_of_nothing_compared(why: str) -> None:
-    """Warn that a result is handed back that was not verified."""
+    """Warn that the returned result was not verified."""
     warn(f"The result was not verified: {why}")
 
 
 def why_nothing_was_compared(verification: "Verification") -> str:
-    """Return the outcome in one line and, if the model has free sizes, how to compare at sizes that it runs with."""
+    """Return the outcome in one line and, if the model has free sizes, how to choose them."""
     if not any(case.dims for case in verification.cases):
         return first_line(verification)
     return f"{first_line(verification)}; {_AT_OTHER_SIZES}"

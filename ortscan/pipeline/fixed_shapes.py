@@ -1,4 +1,4 @@
-"""Builds sizes into a model's declared inputs, so that trip counts and shapes that depend on them become constants."""
+"""Typical sizes of inputs, and sizes to build in, which make trip counts and shapes that depend on them constants."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,11 +14,11 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import forgotten, refined, without_names
 from rewrites.graph.values import rank_of, shape_dims
 
-__all__ = ["FixedShapes", "fixed_sizes", "merged_shapes"]
+__all__ = ["FixedShapes", "fixed_sizes", "merged_shapes", "size_hints"]
 
 
 def fixed_sizes(fix_shapes: Any) -> dict[str, Sequence[int | None]]:
-    """Read ``fix_shapes``; raises OptionError for what is no dict of input name to sizes, each 0 or more, or None to stay free."""
+    """Return ``fix_shapes``, or raise OptionError if it is no dict of input names to sizes of 0 or more, or None (free)."""
     shapes = given_shapes(fix_shapes, "fix_shapes")
     for name, dims in shapes.items():
         for axis, size in enumerate(dims):
@@ -30,24 +30,52 @@ def fixed_sizes(fix_shapes: Any) -> dict[str, Sequence[int | None]]:
 
 
 def merged_shapes(
-    typical: Mapping[str, Sequence[int | None]] | None, fixed: Mapping[str, Sequence[int | None]] | None
+    typical: Mapping[str, Sequence[int | None]], fixed: Mapping[str, Sequence[int | None]]
 ) -> dict[str, Sequence[int | None]] | None:
-    """Return the shapes to compare two models at, of which one has ``fixed`` built in; that counts where both name an input."""
-    merged = {**(typical or {}), **(fixed or {})}
-    for name in (typical or {}).keys() & (fixed or {}).keys():
-        wanted, built_in = (typical or {})[name], (fixed or {})[name]
-        if len(wanted) == len(built_in):
-            merged[name] = [one if other is None else other for one, other in zip(wanted, built_in, strict=True)]
+    """Return the shapes at which models are compared: the typical ones, overridden by ``fixed`` sizes."""
+    merged = {**typical, **fixed}
+    for name in typical.keys() & fixed.keys():
+        if len(typical[name]) == len(fixed[name]):
+            pairs = zip(typical[name], fixed[name], strict=True)
+            merged[name] = [size if fixed_size is None else fixed_size for size, fixed_size in pairs]
     return merged or None
 
 
+def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
+    """Return a typical size for each symbolic dimension, from typical shapes of inputs.
+
+    Raise OptionError if the model has no such input, or the input cannot have such a shape.
+    """
+    sizes: dict[str, int] = {}
+    inputs = {value.name: value for value in model.graph.inputs}
+    for name, dims in shapes.items():
+        value = inputs.get(name)
+        if value is None:
+            known = ", ".join(f"'{known}'" for known in inputs)
+            raise OptionError(f"shapes: the model has no input '{name}'; it has {known}{did_you_mean(name, filter(None, inputs))}.")
+        if value.shape is None:
+            continue
+        if len(dims) != len(value.shape):
+            raise OptionError(f"shapes: input '{name}' has {len(value.shape)} dimensions, not {len(dims)}.")
+        for axis, (declared, typical) in enumerate(zip(value.shape.dims, dims, strict=True)):
+            if typical is None:
+                continue
+            if not isinstance(typical, int) or typical < 0:
+                raise OptionError(f"shapes: dimension {axis} of '{name}' must be a number of 0 or more, not {shown(typical)}.")
+            if isinstance(declared, int) and declared != typical:
+                raise OptionError(f"shapes: dimension {axis} of '{name}' is {declared}, not {typical}.")
+            if not isinstance(declared, int) and declared.value:
+                sizes[declared.value] = typical
+    return sizes
+
+
 class FixedShapes:
-    """Sizes on their way into one model: first into what it is given, then into what it gives."""
+    """Sizes to build into a model: first into its inputs, then into its outputs."""
 
     def __init__(self, model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> None:
-        """Put ``shapes`` into the inputs of ``model``; a named dimension is bound in every input that names it.
+        """Declare ``shapes`` at the inputs of ``model``; a named dimension is bound in every input that names it.
 
-        Raises OptionError: there is no such input, it is no tensor, has another rank or size, or one dimension gets two sizes.
+        Raise OptionError if there is no such input, it is no tensor, has another rank or size, or a dimension gets two sizes.
         """
         self._sizes: dict[str, int] = {}
         self._declared = [value.shape for value in model.graph.outputs]
@@ -59,15 +87,15 @@ class FixedShapes:
             self._bind(inputs[name], dims)
         for value in model.graph.inputs:
             value.shape = self._bound(value.shape)
-        for value in [value for node in model.graph for value in node.outputs]:  # these may be declared wrongly, and are inferred
+        for value in [value for node in model.graph for value in node.outputs]:  # declarations may be wrong; they are inferred
             value.shape = forgotten(value.shape, lambda dim: not isinstance(dim, int) and dim.value in self._sizes)
         self.messages = [f"built in: {name} is {_listed(inputs[name].shape)}" for name in shapes]
 
     def put_into_outputs(self, ctx: Context) -> None:
-        """Declare the outputs with the sizes that inference proves, now that fewer loops hide them.
+        """Declare the outputs with the sizes that inference proves.
 
-        An output keeps a name whose size is not proven: onnxruntime folds a Shape of declared sizes, and a model may name the
-        steps of an input and the fewer steps of an output alike. A branch that the sizes do not fit does not see them.
+        Names of unproven sizes stay, because onnxruntime folds the Shape of declared sizes, and a model may use one name for the
+        steps of an input and for the fewer steps of an output. A branch that contradicts the sizes does not see them.
         """
         model = ctx.model
         hide_sizes_from_branches(ctx)

@@ -1,4 +1,4 @@
-"""What becomes of a rewritten model that is compared with the original before anyone gets it, as an option asks for."""
+"""Compare a rewritten model with the original, and name or take back the patches that make it differ or slower."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,18 +16,18 @@ from rewrites.registry import RULES
 if TYPE_CHECKING:
     from ortscan.verification import Verification
 
-__all__ = ["Compare", "OnDifference", "kept", "named", "on_difference_of", "verified"]
+__all__ = ["Compare", "OnDifference", "kept", "named", "named_slower", "on_difference_of", "verified"]
 
 OnDifference = Literal["raise", "keep"]
 Compare = Callable[[LoadedModel], "Verification"]
 """Compares a result with the original."""
 
 
-def on_difference_of(given: Any) -> OnDifference:
-    """Read ``on_difference``. Raises OptionError for another value."""
-    if isinstance(given, str) and given in ("raise", "keep"):
-        return "raise" if given == "raise" else "keep"
-    raise OptionError(f"on_difference must be 'raise' or 'keep', not {shown(given)}.")
+def on_difference_of(value: Any) -> OnDifference:
+    """Return the option ``on_difference``, or raise OptionError."""
+    if isinstance(value, str) and value in ("raise", "keep"):
+        return "raise" if value == "raise" else "keep"
+    raise OptionError(f"on_difference must be 'raise' or 'keep', not {shown(value)}.")
 
 
 def verified(
@@ -37,9 +37,9 @@ def verified(
     on_difference: OnDifference = "raise",
     on_nothing: Literal["warn", "pass"] = "warn",
 ) -> Outcome:
-    """Return ``outcome`` where it computes what the original computes, or where that cannot be found out, with a warning.
+    """Return ``outcome`` if it computes the same as the original, or with a warning if that cannot be determined.
 
-    Where it does not: raise VerificationFailed, which names the patch, or return what does without that patch, with a warning.
+    If it differs, raise VerificationFailed, which names the patch, or return a result without that patch, with a warning.
     """
     refused = refused_node(outcome.report)
     if not outcome.is_touched:
@@ -53,28 +53,28 @@ def verified(
         return outcome
     if on_difference == "keep":
         return kept(rewriting, compare)
-    said = f"The rewritten model is not what the original is: {first_line(verification)}"
-    raise VerificationFailed(f"{said}; {named(rewriting, outcome, compare)}")
+    difference = f"The rewritten model is not what the original is: {first_line(verification)}"
+    raise VerificationFailed(f"{difference}; {named(rewriting, outcome, compare)}")
 
 
 def kept(rewriting: Rewriting, compare: Compare) -> Outcome:
-    """Rewrite with all patches but those that make a difference."""
+    """Rewrite with all patches except those that make a difference."""
     return tell(rewriting, soundest_of(rewriting, _fault_finder(rewriting, compare)), "verification")
 
 
 def named(rewriting: Rewriting, outcome: Outcome | None, compare: Compare, leave_out: str = "skip=['{}']") -> str:
-    """Search for the change that makes the difference, and say which it is; ``outcome`` is what differs, where it is at hand.
+    """Return a sentence on the patch that makes the difference.
 
-    ``leave_out``: how the caller asks for a rewriting without a rule.
+    ``outcome`` is the different result, if there is one already, and ``leave_out`` how the caller skips a rule.
     """
     outcome = self_checked(rewriting) if outcome is None else outcome
     patches = outcome.report.patches
     veto = culprit(rewriting.once, _fault_finder(rewriting, compare), len(patches), outcome.vetoes) if patches else None
     if veto is None:
         return "no single change was found that makes the difference"
-    said = f"change {veto.after + 1}, {veto}, is the first that differs ({patches[veto.after].what})"
-    is_left_out = any(rule.name == veto.rule and rule.use != "always" for rule in RULES)
-    return f"{said}; to do without it: {leave_out.format(veto.rule)}" if is_left_out else said
+    sentence = f"change {veto.after + 1}, {veto}, is the first that differs ({patches[veto.after].what})"
+    can_be_skipped = any(rule.name == veto.rule and rule.use != "always" for rule in RULES)
+    return f"{sentence}; to do without it: {leave_out.format(veto.rule)}" if can_be_skipped else sentence
 
 
 def _fault_finder(rewriting: Rewriting, compare: Compare) -> FindFault:
@@ -88,3 +88,17 @@ def _fault_finder(rewriting: Rewriting, compare: Compare) -> FindFault:
         return first_line(verification) if is_refuted(verification) else None
 
     return find_fault
+
+
+def named_slower(rewriting: Rewriting, is_slower: Callable[[LoadedModel], bool], stop_after: int | None = None) -> str:
+    """Return a sentence on the patch that makes the result slower."""
+    outcome = self_checked(rewriting, stop_after)
+    patches = outcome.report.patches
+
+    def find_fault(tried: Outcome) -> str | None:
+        return "slower" if tried.is_touched and is_slower(tried.loaded) else None
+
+    veto = culprit(rewriting.once, find_fault, len(patches), outcome.vetoes) if patches else None
+    if veto is None:
+        return "no single patch was found that makes it so"
+    return f"patch {veto.after + 1} makes it so ({veto}: {patches[veto.after].what})"

@@ -1,49 +1,44 @@
-"""One model on its way through all rewrites, under the options it was given; the way can be gone again, as far as any patch."""
+"""A model on its way through all rewrites, under the options of ``optimize``; the way may be repeated up to any patch."""
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ortscan.base.costs_file import read_costs
 from ortscan.modelio import AnyModel, LoadedModel, ModelLike, with_inputs_built_in
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.modelio.source import open_source
-from ortscan.options import (
-    DEFAULT_MEMORY_BUDGET,
-    check_flags,
-    check_native,
-    left_out,
-    memory_bytes,
-    most_steps,
-    names_of,
-    rules_for,
-    wanted,
-)
-from ortscan.ort.runtimes import runtime_named
+from ortscan.option_types import check_flags
 from ortscan.pipeline.fixed_shapes import fixed_sizes, merged_shapes
-from ortscan.pipeline.load_in_opset import InOpset, load_in_opset
+from ortscan.pipeline.preparation import InOpset, load_in_opset
 from ortscan.pipeline.stages import STAGES, Chosen, Work
+from ortscan.rule_choice import left_out, names_of, rules_for, wanted
 from ortscan.running.specs import input_specs
 from ortscan.soundness.lacking import fit_versions
-from ortscan.targets import target_named, unroll_limits
+from ortscan.targets import target_named
+from ortscan.verb_options import REWRITING_OPTIONS
 from ortscan.verification.inputs.shapes import given_dims, given_shapes, shapes_with_dims
+from rewrites.base.errors import OptionError
 from rewrites.base.report import Report
 from rewrites.base.vetoes import Veto, Vetoes
 from rewrites.driver.rolling import not_worth_rolling
-from rewrites.registry import NODE_RULES
+from rewrites.native.functions import IR_VERSION
 
-__all__ = ["Costs", "Dims", "Outcome", "Rewriting", "Shapes"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-Shapes = Mapping[str, Sequence[int | None]]
-Dims = Mapping[str, int]
-Costs = str | os.PathLike[str] | Mapping[str, float]
+    from ortscan.options import RewritingOptions
+
+__all__ = ["Outcome", "Rewriting"]
 
 
 class Outcome(NamedTuple):
-    """A rewritten model as it is held inside, and the report. ``is_touched``: whether anything at all was done to it.
+    """A rewritten model and its report.
 
-    ``vetoes``: the patches that were taken back.
+    Args:
+        loaded: the model.
+        report: what became of each loop.
+        is_touched: True if anything was done to the model.
+        vetoes: the patches that were taken back.
     """
 
     loaded: LoadedModel
@@ -53,64 +48,51 @@ class Outcome(NamedTuple):
 
 
 class Rewriting:
-    """A model and the options of ``optimize``, read. Raises OptionError for an option that is not of its kind.
+    """A model and the options of ``optimize``.
 
-    ``fixed``: the shapes to build in; ``sizes``: the typical ones too, to compare models at.
+    Raise OptionError if an option is not of its kind.
+
+    Args:
+        model: the model.
+        debug: check the whole model after each patch.
+        progress: called with the number of loops done and of all loops.
+        options: see ``RewritingOptions``.
+
+    Attributes:
+        fixed: the shapes to build in.
+        sizes: these and the typical shapes, at which models are compared.
     """
 
     def __init__(
         self,
         model: ModelLike,
         *,
-        target: str = "cpu",
-        opset: int | str = "auto",
-        shapes: Shapes | None = None,
-        dims: Dims | None = None,
-        fix_shapes: Shapes | None = None,
-        fix_dims: Dims | None = None,
-        fix_inputs: Mapping[str, Any] | None = None,
-        freeze: bool | Iterable[str] = False,
-        max_unroll: int | None = None,
-        memory_budget: int = DEFAULT_MEMORY_BUDGET,
-        costs: Costs | None = None,
-        fast_math: bool = False,
-        custom_ops: bool = False,
-        native: bool = False,
-        runtime: str | None = None,
-        passes: Iterable[str] | None = None,
-        skip: Iterable[str] = (),
         debug: bool = False,
         progress: Callable[[int, int], None] | None = None,
+        **options: "Unpack[RewritingOptions]",
     ) -> None:
         self.model: AnyModel = read_from_pipe(model)
-        self.opset, self.debug, chosen = opset, debug, target_named(target)
-        check_flags(fast_math=fast_math, custom_ops=custom_ops, native=native, debug=debug)
-        self.runtime = runtime_named(runtime)
-        check_native(native, self.runtime)
-        unwanted = names_of("skip", skip)
-        typical, fixed = self._sizes(given_shapes(shapes), dims, "dims"), self._sizes(fixed_sizes(fix_shapes), fix_dims, "fix_dims")
-        rules = rules_for(wanted(passes, chosen, custom_ops=custom_ops, native=native), unwanted)
-        self._chosen = Chosen(
-            chosen,
-            rules,
-            [rule for rule in NODE_RULES if rule in rules or rule.use != "asked"],
-            left_out(unwanted),
-            memory_bytes(memory_budget),
-            typical,
-            fixed,
-            unroll_limits(chosen, most_steps(max_unroll)),
-            read_costs(costs),
-            fast_math,
-            custom_ops,
-            debug,
-            progress,
-        )
-        self.model = with_inputs_built_in(self.model, fix_inputs, freeze)
+        for name in options.keys() - REWRITING_OPTIONS.keys():
+            raise TypeError(f"Rewriting() got an unexpected keyword argument '{name}'")
+        values: dict[str, Any] = {name: option.default for name, option in REWRITING_OPTIONS.items()} | {**options}
+        target = target_named(values["target"])
+        check_flags(debug=debug, **{name: values[name] for name, option in REWRITING_OPTIONS.items() if option.is_flag})
+        values |= {name: option.check(values[name]) for name, option in REWRITING_OPTIONS.items()}
+        self.opset, self.runtime, self.debug = values["opset"], values["runtime"], debug
+        if values["native"] and self.runtime is not None and self.runtime.ir_version < IR_VERSION:
+            raise OptionError(f"native loops need IR version {IR_VERSION}; {self.runtime} loads {self.runtime.ir_version} at most.")
+        skip = names_of("skip", values["skip"])
+        typical = self._sizes(given_shapes(values["shapes"]), values["dims"], "dims")
+        self.fixed = self._sizes(fixed_sizes(values["fix_shapes"]), values["fix_dims"], "fix_dims")
+        passes = wanted(values["passes"], target, custom_ops=values["custom_ops"], native=values["native"])
+        rules = rules_for(passes, skip)
+        self._chosen = Chosen(target, rules, left_out(skip), typical, self.fixed, values, debug, progress)
+        self.model = with_inputs_built_in(self.model, values["fix_inputs"], values["freeze"])
         self._written_out = frozenset[str]()
-        self.fixed, self.sizes = self._chosen.fixed, merged_shapes(typical, fixed)
+        self.sizes = merged_shapes(typical, self.fixed)
 
-    def _sizes(self, shapes: Shapes, dims: Any, option: str) -> dict[str, Sequence[int | None]]:
-        """Return ``shapes`` with the sizes of named dimensions."""
+    def _sizes(self, shapes: Mapping[str, Sequence[int | None]], dims: Any, option: str) -> dict[str, Sequence[int | None]]:
+        """Return ``shapes`` with the sizes of the named dimensions."""
         sizes = given_dims(dims, option)
         if not sizes:
             return dict(shapes)
@@ -118,7 +100,7 @@ class Rewriting:
             return shapes_with_dims(input_specs(open_source(self.model, stack).proto.graph), shapes, sizes, option)
 
     def once(self, stop_after: int | None = None, vetoes: Vetoes | None = None, opset: int | str | None = None) -> Outcome:
-        """Rewrite the model, with so many patches only, and without what is vetoed; in ``opset`` where another is given."""
+        """Rewrite the model with at most ``stop_after`` patches and without ``vetoes``, in ``opset`` if that is not None."""
         wanted, abilities = self.opset if opset is None else opset, self._chosen.target.abilities
         start = load_in_opset(self.model, wanted, abilities, self._chosen.node_rules, self.runtime)
         vetoes = vetoes or Vetoes()
@@ -141,7 +123,7 @@ class Rewriting:
         return Outcome(start.loaded, report, bool(touched) or report.migrated or bool(fitted))
 
     def _rewrite(self, start: InOpset, stop_after: int | None, vetoes: Vetoes) -> tuple[Report, bool | None]:
-        """Rewrite in place, and report; and say whether anything was done, None where the model is as it was loaded."""
+        """Rewrite in place. Return the report, and whether anything was done, or None if the model is as it was loaded."""
         work = Work(self._chosen, start, vetoes, stop_after, self._written_out)
         for stage in STAGES:
             if not work.is_over:

@@ -1,4 +1,4 @@
-"""Rewrites a model so that what comes back is sound, whatever a rule does: faulty patches are taken back, see ``bisection``."""
+"""Rewrite a model so that the result is sound whatever a rule does: faulty patches are taken back, see ``bisection``."""
 
 import functools
 import logging
@@ -30,9 +30,9 @@ _REPORT_IT = "this is a defect of ortscan's, please report it with the model"
 
 
 def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Outcome:
-    """Rewrite, and hand back what is sound: without the patches that are not, at worst the model as it was.
+    """Rewrite and return a sound result, without faulty patches; at worst the original model.
 
-    Raises OptionError where ``fix_shapes`` contradicts the model, and InvariantBroken where ``debug`` asks for that.
+    Raise OptionError if ``fix_shapes`` contradicts the model, and with ``debug`` InvariantBroken for a fault.
     """
     find_fault = fault_of(rewriting)
     if rewriting.debug:
@@ -46,7 +46,7 @@ def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Outcome
 
 
 def fault_of(rewriting: Rewriting) -> FindFault:
-    """Return a function that says what is wrong with a result of ``rewriting``, after it corrected the shapes of its outputs."""
+    """Return a function that corrects the output shapes of a result of ``rewriting``, and returns what is wrong with it."""
     original = Original(rewriting.model)
 
     def find(outcome: Outcome) -> str | None:
@@ -61,7 +61,7 @@ def fault_of(rewriting: Rewriting) -> FindFault:
 
 
 def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | None = None) -> Sound:
-    """Rewrite with what ``find_fault`` has nothing against; where even no patch will do, in the opset of the model."""
+    """Rewrite without the patches that ``find_fault`` rejects; in the opset of the model if even no patch is sound."""
     original = Original(rewriting.model)
 
     def is_valid() -> bool:
@@ -75,9 +75,9 @@ def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | N
 
 
 def is_left_broken(rewriting: Rewriting, outcome: Outcome) -> bool:
-    """Whether nothing was done to a model in memory that onnx refuses: it comes back exactly as it was given.
+    """Return True if onnx refuses a model in memory that was not changed; it comes back exactly as the caller gave it.
 
-    One that imports no version of onnx's own operators gets the one that onnxruntime takes.
+    A model that imports no version of onnx's operators gets the version that onnxruntime takes.
     """
     if outcome.is_touched or not isinstance(rewriting.model, onnx.ModelProto | bytes):
         return False
@@ -86,7 +86,7 @@ def is_left_broken(rewriting: Rewriting, outcome: Outcome) -> bool:
 
 
 def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
-    """Return the result, or where there is none the model as it was, and warn of what ``finder`` took back."""
+    """Return the result, or the original if there is none, and warn of the patches that ``finder`` took back."""
     if isinstance(sound.fault, Lacking) and sound.result is None:
         raise OptionError(f"runtime: the model cannot be written for it: {sound.fault}.")
     if sound.result is None:
@@ -101,10 +101,10 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
             blamed.append(f"{finder} took {veto} back: {veto.why}")
             outcome.report.messages.append(blamed[-1])
     if sound.fault is not None:
-        said = f"{finder} took all patches back but the first {len(outcome.report.patches)}: {sound.fault}"
-        outcome.report.messages.append(said)
+        sentence = f"{finder} took all patches back but the first {len(outcome.report.patches)}: {sound.fault}"
+        outcome.report.messages.append(sentence)
         if not isinstance(sound.fault, Lacking):
-            blamed.append(said)
+            blamed.append(sentence)
         _give_reason(outcome.report, sound.fault)
     _warn(rewriting, blamed)
     for fired in outcome.report.patches:
@@ -114,7 +114,7 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
 
 
 def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
-    """Return the model as it was given, with a warning. Raises OptionError where something else was asked for."""
+    """Return the original model with a warning. Raise OptionError if the options ask for something else."""
     if rewriting.fixed:
         raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.{_way_out(rewriting)}")
     own = default_opset(Original(rewriting.model).proto.opset_import)
@@ -133,7 +133,7 @@ def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
 
 
 def _way_out(rewriting: Rewriting) -> str:
-    """Return advice for a model with an If, one branch of which may not be made for sizes that are built in."""
+    """Return advice for a model with an If, a branch of which may contradict sizes that are built in."""
     if not any(is_if(node) for node in all_nodes(load(rewriting.model).model.graph)):
         return ""
     return " If they fit only one branch of an If, also fix the input that chooses it: fix_inputs, or --fix-input."
@@ -151,14 +151,14 @@ def _untouched(rewriting: Rewriting) -> Report:
 
 
 def _warn(rewriting: Rewriting, sentences: list[str]) -> None:
-    """Warn of what was taken back, and ask for a report unless the original, which is run once, fails too."""
+    """Warn of patches that were taken back. Ask for a report unless the original, which is run once, fails too."""
     failure = _failure_of(rewriting.model) if sentences else None
     for sentence in sentences:
         warn(f"{sentence}; {_REPORT_IT}." if failure is None else f"{sentence}; the model fails as it was given too: {failure}")
 
 
 def _failure_of(model: AnyModel) -> str | None:
-    """Return why onnxruntime runs the original on no inputs, or None if it runs on some."""
+    """Return why onnxruntime cannot run the original on any inputs, or None."""
     verification = compare(model, load(model), "quick", 0.0)
     return first_line(verification) if verification.inconclusive else None
 

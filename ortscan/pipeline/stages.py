@@ -1,25 +1,20 @@
-"""The way of a model that has been loaded in the opset wanted, as data: ``STAGES``, from top to bottom.
+"""The way of a loaded model as data: ``STAGES``, from top to bottom.
 
-Each stage changes the model in place, or the report on it. The first that finds nothing to do for those that follow ends the way.
+Each stage changes the model in place, or the report on it. A stage that finds nothing to do for the following ones ends the way.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import onnx_ir as ir
 
 from ortscan.modelio import declare_negative_sizes_free, restore_interface, retake_interface
-from ortscan.options import size_hints
 from ortscan.ort.sessions import evaluate, has_kernel
-from ortscan.pipeline.fixed_shapes import FixedShapes
-from ortscan.pipeline.inlining import inline_what_rules_change
-from ortscan.pipeline.load_in_opset import InOpset
-from ortscan.pipeline.python_ops_metadata import note_python_ops
-from ortscan.pipeline.replaceable_defaults import note_replaceable_defaults
-from ortscan.pipeline.where_loops_run import note_where_loops_run, target_line
-from ortscan.targets import Target
-from rewrites.base.abilities import Costs, UnrollLimits
+from ortscan.pipeline.fixed_shapes import FixedShapes, size_hints
+from ortscan.pipeline.notes import note_python_ops, note_replaceable_defaults, note_where_loops_run, target_line
+from ortscan.pipeline.preparation import InOpset, inline_what_rules_change
+from ortscan.targets import Target, unroll_limits
 from rewrites.base.report import Report
 from rewrites.base.vetoes import Vetoes
 from rewrites.cleanup.cleanup import clean_up
@@ -37,6 +32,7 @@ from rewrites.loop_form.written_out.chains import may_be_written_out
 from rewrites.native.functions import DOMAIN
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.python_ops.put_calls import place_python_ops
+from rewrites.registry import NODE_RULES
 from rewrites.rule import Rule
 from rewrites.tidy.declared_outputs import detach_unproven_outputs
 
@@ -45,32 +41,34 @@ __all__ = ["STAGES", "Chosen", "Work"]
 
 @dataclass(frozen=True)
 class Chosen:
-    """The options of ``optimize``, read. ``typical``: shapes of inputs for cost decisions; ``fixed``: shapes to build in."""
+    """What the options of ``optimize`` choose; ``values`` has all options by name, checked."""
 
     target: Target
     rules: Sequence[Rule[Any]]
-    node_rules: Sequence[Rule[Any]]
     left_out: frozenset[str]
-    budget: int
     typical: Mapping[str, Sequence[int | None]]
     fixed: Mapping[str, Sequence[int | None]]
-    unrolling: UnrollLimits
-    costs: Costs
-    fast_math: bool
-    custom_ops: bool
+    values: Mapping[str, Any]
     debug: bool
     progress: Callable[[int, int], None] | None
+
+    @property
+    def node_rules(self) -> list[Rule[Any]]:
+        """The rules on recurrent nodes to use, as far as they are not used only if named."""
+        return [rule for rule in NODE_RULES if rule in self.rules or rule.use != "asked"]
 
 
 @dataclass
 class Work:
-    """A model on its way, and what is known of it so far.
+    """A model on its way, and what is known so far.
 
-    ``start``: what was loaded. ``stop_after``: how many patches may be made.
-    ``written_out``: steps that are not to be rolled up. ``is_touched``: whether anything was done to the
-    model; None where it is as it was loaded. ``is_static``: whether so much is known beforehand that constants are folded outside
-    loops too. ``is_over``: whether the stages that follow have nothing to do. ``ctx``: what rules
-    are given, once it is prepared.
+    Args:
+        vetoes, stop_after: the patches to leave out, and the most patches.
+        written_out: steps that must not be rolled up.
+        is_touched: True if anything was done to the model, None if it is as it was loaded.
+        is_static: True if enough sizes are known to fold constants outside loops too.
+        is_over: True if the following stages have nothing to do.
+        ctx: what rules are given, once the model is prepared.
     """
 
     chosen: Chosen
@@ -89,12 +87,12 @@ class Work:
 
     @property
     def model(self) -> ir.Model:
-        """The model itself."""
+        """The model."""
         return self.start.loaded.model
 
     @property
     def is_fixed(self) -> bool:
-        """Whether sizes or values of inputs are built in, so that much may be constant now."""
+        """True if sizes or values of inputs are built in, so that many values may be constant."""
         return self.fixed is not None or bool(self.start.loaded.built_in)
 
 
@@ -114,7 +112,7 @@ def _build_in_shapes(work: Work) -> None:
 
 def _end_where_nothing_is_to_do(work: Work) -> None:
     chosen, model = work.chosen, work.model
-    is_idle = not work.is_fixed and not chosen.custom_ops and not has_loops(model)
+    is_idle = not work.is_fixed and not chosen.values["custom_ops"] and not has_loops(model)
     if is_idle and not has_absent_nodes(model, chosen.target.abilities) and not _nodes_to_look_at(model, chosen.rules):
         counted = count_operators(model.graph)
         work.report = Report(operators_before=counted, operators_after=counted)
@@ -126,7 +124,7 @@ def _end_where_nothing_is_to_do(work: Work) -> None:
 def _prepare(work: Work) -> None:
     chosen = work.chosen
     name_free_dims(work.model)
-    work.ctx = Context.of(work.model, _options(work), evaluate, has_kernel if chosen.custom_ops else None)
+    work.ctx = Context.of(work.model, _options(work), evaluate, has_kernel if chosen.values["custom_ops"] else None)
     work.ctx.names.reserve(work.start.loaded.names)
     work.ctx.vetoes, work.ctx.left_out, work.ctx.written_out = work.vetoes, chosen.left_out, work.written_out
     prepare(work.ctx)
@@ -152,7 +150,7 @@ def _flatten_ifs(work: Work) -> None:
 
 
 def _place_python_ops(work: Work) -> None:
-    if work.chosen.custom_ops and work.stop_after is None:
+    if work.chosen.values["custom_ops"] and work.stop_after is None:
         work.report.kernel_gaps = place_python_ops(work.ctx)
         work.messages += note_python_ops(work.start.loaded, work.report)
 
@@ -188,27 +186,28 @@ STAGES: tuple[Callable[[Work], None], ...] = (
     _tidy,
     _conclude,
 )
-"""What is done to a model, in this order."""
+"""The stages in their order."""
 
 
 def _options(work: Work) -> Options:
+    """Return what rules are given: the options of the same name, and what follows from the target and the sizes."""
     chosen, target = work.chosen, work.chosen.target
+    same = {field.name: chosen.values[field.name] for field in fields(Options) if field.name in chosen.values}
     return Options(
-        chosen.budget,
-        size_hints(work.model, chosen.typical),
-        fast_math=chosen.fast_math,
-        custom_ops=chosen.custom_ops,
-        native_always=target.native,
-        bidirectional=target.bidirectional,
-        domains=target.domains,
-        target=target.abilities,
-        unroll=chosen.unrolling,
-        costs=chosen.costs,
+        **same
+        | {
+            "sizes": size_hints(work.model, chosen.typical),
+            "native_always": target.native,
+            "bidirectional": target.bidirectional,
+            "domains": target.domains,
+            "target": target.abilities,
+            "unroll": unroll_limits(target, chosen.values["max_unroll"]),
+        }
     )
 
 
 def _has_known_sizes(model: ir.Model) -> bool:
-    """Whether the model declares all sizes of all inputs."""
+    """Return True if the model declares all sizes of all inputs."""
     return bool(model.graph.inputs) and all(static_dims(value) is not None for value in model.graph.inputs)
 
 
@@ -222,7 +221,7 @@ def _clean_up_and_learn(ctx: Context) -> bool:
 
 
 def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
-    """Whether some recurrent node may not run as it is, is to be guarded, or may be one with another; or steps are written out."""
+    """Return True if rules may roll up steps, or change, guard or pair a recurrent node."""
     if any(rule.subject == "written-out steps" for rule in rules) and may_be_written_out(model):
         return True
     recurrent = [node for node in all_nodes(model.graph) if is_recurrent(node)]

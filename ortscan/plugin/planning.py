@@ -118,10 +118,10 @@ def answer_for(model: bytes, title: str) -> Answer | None:
     """Return a plan of the loop as it is, or in another form, or else a model without loops, or None."""
     proto = onnx.load_from_string(model)
     why = ""
-    opset = "auto" if any(each.domain in ("", "ai.onnx") and each.version < _SCAN_9 for each in proto.opset_import) else "keep"
+    is_old = any(entry.domain in ("", "ai.onnx") and entry.version < _SCAN_9 for entry in proto.opset_import)
     try:
         for passes in (_PLAN, _FORMS):
-            outcome = Rewriting(proto, passes=passes, opset=opset).once()
+            outcome = Rewriting(proto, passes=passes, opset="auto" if is_old else "keep").once()
             if (answer := _plan_alone(proto, outcome)) is not None:
                 if any(node.op_type == "MatMulInteger" for node, _ in all_nodes(proto)):
                     _log.info("%s multiplies bytes exactly, which onnxruntime does not without VNNI: ORT-SATURATED-PRODUCTS", title)

@@ -1,7 +1,6 @@
 """Optimises the model of a session. Imported only if the cache has no entry, because it imports onnx and onnx_ir."""
 
 import gc
-import inspect
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from ortscan.verification import Verification
     from rewrites.base.report import Report
 
+
+from ortscan.verb_options import REWRITING_OPTIONS
 
 __all__ = ["Optimized", "known_outputs", "let_go", "optimized", "rewritten", "serialised_with_references"]
 
@@ -70,7 +71,7 @@ def optimized(source: Source, options: Mapping[str, Any]) -> Optimized:
     wanted = dict(options)
     level, on_difference = level_of(wanted.pop("verify", "quick")), on_difference_of(wanted.pop("on_difference", "raise"))
     for name in wanted:
-        if name not in inspect.signature(Rewriting).parameters:
+        if name not in REWRITING_OPTIONS:
             raise OptionError(f"this version of ortscan has no option '{name}'.")
     result = rewritten(model, wanted, level, on_difference)
     if result.refuted and source.path is not None and Path(source.path).read_bytes() != source.content:

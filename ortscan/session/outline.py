@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mmap import mmap
 
+from ortscan.verb_options import OPTIMIZE_OPTIONS
+
 __all__ = ["LEAST_STEPS", "Node", "Outline", "fields_of", "may_be_changed", "number_at", "outline_of"]
 
 LEAST_STEPS = 4
@@ -42,12 +44,7 @@ _WAY_TO_EXTERNAL_DATA = {
 
 _LOOPS = (b"Scan", b"Loop", b"RNN", b"GRU", b"LSTM")
 _RUNS_IFS = "cpu"
-_ONLY_FOR_LOOPS = frozenset(
-    (
-        *("target", "shapes", "dims", "max_unroll", "memory_budget", "costs", "fast_math", "native", "passes", "skip", "verify"),
-        "on_difference",
-    )
-)
+_ONLY_FOR_LOOPS = frozenset(name for name, option in OPTIMIZE_OPTIONS.items() if option.only_for_loops)
 
 
 @dataclass(frozen=True)

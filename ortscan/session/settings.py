@@ -1,20 +1,20 @@
-"""The options of a session, read from the entries ``ortscan.*`` of its SessionOptions.
+"""Read the options of a session from the entries ``ortscan.*`` of its SessionOptions.
 
-onnxruntime keeps entries it does not know, which makes SessionOptions the one thing that travels unchanged through code that makes
-sessions for its callers. An option of ``optimize`` needs one line in ``OPTIONS``, no more.
+onnxruntime keeps entries that it does not know, so they travel unchanged through code that creates sessions for its callers.
 """
 
 import argparse
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ortscan.base.messages import warn
-from ortscan.base.option_values import byte_size, dim, frozen, input_value, name_list, shape
 from ortscan.cache.location import check_folder
+from ortscan.option_texts import byte_size, flag
 from ortscan.ort.sessions import entry_of
+from ortscan.verb_options import OPTIMIZE_OPTIONS
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, shown
 
@@ -24,80 +24,21 @@ if TYPE_CHECKING:
 __all__ = ["OPTIONS", "PREFIX", "Settings", "read_settings", "spelled", "warn_of_mistyped"]
 
 PREFIX = "ortscan."
-_TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
-
-
-def _flag(text: str) -> bool:
-    if text.lower() not in _TRUE + _FALSE:
-        raise ValueError(f"'{text}' is neither 1 nor 0")
-    return text.lower() in _TRUE
-
-
-def _costs(text: str) -> dict[str, float]:
-    """Return what the file holds, not its path: what is kept of a model is kept for these numbers."""
-    from ortscan.base.costs_file import read_costs
-
-    return asdict(read_costs(text))
 
 
 def _folder(text: str) -> str:
     return str(check_folder(text, f"the session option {PREFIX}cache_dir"))
 
 
-def _shapes(text: str) -> dict[str, tuple[int | None, ...]]:
-    return dict(shape(part) for part in text.split(";") if part.strip())
-
-
-def _dims(text: str) -> dict[str, int]:
-    return dict(dim(part) for part in text.split(";") if part.strip())
-
-
-def _values(text: str) -> dict[str, Any]:
-    if text.startswith("{"):
-        values = json.loads(text)
-        assert isinstance(values, dict)
-        return values
-    return dict(input_value(part) for part in text.split(";") if part.strip())
-
-
-def _frozen(text: str) -> bool | list[str]:
-    return _flag(text) if text.lower() in _TRUE + _FALSE else frozen(text)
-
-
-def _opset(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text
-
-
-def _verification(text: str) -> bool | str:
-    return text if text in ("quick", "full") else _flag(text)
-
-
 OPTIONS: dict[str, Callable[[str], Any]] = {
-    "target": str,
-    "opset": _opset,
-    "shapes": _shapes,
-    "dims": _dims,
-    "fix_shapes": _shapes,
-    "fix_dims": _dims,
-    "fix_inputs": _values,
-    "freeze": _frozen,
-    "max_unroll": int,
-    "memory_budget": byte_size,
-    "costs": _costs,
-    "fast_math": _flag,
-    "custom_ops": _flag,
-    "native": _flag,
-    "passes": name_list,
-    "skip": name_list,
-    "verify": _verification,
-    "on_difference": str,
+    name: option.session for name, option in OPTIMIZE_OPTIONS.items() if option.session is not None
 }
 """The options of ``optimize`` that a session takes, each with what reads it."""
 
 _OWN: dict[str, Callable[[str], Any]] = {
-    "enable": _flag,
-    "strict": _flag,
-    "cache": _flag,
+    "enable": flag,
+    "strict": flag,
+    "cache": flag,
     "cache_dir": _folder,
     "cache_size": byte_size,
 }

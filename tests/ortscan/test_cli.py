@@ -15,10 +15,10 @@ import pytest
 import ortscan
 from ortscan import api
 from ortscan.__main__ import main
-from ortscan.base.option_values import byte_size, name_list, seed, shape, tolerance
 from ortscan.cli import streams
 from ortscan.cli.invocation import ExitCode
 from ortscan.modelio import load
+from ortscan.option_texts import byte_size, name_list, seed, shape, tolerance
 from ortscan.report.codes import CODES
 from ortscan.targets import TARGETS
 from tests.support.small_models import MAP, PLAIN, RECURRENCE

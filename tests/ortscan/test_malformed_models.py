@@ -187,7 +187,7 @@ def test_names_of_a_megabyte_and_of_several_lines_are_cut_and_escaped() -> None:
 def test_what_ortscan_itself_does_wrong_is_said_to_be_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     space: dict[str, object] = {"__name__": "rewrites.somewhere"}
     exec("def fails(*_):\n    raise KeyError('lost')", space)  # as if raised in a module of ours
-    monkeypatch.setattr("ortscan.pipeline.load_in_opset.load", space["fails"])
+    monkeypatch.setattr("ortscan.pipeline.preparation.load", space["fails"])
     with pytest.raises(InvariantBroken, match="a defect of ortscan, please report it: KeyError: 'lost'") as error:
         ortscan.optimize(model())
     assert isinstance(error.value.__cause__, KeyError)
@@ -200,7 +200,7 @@ def test_what_is_not_of_the_model_goes_through_as_it_came(error: BaseException, 
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("ortscan.pipeline.load_in_opset.load", fails)
+    monkeypatch.setattr("ortscan.pipeline.preparation.load", fails)
     with pytest.raises(type(error)) as found:
         ortscan.optimize(model())
     assert found.value is error

@@ -14,10 +14,11 @@ import ortscan
 from ortscan.__main__ import main
 from ortscan.edge.limited import _received, _reply
 from ortscan.errors import OrtscanWarning
-from ortscan.option_types import OptimizeOptions, TargetName
-from ortscan.options import rule_names
+from ortscan.options import TargetName
 from ortscan.report.codes import CODES
+from ortscan.rule_choice import rule_names
 from ortscan.targets import TARGETS
+from ortscan.verb_options import OptimizeOptions
 from rewrites.base.errors import OptionError
 from tests.support.text import parsed
 

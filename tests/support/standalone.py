@@ -46,7 +46,7 @@ def loops_of_length(model: onnx.ModelProto, feeds: dict[str, np.ndarray], steps:
 
 
 def rule_names() -> list[str]:
-    from ortscan.options import rule_names
+    from ortscan.rule_choice import rule_names
 
     return rule_names()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ortscan.targets import TARGETS, Target
+from ortscan.verb_options import OPTIMIZE_OPTIONS
 from rewrites.base.abilities import Recurrent, UnrollLimits
 from rewrites.ops.quirks import QUIRKS
 from rewrites.registry import (
@@ -152,6 +153,19 @@ def targets_in_short() -> str:
     return _table(["target", "loops that are left", "recurrent nodes", "operators beside onnx's"], rows)
 
 
+def options() -> str:
+    """Return the table of the options of ``optimize``."""
+    rows = [
+        (f"`{option.example or f'{name}={option.default!r}'}`".replace("'", '"'), option.meaning)
+        for name, option in OPTIMIZE_OPTIONS.items()
+    ]
+    report = (
+        "`report=False`",
+        '`True`: return the model and its Report, `model, report = ortscan.optimize("in.onnx", report=True)`',
+    )
+    return _table(["option of `optimize`", "meaning"], [*rows, report])
+
+
 def quirks() -> str:
     """Return QUIRKS.md."""
     rows = [
@@ -182,6 +196,7 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"gains": lambda: f"{setting(found())}\n{gains_in_short(found())}", "targets": targets_in_short},
+    "ortscan/docs/OPTIONS.md": {"options": options},
     "ortscan/docs/COOKBOOK.md": {
         "gains": lambda: f"{setting(found())}\n{gains_table(found())}",
         "left by torch": lambda: left_table(found(), ["torch", "keras-torch"]),

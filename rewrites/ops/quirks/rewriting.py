@@ -15,7 +15,7 @@ REWRITING = (
         worked_round=(
             "rewrites.tidy.early_casts",
             "rewrites.tidy.moved_operands",
-            "ortscan.pipeline.inlining",
+            "ortscan.pipeline.preparation",
             "ortscan.running.crash_risks",
         ),
     ),
@@ -27,7 +27,7 @@ REWRITING = (
         worked_round=(
             "rewrites.tidy.level_half_products",
             "rewrites.tidy.moved_operands",
-            "ortscan.pipeline.inlining",
+            "ortscan.pipeline.preparation",
             "ortscan.running.crash_risks",
         ),
     ),

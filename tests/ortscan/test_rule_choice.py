@@ -11,7 +11,7 @@ import pytest
 import ortscan
 from ortscan.base import messages
 from ortscan.errors import ModelFileError, OptionError
-from ortscan.options import rules_for
+from ortscan.rule_choice import rules_for
 from tests.support.text import model_from_text
 
 MAP = model_from_text(

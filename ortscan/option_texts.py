@@ -1,27 +1,41 @@
-"""How option values are spelled: sizes in bytes, shapes, lists of names."""
+"""Read option values from texts: of the command line, which raise ArgumentTypeError, and of session entries."""
 
 import argparse
 import json
 import math
 import re
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from ortscan.base.costs_file import read_costs
 
 __all__ = [
+    "PAIRS",
+    "by_name",
     "byte_size",
+    "costs",
     "dim",
-    "dims_by_name",
+    "dims",
+    "flag",
     "frozen",
+    "frozen_entry",
     "input_value",
     "name_list",
+    "opset",
     "seconds",
     "seed",
     "shape",
-    "shapes_by_name",
+    "shapes",
     "sizes",
     "steps",
     "tolerance",
+    "values",
+    "verification",
 ]
 
+_T = TypeVar("_T")
+_TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -52,14 +66,9 @@ def dim(text: str) -> tuple[str, int]:
     return name, int(size)
 
 
-def dims_by_name(dims: list[tuple[str, int]] | None) -> dict[str, int] | None:
-    """Gather the repeated option; of two sizes for one dimension the last counts."""
-    return dict(dims) if dims else None
-
-
-def shapes_by_name(shapes: list[tuple[str, tuple[int | None, ...]]] | None) -> dict[str, tuple[int | None, ...]] | None:
-    """Gather the repeated option; of two shapes for one input the last counts."""
-    return dict(shapes) if shapes else None
+def by_name(pairs: Sequence[tuple[str, _T]] | None) -> dict[str, _T] | None:
+    """Gather a repeated option; of two values for one name the last counts."""
+    return dict(pairs) if pairs else None
 
 
 def input_value(text: str) -> tuple[str, Any]:
@@ -96,13 +105,24 @@ def name_list(text: str) -> list[str]:
 
 def seconds(text: str) -> float:
     """Read a number of seconds above 0."""
+    if (value := _number(text)) > 0:
+        return value
+    raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
+
+
+def tolerance(text: str) -> float:
+    """Read a number that is zero or more."""
+    if (value := _number(text)) >= 0:
+        return value
+    raise argparse.ArgumentTypeError(f"'{text}' is not a tolerance such as 1e-4")
+
+
+def _number(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = -1.0
-    if not (math.isfinite(value) and value > 0):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
-    return value
+        return -1.0
+    return value if math.isfinite(value) else -1.0
 
 
 def seed(text: str) -> int:
@@ -119,12 +139,55 @@ def steps(text: str) -> int:
     return int(text)
 
 
-def tolerance(text: str) -> float:
-    """Read a number that is zero or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not (math.isfinite(value) and value >= 0):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a tolerance such as 1e-4")
-    return value
+def flag(text: str) -> bool:
+    """Read ``1``, ``0``, ``true``, ``off``, …"""
+    if text.lower() not in _TRUE + _FALSE:
+        raise ValueError(f"'{text}' is neither 1 nor 0")
+    return text.lower() in _TRUE
+
+
+def costs(text: str) -> dict[str, float]:
+    """Return the content of the file, because the cache entry of a model depends on the numbers."""
+    return asdict(read_costs(text))
+
+
+def shapes(text: str) -> dict[str, tuple[int | None, ...]]:
+    """Read ``x:64,1,128;y:2``."""
+    return _entries(shape, text)
+
+
+def dims(text: str) -> dict[str, int]:
+    """Read ``T=64;B=1``."""
+    return _entries(dim, text)
+
+
+def values(text: str) -> dict[str, Any]:
+    """Read ``sr=16000;mode=1``, or a JSON object."""
+    if text.startswith("{"):
+        loaded = json.loads(text)
+        assert isinstance(loaded, dict)
+        return loaded
+    return _entries(input_value, text)
+
+
+def _entries(read: Callable[[str], tuple[str, _T]], text: str) -> dict[str, _T]:
+    return dict(read(part) for part in text.split(";") if part.strip())
+
+
+def frozen_entry(text: str) -> bool | list[str]:
+    """Read ``1``, ``0``, ``all`` or ``a,b``."""
+    return flag(text) if text.lower() in _TRUE + _FALSE else frozen(text)
+
+
+def opset(text: str) -> int | str:
+    """Read a number or a word."""
+    return int(text) if text.isdecimal() else text
+
+
+def verification(text: str) -> bool | str:
+    """Read ``quick``, ``full``, ``1`` or ``0``."""
+    return text if text in ("quick", "full") else flag(text)
+
+
+PAIRS = (shape, dim, input_value)
+"""The readers of options that may be repeated, each time with a name and a value."""

@@ -1,0 +1,179 @@
+"""Load a model in the opset in which rules change it, and inline the functions with nodes that they change.
+
+Works round ORT-CAST-AFTER-TRANSPOSE and ORT-HALVES-AFTER-TRANSPOSE.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir as ir
+
+from ortscan.migration import migrated
+from ortscan.modelio import AnyModel, Inlining, LoadedModel, inline_functions, inline_functions_with_loops, load
+from ortscan.ort.installed import check_opset, check_opset_of, opset_number
+from ortscan.ort.runtimes import Runtime
+from ortscan.ort.sessions import evaluate
+from rewrites.base import since
+from rewrites.base.abilities import Abilities
+from rewrites.base.errors import MigrationError, OptionError
+from rewrites.base.plain_text import shown
+from rewrites.driver.prepare import has_absent_nodes, has_loops, prepare
+from rewrites.driver.recurrent_nodes import may_be_refused
+from rewrites.driver.unshielded import holds_recurrent_nodes
+from rewrites.graph.context import Context, Options
+from rewrites.graph.marks import WAS_REFUSED
+from rewrites.graph.walk import all_nodes
+from rewrites.migration import Migration
+from rewrites.native.functions import DOMAIN
+from rewrites.ops.rnn.recurrent_node import is_recurrent
+from rewrites.registry import DEFAULT_NODE_RULES
+from rewrites.rule import Rule
+from rewrites.tidy.moved_operands import FUSED_PART, functions_with_cast_transposes
+
+__all__ = ["InOpset", "inline_what_rules_change", "load_in_opset"]
+
+_MOST_REWRITES_SINCE = 18
+_RECURRENT_SINCE = 7
+
+
+@dataclass
+class InOpset:
+    """A loaded model in the requested opset.
+
+    Args:
+        loaded: the model.
+        migration: what the migration did, if there was one.
+        needed: True if the model must be in this opset even if nothing else is done to it.
+        messages: notes for the report.
+    """
+
+    loaded: LoadedModel
+    migration: Migration | None = None
+    needed: bool = False
+    messages: list[str] = field(default_factory=list)
+
+
+def load_in_opset(
+    model: AnyModel,
+    opset: int | str,
+    target: Abilities,
+    rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES,
+    runtime: Runtime | None = None,
+) -> InOpset:
+    """Load ``model`` and migrate it to ``opset``.
+
+    ``auto`` means 18 if the model is older and has a loop, a recurrent node that onnxruntime only runs in later opsets, or one that
+    a rule changes. If the model is newer and may get a recurrent node, ``auto`` means the newest opset whose nodes the target runs.
+
+    Args:
+        model: the model.
+        opset: a number, ``keep`` or ``auto``.
+        target: what the target runs.
+        rules: the rules on recurrent nodes.
+        runtime: the onnxruntime that the result is for, if not the installed one.
+
+    Raises:
+        OptionError: there is no such opset.
+        MigrationError: the model cannot be written in it.
+    """
+    check_opset(opset)
+    if opset == "keep":
+        loaded = load(model)
+        check_opset_of(runtime, loaded.model.opset_imports.get("", 1))
+        return InOpset(loaded)
+    if opset != "auto":
+        if isinstance(opset, str) and not opset.isdecimal():
+            raise OptionError(f"opset must be 'auto', 'keep' or a number, not {shown(opset)}.")
+        check_opset_of(runtime, opset_number(opset))
+        loaded, migration = migrated(model, opset_number(opset), target)
+        if migration.source < _RECURRENT_SINCE:
+            _mark_old_nodes(loaded.model)
+        return InOpset(loaded, migration, True, _migration_notes(migration))
+    loaded = load(model)
+    source = loaded.model.opset_imports.get("", _MOST_REWRITES_SINCE)
+    if runtime is not None and source > runtime.opset:
+        loaded, migration = migrated(model, runtime.opset, target)
+        return InOpset(loaded, migration, True, _migration_notes(migration))
+    if target.recurrent_until is not None and source > target.recurrent_until and _recurs(loaded.model):
+        return _lowered(model, loaded, target.recurrent_until, target)
+    wanted = has_loops(loaded.model) or loaded.model.functions or _holds_nodes_to_change(loaded.model, source, rules)
+    if source >= _MOST_REWRITES_SINCE or not wanted:
+        return InOpset(loaded)
+    try:
+        moved, migration = migrated(model, _MOST_REWRITES_SINCE, target)
+    except MigrationError as error:
+        return InOpset(loaded, messages=[f"stays in opset {source}: {error}"])
+    if source < _RECURRENT_SINCE:
+        _mark_old_nodes(moved.model)
+    return InOpset(moved, migration, bool(migration.scans) or _too_old(loaded.model, source), _migration_notes(migration))
+
+
+def _recurs(model: ir.Model) -> bool:
+    """Return True if there is a recurrent node, or a loop that may become one."""
+    return has_loops(model) or bool(model.functions) or any(is_recurrent(node) for node in all_nodes(model.graph))
+
+
+def _lowered(model: AnyModel, loaded: LoadedModel, opset: int, target: Abilities) -> InOpset:
+    """Migrate to the newest opset whose recurrent operators the target runs, if that is possible."""
+    try:
+        moved, migration = migrated(model, opset, target)
+    except MigrationError as error:
+        return InOpset(loaded, messages=[f"{target.name} runs no recurrent node of an opset newer than {opset}: {error}"])
+    return InOpset(moved, migration, True, _migration_notes(migration))
+
+
+def _holds_nodes_to_change(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) -> bool:
+    """Return True if recurrent nodes are too old for onnxruntime, or may need a rule whose operators are newer."""
+    if _too_old(model, source):
+        return True
+    recurrent = source < since.SCAN and any(is_recurrent(node) for node in all_nodes(model.graph))
+    return recurrent and may_be_refused(Context.of(model, Options(), evaluate), rules)
+
+
+def _too_old(model: ir.Model, source: int) -> bool:
+    return source < _RECURRENT_SINCE and any(is_recurrent(node) for node in all_nodes(model.graph))
+
+
+def _mark_old_nodes(model: ir.Model) -> None:
+    """Mark recurrent nodes for the rules as ones that onnxruntime did not run in the original."""
+    for node in all_nodes(model.graph):
+        if is_recurrent(node):
+            WAS_REFUSED.put(node, True)
+
+
+def _migration_notes(migration: Migration) -> list[str]:
+    if migration.source == migration.target:
+        return []
+    return [
+        f"taken from opset {migration.source} to {migration.target}",
+        *(f"Scan {scan.name} of opset 8 became a Scan of today, {scan.form}" for scan in migration.scans),
+        *migration.messages,
+    ]
+
+
+def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]], *, runs_plans: bool) -> list[str]:
+    """Inline these functions in place and return notes. With ``runs_plans`` loops with a plan stay functions."""
+    messages = _inlining_notes(inline_functions_with_loops(model, stay=DOMAIN if runs_plans else ""), "holds a loop")
+    if has_loops(model):
+        crossed = functions_with_cast_transposes(model)
+        messages += _inlining_notes(inline_functions(model, lambda function: function in crossed), FUSED_PART)
+    if not any(map(holds_recurrent_nodes, model.functions.values())):
+        return messages
+    # A node is only guarded by an If in a graph, where a failing loop before it is removed.
+    if not has_loops(model) and not _must_be_changed_where_they_stand(model, target, rules):
+        return messages
+    return messages + _inlining_notes(inline_functions(model, holds_recurrent_nodes), "holds a recurrent node")
+
+
+def _must_be_changed_where_they_stand(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]]) -> bool:
+    trial = model.clone()
+    inline_functions(trial, holds_recurrent_nodes)
+    ctx = Context.of(trial, Options(), evaluate)
+    prepare(ctx)
+    return may_be_refused(ctx, rules) or has_absent_nodes(trial, target)
+
+
+def _inlining_notes(outcome: Inlining, reason: str) -> list[str]:
+    messages = [f"inlined the function {name}, which {reason}" for name in outcome.inlined]
+    return messages + [f"left the function {name} as it is: {obstacle}" for name, obstacle in outcome.kept]

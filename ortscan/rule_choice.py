@@ -1,0 +1,86 @@
+"""The rules that the options ``passes``, ``skip``, ``custom_ops`` and ``native`` choose."""
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from ortscan.targets import Target
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import did_you_mean, shown
+from rewrites.native.functions import DOMAIN
+from rewrites.registry import ON_MODELS, RULES
+from rewrites.rule import Rule
+
+__all__ = ["default_names", "left_out", "names_of", "on_request_names", "rule_homes", "rule_names", "rules_for", "wanted"]
+
+_DEFAULT = "default"
+_MOST_NAMES = 10_000
+"""At most this many names of an iterable are read, because it may be infinite."""
+_NEW_NAMES = {rule.formerly: rule.name for rule in RULES if rule.formerly}
+"""The present names of rules by their names in the release before."""
+
+_ON_MODELS = [rule for rule in ON_MODELS if rule.use != "always"]
+"""Rules on a whole model that may be skipped."""
+
+
+def rule_names() -> list[str]:
+    """Return the names of all rules, in the order they are tried."""
+    return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS]))
+
+
+def rule_homes() -> dict[str, str]:
+    """Return the module of each rule by its name, in the order they are tried."""
+    homes: dict[str, str] = {}
+    for rule in [*RULES, *_ON_MODELS]:
+        homes.setdefault(rule.name, rule.check.__module__)
+    return homes
+
+
+def default_names() -> list[str]:
+    """Return the names of the rules that ``default`` stands for."""
+    return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS] if rule.use != "asked"))
+
+
+def on_request_names() -> list[str]:
+    """Return the names of the rules that are used only if they are named, or with ``custom_ops``."""
+    return list(dict.fromkeys(rule.name for rule in RULES if rule.use == "asked"))
+
+
+def wanted(passes: Iterable[str] | None, target: Target, *, custom_ops: bool, native: bool) -> Iterable[str] | None:
+    """Return ``passes`` with those that the flags add. Raise OptionError for native loops on a target that does not run them."""
+    if native and DOMAIN not in target.domains:
+        raise OptionError(f"native loops run where the target is cpu, not {target.name}.")
+    plans = {rule.name for rule in RULES if rule.phase == "native"}
+    asked = list(plans) if native else []
+    if passes is None:
+        asked += [name for name in on_request_names() if custom_ops and name not in plans]
+        return [_DEFAULT, *asked] if asked else None
+    return [*names_of("passes", passes), *asked]
+
+
+def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[Any]]:
+    """Return the rules to use. Raise OptionError if an option is no list of names of rules."""
+    wanted = {_DEFAULT} if passes is None else names_of("passes", passes)
+    if _DEFAULT in wanted:
+        wanted = wanted - {_DEFAULT} | set(default_names())
+    unwanted = names_of("skip", skip)
+    for name in sorted(wanted | unwanted):
+        if name not in rule_names():
+            raise OptionError(
+                f"there is no pass '{name}'{did_you_mean(name, rule_names())}; the passes are {', '.join(rule_names())}."
+            )
+    return [rule for rule in RULES if rule.use == "always" or (rule.name in wanted and rule.name not in unwanted)]
+
+
+def left_out(skip: Iterable[str]) -> frozenset[str]:
+    """Return the names in ``skip`` of rules on a whole model."""
+    return frozenset(rule.name for rule in _ON_MODELS).intersection(skip)
+
+
+def names_of(option: str, value: Any) -> set[str]:
+    """Return a list of names as a set of present names, or raise OptionError."""
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "ndim", 1) == 1
+    names = list(itertools.islice(value, _MOST_NAMES)) if is_list else []
+    if not is_list or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"{option} must be a list of names of passes, not {shown(value)}.")
+    return {_NEW_NAMES.get(name, name) for name in names}

@@ -1,0 +1,91 @@
+"""The options of each verb as types: what ``optimize``, ``explain`` and ``migrate`` take beside a model."""
+
+import os
+from collections.abc import Callable
+from typing import Annotated, Literal, TypedDict
+
+from ortscan import option_texts as texts
+from ortscan.option_types import Option, options_of
+from ortscan.options import RewritingOptions
+
+__all__ = [
+    "OPTIMIZE_OPTIONS",
+    "REWRITING_OPTIONS",
+    "ExplainOptions",
+    "MigrateOptions",
+    "OpsetTarget",
+    "OptimizeOptions",
+]
+
+OpsetTarget = Literal["auto", "latest"]
+_Verify = bool | Literal["quick", "full"]
+_OnDifference = Literal["raise", "keep"]
+_Path = str | os.PathLike[str] | None
+
+
+class OptimizeOptions(RewritingOptions, total=False):
+    """The options of ``optimize``."""
+
+    verify: Annotated[
+        _Verify,
+        Option(
+            "quick",
+            'compare both models on onnxruntime: `"quick"`, in seconds, each loop of a large model by itself; `"full"`, the '
+            "default of the command line; `False`, not at all. An `OrtscanWarning` says if no generated inputs fit the original",
+            session=texts.verification,
+            only_for_loops=True,
+        ),
+    ]
+    on_difference: Annotated[
+        _OnDifference,
+        Option(
+            "raise",
+            'what to do if they differ: `"raise"` a `VerificationFailed` that names the patch; `"keep"` all patches except those '
+            "that make a difference, with an `OrtscanWarning`",
+            session=str,
+            only_for_loops=True,
+        ),
+    ]
+    time_limit: Annotated[
+        float | None,
+        Option(
+            None,
+            "seconds for all of it, for untrusted models ([what is trusted](SECURITY.md)): the work is done in a subprocess, about "
+            "a second slower, and `LimitExceeded` is raised if it takes longer",
+        ),
+    ]
+    memory_limit: Annotated[int | None, Option(None, "bytes for all of it, in the same way")]
+    output: Annotated[
+        _Path,
+        Option(
+            None,
+            "also write the result to this path, which may be that of the model. External data stays external, and a model that "
+            "came by path then refers to the data beside the output",
+        ),
+    ]
+
+
+class ExplainOptions(RewritingOptions, total=False):
+    """The options of ``explain`` beside its own. ``verify``, ``on_difference`` and ``output`` have no effect."""
+
+    verify: _Verify
+    on_difference: _OnDifference
+    output: _Path
+    debug: bool
+    progress: Callable[[int, int], None] | None
+    stop_after: int | None
+
+
+class MigrateOptions(TypedDict, total=False):
+    """The options of ``migrate``."""
+
+    runtime: str | None
+    verify: _Verify
+    time_limit: float | None
+    memory_limit: int | None
+    output: _Path
+
+
+REWRITING_OPTIONS = options_of(RewritingOptions)
+OPTIMIZE_OPTIONS = options_of(OptimizeOptions)
+"""The descriptions by the names of the options."""
