@@ -20,7 +20,7 @@ from ortscan.option_types import check_flags, check_path, plain_meaning, signatu
 from ortscan.ort.runtimes import runtime_named
 from ortscan.pipeline.compare_with_original import compare, level_of, require_equal
 from ortscan.pipeline.on_difference import on_difference_of, verified
-from ortscan.pipeline.rewriting import Outcome, Rewriting
+from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.pipeline.self_check import is_left_broken, self_checked
 from ortscan.report.outcome import Report, drawn
 from ortscan.soundness.new_fault import new_fault
@@ -28,7 +28,7 @@ from ortscan.soundness.output_shapes import warn_of_redeclarations
 from ortscan.verb_options import OPTIMIZE_OPTIONS, REWRITING_OPTIONS, MigrateOptions, OpsetTarget
 from ortscan.verb_options import OptimizeOptions as Options
 from rewrites.base.errors import OptionError
-from rewrites.base.report import Report as Found
+from rewrites.base.report import RewriteReport as Found
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -188,7 +188,7 @@ def rewritten(model: ModelLike, *, stop_after: int | None = None, **options: Any
 
 @one_sentence
 @quietly
-def rewriting_of(model: ModelLike, *, stop_after: int | None = None, **options: Any) -> Outcome:
+def rewriting_of(model: ModelLike, *, stop_after: int | None = None, **options: Any) -> Rewritten:
     """Rewrite as ``optimize`` does, and return the outcome without verifying.
 
     Args:

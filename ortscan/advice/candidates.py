@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ortscan.native.library import library_path
-from ortscan.running.specs import Spec
+from ortscan.running.specs import SessionSpec
 from ortscan.targets import TARGETS
 from ortscan.verb_options import REWRITING_OPTIONS
-from rewrites.base.report import LoopReport, Report
+from rewrites.base.report import LoopReport, RewriteReport
 from rewrites.native.functions import DOMAIN
 
 __all__ = ["AdviceCandidate", "candidates"]
@@ -45,7 +45,7 @@ class AdviceCandidate:
 
 
 def candidates(
-    report: Report, options: Mapping[str, Any], inputs: Sequence[Spec], defaults: Sequence[str]
+    report: RewriteReport, options: Mapping[str, Any], inputs: Sequence[SessionSpec], defaults: Sequence[str]
 ) -> Iterator[AdviceCandidate]:
     """Yield the candidates for the loops left in ``report``.
 

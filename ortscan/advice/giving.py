@@ -9,7 +9,7 @@ from ortscan.advice.candidates import AdviceCandidate, candidates
 from ortscan.advice.trying import Tried, gain_of, timed, tried
 from ortscan.modelio import AnyModel, ModelLike
 from ortscan.modelio.source import open_source, weight
-from ortscan.pipeline.rewriting import Outcome
+from ortscan.pipeline.rewriting import Rewritten
 from ortscan.running.specs import input_specs, overridable_names
 from rewrites.base.report import Advice, Fate
 from rewrites.graph.marks import REPORT
@@ -37,7 +37,7 @@ _FATES: dict[Fate, str] = {
 
 
 def give_advice(
-    model: ModelLike, options: Mapping[str, Any], outcome: Outcome, progress: Callable[[int, int], None] | None = None
+    model: ModelLike, options: Mapping[str, Any], outcome: Rewritten, progress: Callable[[int, int], None] | None = None
 ) -> None:
     """Add costs and advice to the report of ``outcome``. A candidate that fails is skipped.
 
@@ -82,7 +82,7 @@ def give_advice(
         loop.advice = _chosen(loop.where, of_use)
 
 
-def _measure_costs(model: AnyModel, outcome: Outcome) -> None:
+def _measure_costs(model: AnyModel, outcome: Rewritten) -> None:
     """Time ``model`` and its ``outcome``, and add to the report the time of a run and of each loop before and after.
 
     Raises StillRunning if a run does not end, because nothing else can be timed then.

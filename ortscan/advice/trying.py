@@ -11,11 +11,11 @@ from ortscan.advice.candidates import AdviceCandidate
 from ortscan.errors import OrtscanWarning
 from ortscan.modelio import AnyModel, LoadedModel, ModelLike, to_proto, with_inputs_built_in
 from ortscan.pipeline.compare_with_original import is_refuted
-from ortscan.pipeline.rewriting import Outcome, Rewriting
+from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.pipeline.self_check import self_checked
 from ortscan.running.budget import Level, quick_seconds
 from rewrites.base.errors import OrtscanError
-from rewrites.base.report import Fate, LoopReport, Report
+from rewrites.base.report import Fate, LoopReport, RewriteReport
 
 if TYPE_CHECKING:
     from ortscan.benchmark.result import Bench
@@ -42,7 +42,7 @@ class Tried:
 
     candidate: AdviceCandidate
     rewriting: Rewriting
-    outcome: Outcome
+    outcome: Rewritten
     better: Mapping[str, Fate]
     seconds: float
 
@@ -61,7 +61,7 @@ class Tried:
             return not is_refuted(verify(self.rewriting.model, self.outcome.loaded, shapes=sizes, level=level, time_limit=limit))
 
 
-def tried(model: ModelLike, options: Mapping[str, Any], candidate: AdviceCandidate, before: Report) -> Tried | None:
+def tried(model: ModelLike, options: Mapping[str, Any], candidate: AdviceCandidate, before: RewriteReport) -> Tried | None:
     """Rewrite ``model`` with ``candidate``. Return None if that fails or improves no loop.
 
     Args:

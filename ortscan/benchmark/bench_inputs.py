@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from ortscan.running.analysis import Analysis, analyse
 from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, Budget
-from ortscan.running.specs import Spec, input_specs, output_specs, overridable_names
+from ortscan.running.specs import SessionSpec, input_specs, output_specs, overridable_names
 from ortscan.verification.inputs.axis import Axis
 from ortscan.verification.inputs.cases import Inputs
 from ortscan.verification.inputs.given_inputs import Given, read_inputs
@@ -158,7 +158,7 @@ def _unique(points: Sequence[Point]) -> list[Point]:
     return [point for number, point in enumerate(points) if point not in points[:number]]
 
 
-def dims_of_steps(proto: onnx.ModelProto, specs: Sequence[Spec]) -> set[str]:
+def dims_of_steps(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> set[str]:
     """Return the free dimensions of inputs that loops run over, or an empty set if the graph cannot be read."""
     try:
         analysis = analyse(proto, specs)

@@ -19,7 +19,7 @@ from ortscan.benchmark.rounds import Records, clock_for, timed_in_rounds
 from ortscan.benchmark.timed_session import TimedSession, times_of_loops
 from ortscan.modelio import AnyModel
 from ortscan.modelio.protos import locations_in
-from ortscan.modelio.source import Source, open_source
+from ortscan.modelio.source import ModelSource, open_source
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.verification.inputs.given_inputs import Given
 from ortscan.verification.inputs.integers import ATTEMPTS
@@ -117,7 +117,7 @@ def _timing(record: Records, number: int) -> Timing:
     return Timing(statistics.median(medians), min(record.bests[number]), medians, record.gains[number])
 
 
-def _file_bytes(source: Source) -> int:
+def _file_bytes(source: ModelSource) -> int:
     """Return the bytes of a model and its external data."""
     if isinstance(source.target, str):
         own, folder = Path(source.target).stat().st_size, Path(source.target).parent
@@ -129,7 +129,7 @@ def _file_bytes(source: Source) -> int:
 class _Trial:
     """A subprocess for each model. ``stack`` ends them. ``run_seconds``: the timeout of a run."""
 
-    def __init__(self, names: Sequence[str], sources: Sequence[Source], stack: ExitStack, run_seconds: float) -> None:
+    def __init__(self, names: Sequence[str], sources: Sequence[ModelSource], stack: ExitStack, run_seconds: float) -> None:
         self._names, self._run_seconds, self._stopped = names, run_seconds, 0
         self._runners = []
         for source in sources:

@@ -24,7 +24,7 @@ from rewrites.base.plain_text import plain
 __all__ = ["TimedSession", "loop_times", "times_of_loops"]
 
 if TYPE_CHECKING:
-    from ortscan.modelio.source import Source
+    from ortscan.modelio.source import ModelSource
 
 
 class TimedSession:
@@ -39,7 +39,7 @@ class TimedSession:
     ``load_seconds``: the time to make the session, by the clock for ``threads``.
     """
 
-    def __init__(self, source: "Source", name: str, threads: int, profile: str | None = None) -> None:
+    def __init__(self, source: "ModelSource", name: str, threads: int, profile: str | None = None) -> None:
         import onnxruntime as ort
         from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
 

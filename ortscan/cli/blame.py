@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ortscan.benchmark.result import Bench
     from ortscan.modelio import LoadedModel
     from ortscan.verification.result import Verification
-    from rewrites.base.report import Report
+    from rewrites.base.report import RewriteReport
 
 __all__ = [
     "add_bench",
@@ -46,7 +46,7 @@ def culprit(args: argparse.Namespace) -> str:
 
 
 @quietly
-def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, Report]":
+def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, RewriteReport]":
     """Rewrite with all changes but those that make a difference."""
     from ortscan.pipeline.on_difference import kept
     from ortscan.pipeline.rewriting import Rewriting

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     check_report(args.report, args.model, output, args.inputs)
 
     from ortscan import api
-    from ortscan.cli.show import Outcome, show_outcome
+    from ortscan.cli.show import ShownResult, show_outcome
     from ortscan.cli.writing import refutation
     from ortscan.drawing.drawings import drawings_of
     from ortscan.pipeline.compare_with_original import is_refuted
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     sizes = None
     if output is not None and not refuted and not unchanged and not slower:
         sizes = write_model(args, loaded, output)
-    show_outcome(args, Outcome(report, drawings, verification, sizes, bench))
+    show_outcome(args, ShownResult(report, drawings, verification, sizes, bench))
     if verification is not None and refuted:
         said = refutation(verification, f"{args.model} and its rewrite")
         if is_refuted(verification):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ortscan.base import __version__
-from ortscan.cli.writing import Sizes
+from ortscan.cli.writing import WrittenSizes
 from ortscan.modelio.destination import Replacement, destination
 from ortscan.page.document import document, header, listed, section
 from ortscan.report.words import size
@@ -50,7 +50,7 @@ class Page:
         """Add a section."""
         self._sections.append(html)
 
-    def add_sizes(self, sizes: Sizes | None) -> None:
+    def add_sizes(self, sizes: WrittenSizes | None) -> None:
         """Add a card on the file that was written."""
         if sizes is not None:
             self._cards.append((f"{size(sizes.before)} → {size(sizes.after)}", "file", ""))

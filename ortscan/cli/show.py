@@ -12,7 +12,7 @@ from rich.text import Text
 from ortscan.benchmark.ratio import duration, gain, noise
 from ortscan.cli.page import Page
 from ortscan.cli.streams import printing, stdout_console
-from ortscan.cli.writing import ADVICE, Sizes, print_json, rough_gain, verified, without_library, written
+from ortscan.cli.writing import ADVICE, WrittenSizes, print_json, rough_gain, verified, without_library, written
 from ortscan.drawing.picture import Drawings
 from ortscan.page.document import section
 from ortscan.report import text
@@ -22,29 +22,29 @@ from ortscan.report.terminal import Entries, safe, table
 from ortscan.report.text import conversion_table, scan_table
 from ortscan.report.words import gone, headline, migration_headline, report_dict
 from rewrites.base.abilities import Costs
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 from rewrites.migration import Migration
 
 if TYPE_CHECKING:
     from ortscan.benchmark.result import Bench
     from ortscan.verification.result import Case, OutputResult, Verification
 
-__all__ = ["Outcome", "show_bench", "show_costs", "show_explanation", "show_migration", "show_outcome", "show_verification"]
+__all__ = ["ShownResult", "show_bench", "show_costs", "show_explanation", "show_migration", "show_outcome", "show_verification"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ShownResult:
     """What ``optimize`` did. ``drawings`` is empty without a page; ``written`` is None if nothing was written."""
 
-    report: Report
+    report: RewriteReport
     drawings: Mapping[str, Drawings]
     verification: "Verification | None"
-    written: Sizes | None
+    written: WrittenSizes | None
     bench: "Bench | None" = None
 
 
 @printing()
-def show_outcome(args: argparse.Namespace, outcome: Outcome) -> None:
+def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
     """Show the tables, a line on the verification and one on the file."""
     report = outcome.report
     facts = [verified(outcome.verification), written(args, outcome.written), *without_library(report)]
@@ -111,7 +111,7 @@ def show_verification(args: argparse.Namespace, verification: "Verification") ->
         console.print(Text(), _verification_tables(verification), sep="\n")
 
 
-def _outcome_page(args: argparse.Namespace, outcome: Outcome) -> Page:
+def _outcome_page(args: argparse.Namespace, outcome: ShownResult) -> Page:
     report = outcome.report
     page = Page("optimize", Path(args.model).name, [headline(report), *report.messages], cards_of(report))
     page.add_bench(outcome.bench)
@@ -142,7 +142,7 @@ def show_migration(
     args: argparse.Namespace,
     migration: Migration,
     verification: "Verification | None",
-    sizes: Sizes | None,
+    sizes: WrittenSizes | None,
     drawings: Mapping[str, Drawings],
 ) -> None:
     """Show what became of the operators and the Scans, a line on the verification and one on the file."""

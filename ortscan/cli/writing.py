@@ -14,11 +14,11 @@ from rewrites.base.plain_text import one_line
 if TYPE_CHECKING:
     from ortscan.modelio import AnyModel, LoadedModel
     from ortscan.verification.result import Verification
-    from rewrites.base.report import Report
+    from rewrites.base.report import RewriteReport
 
 __all__ = [
     "ADVICE",
-    "Sizes",
+    "WrittenSizes",
     "checked_output",
     "compared",
     "original",
@@ -37,7 +37,7 @@ ADVICE = "give inputs that the original runs on: --inputs DATA.npz"
 
 
 @dataclass(frozen=True)
-class Sizes:
+class WrittenSizes:
     """A written file, and the bytes of the model before and after, external data included."""
 
     path: str
@@ -79,14 +79,14 @@ def original(args: argparse.Namespace) -> "AnyModel":
     return with_inputs_built_in(args.given, dict(getattr(args, "fix_input", None) or []), getattr(args, "freeze", False))
 
 
-def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) -> Sizes:
+def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) -> WrittenSizes:
     """Write ``loaded`` to ``output``."""
     from ortscan.modelio import save
 
     before = size_of_source(args.given, loaded)
     with working(f"writing {output}", args.quiet):
         save(loaded, output, as_external_data=args.save_as_external_data or None)
-    return Sizes(output, before, size_of_model(output))
+    return WrittenSizes(output, before, size_of_model(output))
 
 
 def verified(verification: "Verification | None") -> str:
@@ -105,7 +105,7 @@ def rough_gain(verification: "Verification") -> str:
     return f"about {said} in the runs compared (--bench measures it)"
 
 
-def without_library(report: "Report") -> list[str]:
+def without_library(report: "RewriteReport") -> list[str]:
     """Return a sentence if the result has compiled loops but this ortscan has no library to run them."""
     from ortscan.native.library import why_not
 
@@ -121,7 +121,7 @@ def refutation(verification: "Verification", what: str) -> str:
     return f"{what} were not found to agree, so nothing was written: {summary}{advice}"
 
 
-def written(args: argparse.Namespace, sizes: Sizes | None) -> str:
+def written(args: argparse.Namespace, sizes: WrittenSizes | None) -> str:
     """Say what was written."""
     if sizes is None:
         return f"nothing written{' (--dry-run)' if args.dry_run else ''}"

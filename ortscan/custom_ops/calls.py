@@ -19,7 +19,7 @@ from ortscan.custom_ops.ending import raise_if_terminated
 from ortscan.custom_ops.runs import check_memory_for_results
 from ortscan.custom_ops.slots import arrays_of, dtype_of, slots_of
 from ortscan.errors import UnsupportedModel
-from rewrites.python_ops.wire import Spec, parse_spec, unpack
+from rewrites.python_ops.wire import CallSpec, parse_spec, unpack
 
 __all__ = ["Runner", "ScanPlan", "run_call", "run_scan"]
 
@@ -119,7 +119,7 @@ def run_call(text: str, slots: Sequence[np.ndarray]) -> list[np.ndarray]:
     return results
 
 
-def _inputs(slots: Sequence[np.ndarray], spec: Spec) -> list[np.ndarray]:
+def _inputs(slots: Sequence[np.ndarray], spec: CallSpec) -> list[np.ndarray]:
     try:
         return arrays_of(slots, spec.inputs)
     except (ValueError, StopIteration) as error:
@@ -127,7 +127,7 @@ def _inputs(slots: Sequence[np.ndarray], spec: Spec) -> list[np.ndarray]:
 
 
 @functools.lru_cache(_MOST_PREPARED)
-def _prepared(text: str) -> tuple[Spec, Runner]:
+def _prepared(text: str) -> tuple[CallSpec, Runner]:
     spec = parse_spec(text)
     try:
         return spec, _runner_of(spec)
@@ -135,7 +135,7 @@ def _prepared(text: str) -> tuple[Spec, Runner]:
         raise UnsupportedModel(f"a Python call has an invalid description: {type(error).__name__}: {error}.") from error
 
 
-def _runner_of(spec: Spec) -> Callable[[Sequence[np.ndarray]], Sequence[object]]:
+def _runner_of(spec: CallSpec) -> Callable[[Sequence[np.ndarray]], Sequence[object]]:
     """Return a function for the call. Raises UnsupportedModel if this version does not know its kind."""
     if spec.what not in ("graph", "scan"):
         raise UnsupportedModel(f"the model calls '{spec.what}' in Python, which this version of ortscan does not know")

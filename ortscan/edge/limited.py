@@ -28,7 +28,7 @@ from ortscan.modelio.reading import read_from_pipe
 from rewrites.base import errors
 from rewrites.base.errors import LimitExceeded, OptionError, OrtscanError
 from rewrites.base.plain_text import did_you_mean, shown
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 
 __all__ = ["checked_limits", "limited", "serve"]
 
@@ -163,7 +163,7 @@ def serve() -> None:
 def _reply(work: Callable[[], Any], size: int | None) -> dict[str, Any]:
     try:
         result = work()
-        if isinstance(result, Report):
+        if isinstance(result, RewriteReport):
             return {"report": result}
         result, report = result if isinstance(result, tuple) else (result, None)
         proto = ir.to_proto(result) if isinstance(result, ir.Model) else result

@@ -25,13 +25,13 @@ from ortscan.ort.element_types import numpy_type
 from rewrites.base.errors import ModelFileError, OptionError
 from rewrites.base.plain_text import quoted, shown
 
-__all__ = ["Source", "changed_source", "model_of", "open_source", "weight"]
+__all__ = ["ModelSource", "changed_source", "model_of", "open_source", "weight"]
 
 _LARGEST_BYTES = 2**31 - 2**27
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """A protobuf to be read, never changed; what a session opens; and the folder of its external data."""
 
     proto: onnx.ModelProto
@@ -39,7 +39,7 @@ class Source:
     folder: str | None = None
 
 
-def open_source(model: AnyModel, stack: ExitStack) -> Source:
+def open_source(model: AnyModel, stack: ExitStack) -> ModelSource:
     """Make ``model`` ready to be read and run. Temporary files live as long as ``stack``.
 
     Raises:
@@ -52,16 +52,18 @@ def open_source(model: AnyModel, stack: ExitStack) -> Source:
     return source
 
 
-def _opened(model: AnyModel, stack: ExitStack) -> Source:
+def _opened(model: AnyModel, stack: ExitStack) -> ModelSource:
     if isinstance(model, str | os.PathLike):
         if not is_path(model):
             raise ModelFileError(f"{shown(model)} is not a path.")
         path = Path(model)
         proto = reading.read(path)
-        return Source(proto, str(path)) if reading.format_of(path) == "protobuf" else _from_proto(proto, stack, str(path.parent))
+        return (
+            ModelSource(proto, str(path)) if reading.format_of(path) == "protobuf" else _from_proto(proto, stack, str(path.parent))
+        )
     if isinstance(model, bytes | bytearray | memoryview):
         data = bytes(model)
-        return Source(reading.parse(data, "the given bytes"), data)
+        return ModelSource(reading.parse(data, "the given bytes"), data)
     if isinstance(model, onnx.ModelProto):
         reading.require_model(model, "the given model")
         return _from_proto(model, stack, None)
@@ -72,17 +74,17 @@ def _opened(model: AnyModel, stack: ExitStack) -> Source:
     raise OptionError(f"a model must be a path, bytes, onnx.ModelProto or onnx_ir.Model, not {type(model).__name__}")
 
 
-def model_of(source: Source) -> ir.Model:
+def model_of(source: ModelSource) -> ir.Model:
     """Return a copy of the model of ``source``, its external data where onnxruntime finds it."""
     return _with_base_dir(own_ir(source.proto), _folder_of(source))
 
 
-def changed_source(source: Source, proto: onnx.ModelProto, stack: ExitStack) -> Source:
+def changed_source(source: ModelSource, proto: onnx.ModelProto, stack: ExitStack) -> ModelSource:
     """Return ``proto``, a changed copy of the source's model, with the same external data."""
     return _from_proto(proto, stack, _folder_of(source))
 
 
-def _folder_of(source: Source) -> str | None:
+def _folder_of(source: ModelSource) -> str | None:
     return os.path.dirname(os.path.abspath(source.target)) if isinstance(source.target, str) else source.folder
 
 
@@ -92,9 +94,9 @@ def weight(proto: onnx.ModelProto) -> int:
     return sum(math.prod(tensor.dims) * max(1, numpy_type(tensor.data_type).itemsize) for tensor in tensors)
 
 
-def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None) -> Source:
+def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None) -> ModelSource:
     if _data_bytes(proto) <= _LARGEST_BYTES:
-        return Source(proto, proto.SerializeToString(), folder)
+        return ModelSource(proto, proto.SerializeToString(), folder)
     return _through_folder(_with_base_dir(own_ir(proto), folder), stack)
 
 
@@ -104,25 +106,25 @@ def _with_base_dir(model: ir.Model, folder: str | None) -> ir.Model:
     return model
 
 
-def _from_ir(model: ir.Model, stack: ExitStack) -> Source:
+def _from_ir(model: ir.Model, stack: ExitStack) -> ModelSource:
     folders = _folders(model)
     if len(folders) > 1:
         return _through_folder(model.clone(), stack)
     return _from_proto(ir.to_proto(model), stack, folders.pop() if folders else None)
 
 
-def _from_loaded(loaded: LoadedModel, stack: ExitStack) -> Source:
+def _from_loaded(loaded: LoadedModel, stack: ExitStack) -> ModelSource:
     folders = _folders(loaded.model)
     proto = to_proto(loaded)
     if len(folders) > 1 or _data_bytes(proto) > _LARGEST_BYTES or any(map(_is_linked_away, _external_tensors(loaded.model))):
         return _through_folder(loaded, stack)
-    return Source(proto, proto.SerializeToString(), folders.pop() if folders else None)
+    return ModelSource(proto, proto.SerializeToString(), folders.pop() if folders else None)
 
 
-def _through_folder(model: ir.Model | LoadedModel, stack: ExitStack) -> Source:
+def _through_folder(model: ir.Model | LoadedModel, stack: ExitStack) -> ModelSource:
     path = stack.enter_context(TemporaryFolder()) / "model.onnx"
     save(model, path, as_external_data=True if isinstance(model, ir.Model) else None)
-    return Source(reading.read(path), str(path))
+    return ModelSource(reading.read(path), str(path))
 
 
 def _folders(model: ir.Model) -> set[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from ortscan.pipeline.rewriting import Outcome
+from ortscan.pipeline.rewriting import Rewritten
 from rewrites.base.errors import InvariantBroken, MalformedLoop, OrtscanError, is_from_elsewhere
 from rewrites.base.vetoes import RuleFailed, Veto, Vetoes
 
@@ -22,14 +22,14 @@ MOST_PLACES = 3
 MOST_SECONDS = 120.0
 """The time limit of the search; then all patches that are not known to be sound are taken back."""
 
-FindFault = Callable[[Outcome], str | None]
+FindFault = Callable[[Rewritten], str | None]
 """Returns what is wrong with a result, or None."""
 
 
 class Rewrite(Protocol):
     """Rewrites a model with at most ``stop_after`` patches and without ``vetoes``."""
 
-    def __call__(self, stop_after: int | None, vetoes: Vetoes) -> Outcome:
+    def __call__(self, stop_after: int | None, vetoes: Vetoes) -> Rewritten:
         """Rewrite."""
 
 
@@ -43,7 +43,7 @@ class Sound:
         fault: what was wrong, if that did not help.
     """
 
-    result: Outcome | None
+    result: Rewritten | None
     vetoes: Sequence[Veto] = ()
     fault: str | None = None
 
@@ -87,7 +87,7 @@ class _Tried:
     """A rewriting: its patches, its result and what is wrong with it, or the error."""
 
     patches: Sequence[tuple[str, str]]
-    result: Outcome | None = None
+    result: Rewritten | None = None
     fault: str | None = None
     error: Exception | None = None
 

@@ -9,7 +9,7 @@ from ortscan.base import __version__
 from ortscan.modelio import LoadedModel, listed_defaults
 from ortscan.targets import Target
 from rewrites.base.plain_text import quoted
-from rewrites.base.report import KernelGap, LoopReport, Reason, Report
+from rewrites.base.report import KernelGap, LoopReport, Reason, RewriteReport
 from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import captured_values, loops_in
@@ -24,7 +24,7 @@ _CONTROL_FLOW = ("Scan", "Loop", "If")
 _RECURRENT = ("RNN", "LSTM", "GRU")
 
 
-def note_python_ops(loaded: LoadedModel, report: Report) -> list[str]:
+def note_python_ops(loaded: LoadedModel, report: RewriteReport) -> list[str]:
     """Note in the metadata if the model calls Python, and return a sentence for each call."""
     calls = sum(gap.fate == "python" for gap in report.kernel_gaps)
     if calls:
@@ -43,7 +43,7 @@ def _sentence(gap: KernelGap) -> str:
     return f"{start}; {gap.detail}" if gap.fate == "wider" else f"{start} and is called in Python: {gap.detail}"
 
 
-def note_replaceable_defaults(model: ir.Model, report: Report) -> None:
+def note_replaceable_defaults(model: ir.Model, report: RewriteReport) -> None:
     """Add a reason to each remaining loop that reads defaults, whose values each run may replace."""
     defaults = set(listed_defaults(model))
     for node in loops_in(model.graph) if defaults else ():
@@ -67,7 +67,7 @@ def target_line(target: Target) -> str:
     return f"{target.name} {', and '.join(filter(None, parts))}; {ceiling}"
 
 
-def note_where_loops_run(report: Report, target: Target) -> None:
+def note_where_loops_run(report: RewriteReport, target: Target) -> None:
     """Note where the result of each loop runs, unless the target runs everything."""
     for loop in report.loops if target.name not in _RUN_EVERYTHING else ():
         branch = any(fired.made.under_if for fired in loop.fired) and report.operators_after["If"] > 0

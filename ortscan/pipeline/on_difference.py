@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ortscan.modelio import LoadedModel
 from ortscan.pipeline.bisection import FindFault, culprit
 from ortscan.pipeline.compare_with_original import first_line, is_refuted, warn_of_nothing_compared, why_nothing_was_compared
-from ortscan.pipeline.rewriting import Outcome, Rewriting
+from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.pipeline.self_check import fault_of, self_checked, soundest_of, tell
 from ortscan.report.words import refused_node
 from rewrites.base.errors import OptionError, VerificationFailed
@@ -32,11 +32,11 @@ def on_difference_of(value: Any) -> OnDifference:
 
 def verified(
     rewriting: Rewriting,
-    outcome: Outcome,
+    outcome: Rewritten,
     compare: Compare,
     on_difference: OnDifference = "raise",
     on_nothing: Literal["warn", "pass"] = "warn",
-) -> Outcome:
+) -> Rewritten:
     """Return ``outcome`` if it computes the same as the original, or with a warning if that cannot be determined.
 
     If it differs, raise VerificationFailed, which names the patch, or return a result without that patch, with a warning.
@@ -57,12 +57,12 @@ def verified(
     raise VerificationFailed(f"{difference}; {named(rewriting, outcome, compare)}")
 
 
-def kept(rewriting: Rewriting, compare: Compare) -> Outcome:
+def kept(rewriting: Rewriting, compare: Compare) -> Rewritten:
     """Rewrite with all patches except those that make a difference."""
     return tell(rewriting, soundest_of(rewriting, _fault_finder(rewriting, compare)), "verification")
 
 
-def named(rewriting: Rewriting, outcome: Outcome | None, compare: Compare, leave_out: str = "skip=['{}']") -> str:
+def named(rewriting: Rewriting, outcome: Rewritten | None, compare: Compare, leave_out: str = "skip=['{}']") -> str:
     """Return a sentence on the patch that makes the difference.
 
     ``outcome`` is the different result, if there is one already, and ``leave_out`` how the caller skips a rule.
@@ -80,7 +80,7 @@ def named(rewriting: Rewriting, outcome: Outcome | None, compare: Compare, leave
 def _fault_finder(rewriting: Rewriting, compare: Compare) -> FindFault:
     unsound = fault_of(rewriting)
 
-    def find_fault(outcome: Outcome) -> str | None:
+    def find_fault(outcome: Rewritten) -> str | None:
         fault = unsound(outcome)
         if fault is not None or not outcome.is_touched:
             return fault
@@ -95,7 +95,7 @@ def named_slower(rewriting: Rewriting, is_slower: Callable[[LoadedModel], bool],
     outcome = self_checked(rewriting, stop_after)
     patches = outcome.report.patches
 
-    def find_fault(tried: Outcome) -> str | None:
+    def find_fault(tried: Rewritten) -> str | None:
         return "slower" if tried.is_touched and is_slower(tried.loaded) else None
 
     veto = culprit(rewriting.once, find_fault, len(patches), outcome.vetoes) if patches else None

@@ -18,7 +18,7 @@ from ortscan.targets import target_named
 from ortscan.verb_options import REWRITING_OPTIONS
 from ortscan.verification.inputs.shapes import given_dims, given_shapes, shapes_with_dims
 from rewrites.base.errors import OptionError
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 from rewrites.base.vetoes import Veto, Vetoes
 from rewrites.driver.rolling import not_worth_rolling
 from rewrites.native.functions import IR_VERSION
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from ortscan.options import RewritingOptions
 
-__all__ = ["Outcome", "Rewriting"]
+__all__ = ["Rewriting", "Rewritten"]
 
 
-class Outcome(NamedTuple):
+class Rewritten(NamedTuple):
     """A rewritten model and its report.
 
     Args:
@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
     """
 
     loaded: LoadedModel
-    report: Report
+    report: RewriteReport
     is_touched: bool
     vetoes: Sequence[Veto] = ()
 
@@ -99,7 +99,7 @@ class Rewriting:
         with ExitStack() as stack:
             return shapes_with_dims(input_specs(open_source(self.model, stack).proto.graph), shapes, sizes, option)
 
-    def once(self, stop_after: int | None = None, vetoes: Vetoes | None = None, opset: int | str | None = None) -> Outcome:
+    def once(self, stop_after: int | None = None, vetoes: Vetoes | None = None, opset: int | str | None = None) -> Rewritten:
         """Rewrite the model with at most ``stop_after`` patches and without ``vetoes``, in ``opset`` if that is not None."""
         wanted, abilities = self.opset if opset is None else opset, self._chosen.target.abilities
         start = load_in_opset(self.model, wanted, abilities, self._chosen.node_rules, self.runtime)
@@ -120,9 +120,9 @@ class Rewriting:
         report.migrated = start.migration is not None and start.migration.source != start.migration.target
         fitted = fit_versions(start.loaded.model, self.runtime) if self.runtime is not None else []
         report.messages += fitted
-        return Outcome(start.loaded, report, bool(touched) or report.migrated or bool(fitted))
+        return Rewritten(start.loaded, report, bool(touched) or report.migrated or bool(fitted))
 
-    def _rewrite(self, start: InOpset, stop_after: int | None, vetoes: Vetoes) -> tuple[Report, bool | None]:
+    def _rewrite(self, start: InOpset, stop_after: int | None, vetoes: Vetoes) -> tuple[RewriteReport, bool | None]:
         """Rewrite in place. Return the report, and whether anything was done, or None if the model is as it was loaded."""
         work = Work(self._chosen, start, vetoes, stop_after, self._written_out)
         for stage in STAGES:

@@ -11,13 +11,13 @@ from ortscan.modelio import AnyModel, load
 from ortscan.ort.model_errors import checker_fault
 from ortscan.pipeline.bisection import FindFault, Sound, soundest
 from ortscan.pipeline.compare_with_original import compare, first_line
-from ortscan.pipeline.rewriting import Outcome, Rewriting
+from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.report.words import headline
 from ortscan.soundness.lacking import lacking
 from ortscan.soundness.new_fault import Original, new_fault
 from ortscan.soundness.output_shapes import declare_inferred_shapes, warn_of_redeclarations
 from rewrites.base.errors import InvariantBroken, OptionError, is_from_elsewhere
-from rewrites.base.report import Reason, Report
+from rewrites.base.report import Reason, RewriteReport
 from rewrites.base.vetoes import Lacking, NoDefect
 from rewrites.cleanup.constant_branches import is_if
 from rewrites.driver.engine import count_operators
@@ -29,7 +29,7 @@ _log = logging.getLogger("ortscan.rewriting")
 _REPORT_IT = "this is a defect of ortscan's, please report it with the model"
 
 
-def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Outcome:
+def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Rewritten:
     """Rewrite and return a sound result, without faulty patches; at worst the original model.
 
     Raise OptionError if ``fix_shapes`` contradicts the model, and with ``debug`` InvariantBroken for a fault.
@@ -49,7 +49,7 @@ def fault_of(rewriting: Rewriting) -> FindFault:
     """Return a function that corrects the output shapes of a result of ``rewriting``, and returns what is wrong with it."""
     original = Original(rewriting.model)
 
-    def find(outcome: Outcome) -> str | None:
+    def find(outcome: Rewritten) -> str | None:
         fault = new_fault(original, outcome.loaded) if outcome.is_touched else None
         if fault is not None and declare_inferred_shapes(outcome.loaded) and new_fault(original, outcome.loaded) is None:
             fault = None
@@ -74,7 +74,7 @@ def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | N
     return kept if kept.result is not None else sound
 
 
-def is_left_broken(rewriting: Rewriting, outcome: Outcome) -> bool:
+def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
     """Return True if onnx refuses a model in memory that was not changed; it comes back exactly as the caller gave it.
 
     A model that imports no version of onnx's operators gets the version that onnxruntime takes.
@@ -85,7 +85,7 @@ def is_left_broken(rewriting: Rewriting, outcome: Outcome) -> bool:
     return default_opset(proto.opset_import) is not None and checker_fault(proto) is not None
 
 
-def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
+def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Rewritten:
     """Return the result, or the original if there is none, and warn of the patches that ``finder`` took back."""
     if isinstance(sound.fault, Lacking) and sound.result is None:
         raise OptionError(f"runtime: the model cannot be written for it: {sound.fault}.")
@@ -113,7 +113,7 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Outcome:
     return outcome._replace(vetoes=sound.vetoes)
 
 
-def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
+def as_it_was(rewriting: Rewriting, why: str) -> Rewritten:
     """Return the original model with a warning. Raise OptionError if the options ask for something else."""
     if rewriting.fixed:
         raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.{_way_out(rewriting)}")
@@ -129,7 +129,7 @@ def as_it_was(rewriting: Rewriting, why: str) -> Outcome:
     report.messages.append(f"the model is left as it was, since {why}")
     _warn(rewriting, report.messages[-1:])
     _give_reason(report, why)
-    return Outcome(loaded, report, is_touched=False)
+    return Rewritten(loaded, report, is_touched=False)
 
 
 def _way_out(rewriting: Rewriting) -> str:
@@ -139,13 +139,13 @@ def _way_out(rewriting: Rewriting) -> str:
     return " If they fit only one branch of an If, also fix the input that chooses it: fix_inputs, or --fix-input."
 
 
-def _untouched(rewriting: Rewriting) -> Report:
+def _untouched(rewriting: Rewriting) -> RewriteReport:
     try:
         report = rewriting.once(0, opset="keep").report
     except Exception as error:
         if is_from_elsewhere(error):
             raise
-        return Report()
+        return RewriteReport()
     report.flattened, report.fixed, report.migrated, report.kernel_gaps = 0, False, False, []
     return report
 
@@ -163,6 +163,6 @@ def _failure_of(model: AnyModel) -> str | None:
     return first_line(verification) if verification.inconclusive else None
 
 
-def _give_reason(report: Report, why: str) -> None:
+def _give_reason(report: RewriteReport, why: str) -> None:
     for loop in report.loops_left:
         loop.reasons = [Reason("none", why.code if isinstance(why, NoDefect) else "SELF-CHECK", why)]

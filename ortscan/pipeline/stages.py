@@ -15,7 +15,7 @@ from ortscan.pipeline.fixed_shapes import FixedShapes, size_hints
 from ortscan.pipeline.notes import note_python_ops, note_replaceable_defaults, note_where_loops_run, target_line
 from ortscan.pipeline.preparation import InOpset, inline_what_rules_change
 from ortscan.targets import Target, unroll_limits
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 from rewrites.base.vetoes import Vetoes
 from rewrites.cleanup.cleanup import clean_up
 from rewrites.direction.pairs import may_be_reversed, may_have_pairs
@@ -76,7 +76,7 @@ class Work:
     vetoes: Vetoes
     stop_after: int | None = None
     written_out: frozenset[str] = frozenset()
-    report: Report = field(default_factory=Report)
+    report: RewriteReport = field(default_factory=RewriteReport)
     messages: list[str] = field(default_factory=list)
     fixed: FixedShapes | None = None
     is_touched: bool | None = True
@@ -115,7 +115,7 @@ def _end_where_nothing_is_to_do(work: Work) -> None:
     is_idle = not work.is_fixed and not chosen.values["custom_ops"] and not has_loops(model)
     if is_idle and not has_absent_nodes(model, chosen.target.abilities) and not _nodes_to_look_at(model, chosen.rules):
         counted = count_operators(model.graph)
-        work.report = Report(operators_before=counted, operators_after=counted)
+        work.report = RewriteReport(operators_before=counted, operators_after=counted)
         work.is_over = True
     else:
         work.is_touched = True

@@ -22,7 +22,7 @@ from ortscan.base.messages import quietly
 from ortscan.errors import OrtscanError
 from ortscan.modelio.loaded import to_proto
 from ortscan.pipeline.compare_with_original import compare
-from ortscan.pipeline.rewriting import Outcome, Rewriting
+from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.pipeline.self_check import self_checked
 from ortscan.running.graph_index import all_nodes
 from rewrites.graph.values import const_array
@@ -136,12 +136,12 @@ def answer_for(model: bytes, title: str) -> Answer | None:
     return None
 
 
-def _reason(outcome: Outcome) -> str:
+def _reason(outcome: Rewritten) -> str:
     reasons = [reason for loop in outcome.report.loops for reason in loop.reasons if reason.rule == _PLAN[0]]
     return f"{reasons[0].code}: {reasons[0].detail}" if reasons else ""
 
 
-def _plan_alone(proto: onnx.ModelProto, outcome: Outcome) -> Answer | None:
+def _plan_alone(proto: onnx.ModelProto, outcome: Rewritten) -> Answer | None:
     """Return the answer if one call of a plan is left, and otherwise only outputs that are values which the loop reads."""
     graph = outcome.loaded.model.graph
     calls = [node for node in graph if node.op_type != "Identity"]

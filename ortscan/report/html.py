@@ -10,7 +10,7 @@ from ortscan.page.document import Bar, bars, listed, section, table
 from ortscan.report.codes import lookup
 from ortscan.report.words import became, loop_line, operator_changes, totals
 from rewrites.base.plain_text import cut
-from rewrites.base.report import LoopReport, NodeReport, Reason, Report
+from rewrites.base.report import LoopReport, NodeReport, Reason, RewriteReport
 
 if TYPE_CHECKING:
     from rewrites.migration import Migration
@@ -32,7 +32,7 @@ _KEYS = (
 )
 
 
-def cards_of(report: Report) -> list[tuple[str, str, str]]:
+def cards_of(report: RewriteReport) -> list[tuple[str, str, str]]:
     """Return a card on the loops that are gone and one on the nodes before and after."""
     before, after = totals(report)
     gone = sum(loop.fate in ("removed", "planned") for loop in report.loops)
@@ -41,7 +41,7 @@ def cards_of(report: Report) -> list[tuple[str, str, str]]:
     return [*loops, (f"{before} → {after}" if before != after else str(before), "nodes", "")]
 
 
-def report_sections(report: Report, drawings: Mapping[str, Drawings]) -> str:
+def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> str:
     """Return the sections: what runs, every loop, every recurrent node, the operators."""
     ordered = sorted(report.loops, key=lambda loop: _LOOKS[loop.fate] == "good")
     search = '<input type="search" placeholder="Search the loops" aria-label="Search the loops">\n'
@@ -132,7 +132,7 @@ def _nodes(title: str, nodes: Sequence[NodeReport]) -> str:
     return section(title, entries)
 
 
-def _operators(report: Report) -> str:
+def _operators(report: RewriteReport) -> str:
     return table(("operator", "before", "after"), operator_changes(report), ("before", "after"), ("all nodes", *totals(report)))
 
 

@@ -16,7 +16,7 @@ from ortscan.page.document import document, fragment, header
 from ortscan.report import html
 from ortscan.report.words import headline, loop_line
 from rewrites.base.plain_text import plain
-from rewrites.base.report import Report as Outcome
+from rewrites.base.report import RewriteReport as Outcome
 
 if TYPE_CHECKING:
     from typing_extensions import Self

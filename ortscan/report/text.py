@@ -9,7 +9,7 @@ from ortscan.report.codes import Code, meaning
 from ortscan.report.terminal import Entries, safe, table
 from ortscan.report.words import became, headline, loop_line, operator_changes, totals
 from rewrites.base.plain_text import counted, plain
-from rewrites.base.report import Fate, Fired, LoopReport, Reason, Report
+from rewrites.base.report import Fate, Fired, LoopReport, Reason, RewriteReport
 from rewrites.migration import Migration
 from rewrites.registry import RULES
 
@@ -22,7 +22,7 @@ _PREPARING = frozenset(rule.name for rule in RULES if rule.phase in ("cleanup", 
 _WIDEST_CODE = 24
 
 
-def operator_table(report: Report) -> RenderableType:
+def operator_table(report: RewriteReport) -> RenderableType:
     """Show the operators whose count changed, and the total."""
     shown = table("operator", "before", "after", right=("before", "after"))
     for name, before, after in operator_changes(report):
@@ -32,7 +32,7 @@ def operator_table(report: Report) -> RenderableType:
     return shown
 
 
-def loop_table(report: Report, every: bool = False) -> RenderableType:
+def loop_table(report: RewriteReport, every: bool = False) -> RenderableType:
     """Show a line for each loop, those left first; of many loops only the first few unless ``every``."""
     loops = sorted(report.loops, key=lambda loop: loop.fate == "removed")
     listed = loops if every else loops[:_MOST_LOOPS]
@@ -48,13 +48,13 @@ def loop_table(report: Report, every: bool = False) -> RenderableType:
     return Group(shown, Text(f"... and {more} more")) if more else shown
 
 
-def patch_list(report: Report) -> RenderableType:
+def patch_list(report: RewriteReport) -> RenderableType:
     """Show every change in the order it was made."""
     lines = [(f"#{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.patches]
     return Entries(lines + [(f"*{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.changes])
 
 
-def explanation(report: Report, every: bool = True) -> RenderableType:
+def explanation(report: RewriteReport, every: bool = True) -> RenderableType:
     """Show what became of every loop and recurrent node, what was done to it, why the rest of it stays, and what would change that.
 
     ``every``: show changes too that only prepare others.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ortscan.report.codes import meaning
 from rewrites.base.plain_text import counted
-from rewrites.base.report import Fate, LoopReport, Report
+from rewrites.base.report import Fate, LoopReport, RewriteReport
 
 if TYPE_CHECKING:
     from rewrites.migration import LiftedScan, Migration
@@ -42,7 +42,7 @@ _FORMS = {
 }
 
 
-def headline(report: Report) -> str:
+def headline(report: RewriteReport) -> str:
     """Say in one sentence what became of the loops, and in one more each what became of recurrent nodes."""
     changed = sum(1 for node in report.nodes if not node.reasons)
     left = len(report.nodes) - changed
@@ -57,13 +57,13 @@ def headline(report: Report) -> str:
     return f"{counted(len(report.loops), 'loop')}: {', '.join(parts)}.{''.join(others)}"
 
 
-def gone(report: Report) -> str:
+def gone(report: RewriteReport) -> str:
     """Return ``2 of 3 loops gone``."""
     removed = sum(loop.fate == "removed" for loop in report.loops)
     return f"{removed} of {counted(len(report.loops), 'loop')} gone" if report.loops else "no loops"
 
 
-def refused_node(report: Report) -> str | None:
+def refused_node(report: RewriteReport) -> str | None:
     """Say in one sentence which recurrent node onnxruntime still does not run, and why; None if there is none."""
     node = next((node for node in report.nodes if node.reasons), None)
     if node is None:
@@ -110,19 +110,19 @@ def became(scan: "LiftedScan") -> str:
     return f"{_FORMS[scan.form]}{lengths}; {scan.reason.code}: {said}"
 
 
-def operator_changes(report: Report) -> list[tuple[str, int, int]]:
+def operator_changes(report: RewriteReport) -> list[tuple[str, int, int]]:
     """List (operator, before, after) where the two differ, the largest difference first."""
     before, after = report.operators_before, report.operators_after
     changes = [(name, before[name], after[name]) for name in {*before, *after} if before[name] != after[name]]
     return sorted(changes, key=lambda change: (-abs(change[2] - change[1]), change[0]))
 
 
-def totals(report: Report) -> tuple[int, int]:
+def totals(report: RewriteReport) -> tuple[int, int]:
     """Count all nodes before and after."""
     return report.operators_before.total(), report.operators_after.total()
 
 
-def report_dict(report: Report) -> dict[str, Any]:
+def report_dict(report: RewriteReport) -> dict[str, Any]:
     """Return ``report`` as plain data; the loops first, then what was counted."""
     counts = {"operators_before": dict(report.operators_before), "operators_after": dict(report.operators_after)}
     return {**report.to_dict(), **counts, "changed": report.changed}

@@ -12,7 +12,7 @@ from ortscan.modelio.protos import hide_map_types
 from ortscan.modelio.refusals import called_nodes
 from ortscan.modelio.slots import own_ir
 from ortscan.ort.installed import newest_opset
-from ortscan.running.specs import Spec
+from ortscan.running.specs import SessionSpec
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.walk import inner_graphs
 
@@ -45,7 +45,7 @@ class Analysis:
         return [self.dim(value, axis) for axis in range(len(value.shape))]
 
 
-def analyse(proto: onnx.ModelProto, specs: Sequence[Spec]) -> Analysis:
+def analyse(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> Analysis:
     """Infer the shapes of a copy of ``proto``. Weights are not read; functions are inlined unless they are very large."""
     model = own_ir(hide_map_types(proto, "the model"))
     if "" not in model.opset_imports:

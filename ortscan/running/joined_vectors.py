@@ -11,7 +11,7 @@ from onnx.external_data_helper import uses_external_data
 
 from ortscan.base.proto_graphs import all_graphs, bodies_of
 from ortscan.ort.model_errors import error_of_onnx, without_weights
-from rewrites.analysis.shapes.long_vectors import GROWING, LONGEST, Measure, Part, Step, Vectors, largest_number
+from rewrites.analysis.shapes.long_vectors import GROWING, LONGEST, Measure, Part, Vectors, VectorStep, largest_number
 
 __all__ = ["endless_joins", "has_long_vectors"]
 
@@ -35,7 +35,7 @@ def endless_joins(proto: onnx.ModelProto) -> list[str]:
     return [f"{offender.operator} '{offender.outputs[0]}' joins more than {_MOST_JOINED} values of values"]
 
 
-def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, Measure]) -> Step | None:
+def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, Measure]) -> VectorStep | None:
     vectors = Vectors(lambda _: Measure(), _functions(proto), _MOST_JOINED, joined_only=True, known=known)
     return vectors.offender if vectors.too_long(_part(proto.graph)) else None
 
@@ -104,7 +104,7 @@ def _part(graph: onnx.GraphProto) -> Part:
     return Part(names[0], list(_steps(graph.node)), names[1])
 
 
-def _steps(nodes: Iterable[onnx.NodeProto]) -> Iterator[Step]:
+def _steps(nodes: Iterable[onnx.NodeProto]) -> Iterator[VectorStep]:
     for node in nodes:
         plain = node.domain in ("", "ai.onnx")
         constant = Measure()
@@ -114,7 +114,7 @@ def _steps(nodes: Iterable[onnx.NodeProto]) -> Iterator[Step]:
             elif attribute.name in ("value_int", "value_ints"):
                 constant = Measure(len(attribute.ints) or 1, max(1, abs(attribute.i), *map(abs, attribute.ints)))
         operator = node.op_type if plain else (node.domain, node.op_type, node.overload)
-        yield Step(operator, node.input, node.output, [_part(body) for body in bodies_of(node)], constant)
+        yield VectorStep(operator, node.input, node.output, [_part(body) for body in bodies_of(node)], constant)
 
 
 def _length(info: onnx.ValueInfoProto) -> int:

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from ortscan.base import child_process
-from ortscan.running.runner import TOO_SLOW, Bare, Outcome, Runner
+from ortscan.running.runner import TOO_SLOW, Bare, Runner, RunOutcome
 
 if TYPE_CHECKING:
-    from ortscan.modelio.source import Source
+    from ortscan.modelio.source import ModelSource
 
 __all__ = ["OwnProcessRunner", "serve"]
 
@@ -45,7 +45,7 @@ class OwnProcessRunner:
 
     def __init__(
         self,
-        source: "Source",
+        source: "ModelSource",
         outputs: Sequence[str],
         providers: Sequence[Any],
         optimise: bool = True,
@@ -71,7 +71,7 @@ class OwnProcessRunner:
         self.late = self._here.late
         return self._here.error
 
-    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
+    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
         """Run once, as `Runner.run` does."""
         if self._here is not None:
             return self._here.run(feed, seconds)
@@ -80,12 +80,12 @@ class OwnProcessRunner:
             self._spawn()
             error = self._make_session()
         reply = None if error is not None else self._ask((feed, seconds), seconds, _GRACE)
-        if isinstance(reply, Outcome):
+        if isinstance(reply, RunOutcome):
             return reply
         cause, taken = error or self._cause_of_death(), time.perf_counter() - started
         if self._killed:
-            return Outcome(None, f"still running after {taken:.2g} s", taken, timed_out=True)
-        return Outcome(None, cause, taken, died=True)
+            return RunOutcome(None, f"still running after {taken:.2g} s", taken, timed_out=True)
+        return RunOutcome(None, cause, taken, died=True)
 
     def peak_bytes(self) -> int | None:
         """Return the peak memory of the session and its runs in bytes, or None if it is unknown."""

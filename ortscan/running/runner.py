@@ -22,9 +22,9 @@ from rewrites.python_ops.names import DOMAIN as PYTHON
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-    from ortscan.modelio.source import Source
+    from ortscan.modelio.source import ModelSource
 
-__all__ = ["TOO_SLOW", "Bare", "Outcome", "Runner", "Runs", "check_providers", "on_one_thread", "register_called"]
+__all__ = ["TOO_SLOW", "Bare", "RunOutcome", "Runner", "Runs", "check_providers", "on_one_thread", "register_called"]
 
 _NO_MEMORY = ("bad_alloc", "Failed to allocate memory", "MemoryError", "BFCArena")
 _CANCELED = "ModelLoadCanceled"
@@ -32,7 +32,7 @@ TOO_SLOW = "no session of it was made within {:.2g} s"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """The outputs of a run in the requested order, or why there are none.
 
     Args:
@@ -73,7 +73,7 @@ class Runs(Protocol):
     def late(self) -> bool:
         """Return True if that is only for lack of time."""
 
-    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
+    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
         """Run once."""
 
 
@@ -91,7 +91,7 @@ class Runner:
 
     def __init__(
         self,
-        source: "Source | Bare",
+        source: "ModelSource | Bare",
         outputs: Sequence[str],
         providers: Sequence[Any],
         configure: "Callable[[ort.SessionOptions], object] | None" = None,
@@ -132,7 +132,7 @@ class Runner:
         types = {value.name: value.type for value in (*self._session.get_inputs(), *self._session.get_outputs())}
         self._narrow = any(_is_narrow(declared) for declared in types.values())
 
-    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> Outcome:
+    def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
         """Run once. The run is stopped and has failed after ``seconds``."""
         import onnxruntime as ort
 
@@ -150,11 +150,11 @@ class Runner:
                 raise
             message = f"still running after {seconds:.2g} s" if stop.is_set() else in_short(error)
             exhausted = any(word in message for word in _NO_MEMORY)
-            return Outcome(None, message, time.perf_counter() - started, stop.is_set(), exhausted=exhausted)
+            return RunOutcome(None, message, time.perf_counter() - started, stop.is_set(), exhausted=exhausted)
         finally:
             if timer is not None:
                 timer.cancel()
-        return Outcome(values, None, time.perf_counter() - started)
+        return RunOutcome(values, None, time.perf_counter() - started)
 
     def _run_narrow(self, feed: Mapping[str, Any], options: "ort.RunOptions") -> list[Any]:
         """Run with OrtValues, because numpy lacks some types. OrtValues hold neither strings nor sequences from Python."""

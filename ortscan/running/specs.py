@@ -6,14 +6,14 @@ from typing import Literal
 
 import onnx
 
-__all__ = ["Dim", "Spec", "input_specs", "output_specs", "overridable_names"]
+__all__ = ["Dim", "SessionSpec", "input_specs", "output_specs", "overridable_names"]
 
 Dim = int | str
 """A fixed size, or the name of a free one: its symbol, or ``x[0]`` if it has none."""
 
 
 @dataclass(frozen=True)
-class Spec:
+class SessionSpec:
     """An input or output.
 
     Args:
@@ -33,13 +33,13 @@ class Spec:
     declared: str = ""
 
 
-def input_specs(graph: onnx.GraphProto) -> list[Spec]:
+def input_specs(graph: onnx.GraphProto) -> list[SessionSpec]:
     """Return the inputs a caller must feed, in order: those without an initializer."""
     initialized = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     return [spec for spec in _specs(graph.input) if spec.name not in initialized]
 
 
-def output_specs(graph: onnx.GraphProto) -> list[Spec]:
+def output_specs(graph: onnx.GraphProto) -> list[SessionSpec]:
     """Return the outputs, in order."""
     return _specs(graph.output)
 
@@ -51,21 +51,21 @@ def overridable_names(model: onnx.ModelProto) -> set[str]:
     return {tensor.name for tensor in model.graph.initializer} & {value.name for value in model.graph.input}
 
 
-def _specs(values: Iterable[onnx.ValueInfoProto]) -> list[Spec]:
+def _specs(values: Iterable[onnx.ValueInfoProto]) -> list[SessionSpec]:
     return [replace(_spec(value.name, value.type), declared=_type_text(value.type)) for value in values]
 
 
-def _spec(name: str, declared: onnx.TypeProto) -> Spec:
+def _spec(name: str, declared: onnx.TypeProto) -> SessionSpec:
     match declared.WhichOneof("value"):
         case "tensor_type":
-            return Spec(name, "tensor", declared.tensor_type.elem_type, _dims(name, declared.tensor_type))
+            return SessionSpec(name, "tensor", declared.tensor_type.elem_type, _dims(name, declared.tensor_type))
         case "sequence_type":
             inner = _spec(name, declared.sequence_type.elem_type)
             kind: Literal["sequence", "other"] = "sequence" if inner.kind == "tensor" and not inner.optional else "other"
             return replace(inner, kind=kind)
         case "optional_type":
             return replace(_spec(name, declared.optional_type.elem_type), optional=True)
-    return Spec(name, "other", 0, None)
+    return SessionSpec(name, "other", 0, None)
 
 
 def _dims(name: str, tensor: onnx.TypeProto.Tensor) -> tuple[Dim, ...] | None:

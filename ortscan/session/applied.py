@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ortscan.session.source import Source
+from ortscan.session.source import SessionSource
 from rewrites.base.lazy import lazy
 from rewrites.base.plain_text import one_line
 from rewrites.python_ops.names import DOMAIN
 
 if TYPE_CHECKING:
-    from rewrites.base.report import Report
+    from rewrites.base.report import RewriteReport
 
 __all__ = ["Applied", "Prepared", "as_it_is", "in_words"]
 
@@ -54,10 +54,10 @@ class Applied:
     entry: Path | None = None
     target: str = "cpu"
     verified: str = ""
-    make_report: Callable[[], "Report | None"] = field(default=lambda: None, repr=False)
+    make_report: Callable[[], "RewriteReport | None"] = field(default=lambda: None, repr=False)
 
     @lazy
-    def report(self) -> "Report | None":
+    def report(self) -> "RewriteReport | None":
         """The report of the optimisation, as ``explain`` gives it; None if there is none."""
         return self.make_report()
 
@@ -88,7 +88,7 @@ class Prepared:
     path: str | None = None
     content: bytes | None = None
     python_ops: bool = False
-    data_of: Source | None = None
+    data_of: SessionSource | None = None
     locations: Sequence[str] = ()
     holder: Any = field(default=None, repr=False)
 
@@ -98,7 +98,7 @@ class Prepared:
         return self.path is None and self.content is None
 
 
-def as_it_is(source: Source, how: Literal["original", "unchanged"], why: str | None = None) -> Prepared:
+def as_it_is(source: SessionSource, how: Literal["original", "unchanged"], why: str | None = None) -> Prepared:
     """Return the model that was given, and ``why`` it is that one."""
     return Prepared(Applied(how, why), python_ops=source.outline.names(DOMAIN.encode()))
 

@@ -11,7 +11,7 @@ from ortscan.cache.digests import digest_of_bytes
 from ortscan.cache.facts import Facts
 from ortscan.cache.store import Store
 from ortscan.session.applied import Applied, Prepared, as_it_is
-from ortscan.session.source import Source
+from ortscan.session.source import SessionSource
 from rewrites.base.errors import OrtscanError, VerificationFailed
 from rewrites.python_ops.names import DOMAIN
 
@@ -29,7 +29,7 @@ class Slot:
     key: str
     fingerprint: Sequence[str]
 
-    def fits(self, source: Source, locations: Sequence[str]) -> bool:
+    def fits(self, source: SessionSource, locations: Sequence[str]) -> bool:
         """Return True if the content that was optimised, with external data at ``locations``, is what the key was made of.
 
         Its files may have been written since, or while they were read.
@@ -40,7 +40,7 @@ class Slot:
         return False
 
 
-def fresh(source: Source, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
+def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
     """Optimise now, and keep the result in ``slot`` if no file of the model has changed meanwhile. Raise what went wrong."""
     from ortscan.session.optimizing import let_go, optimized
 
@@ -63,7 +63,7 @@ def fresh(source: Source, options: Mapping[str, Any], slot: Slot | None) -> Prep
     return plain
 
 
-def _written(source: Source, result: "Optimized", facts: Facts, slot: Slot | None) -> Prepared:
+def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slot | None) -> Prepared:
     """Put the optimised model where a session can open it: into memory and the cache, or into a temporary folder."""
     from ortscan.session.optimizing import serialised_with_references
 

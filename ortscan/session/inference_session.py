@@ -20,7 +20,7 @@ from ortscan.session.preparing import as_path_or_bytes, at_work, forget, is_at_w
 from ortscan.session.provider_target import target_of
 from ortscan.session.running import FixedInputs, Running
 from ortscan.session.settings import Settings, read_settings, warn_of_mistyped
-from ortscan.session.source import Source
+from ortscan.session.source import SessionSource
 from ortscan.session.weights_in_options import check_weights, hold_weights
 from rewrites.base.errors import is_from_elsewhere, is_raised_by
 
@@ -99,7 +99,7 @@ class InferenceSession(Running):
         """Open what ortscan makes of the model; give what went wrong, or None. Raises what the original itself raises."""
         options = self._sess_options
         ask = None if options is None else functools.partial(hold_weights, options)
-        source = Source(self._model_path, self._model_bytes, entry_of(options, FOLDER_ENTRY), ask)
+        source = SessionSource(self._model_path, self._model_bytes, entry_of(options, FOLDER_ENTRY), ask)
         target = target_of(arguments[0], ort.get_available_providers(), options is not None and options.has_providers())
         problem = self._ortscan_open_for(target, source, settings, arguments)
         try:
@@ -117,7 +117,9 @@ class InferenceSession(Running):
         finally:
             del problem
 
-    def _ortscan_open_for(self, target: str, source: Source, settings: Settings, arguments: tuple[Any, ...]) -> Exception | None:
+    def _ortscan_open_for(
+        self, target: str, source: SessionSource, settings: Settings, arguments: tuple[Any, ...]
+    ) -> Exception | None:
         options = self._sess_options
         problem: Exception | None = None
         try:

@@ -22,7 +22,7 @@ from ortscan.base.paths import is_below
 from ortscan.base.temporary import TemporaryFolder, insisting
 from ortscan.ort.sessions import entry_of
 from ortscan.session.applied import Prepared
-from ortscan.session.source import Source
+from ortscan.session.source import SessionSource
 from rewrites.base.errors import ModelFileError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class _Model:
     Weights that the SessionOptions hold in memory may have any location. Raise ModelFileError if a required one is invalid.
     """
 
-    def __init__(self, content: bytes, source: Source, locations: Sequence[str]) -> None:
+    def __init__(self, content: bytes, source: SessionSource, locations: Sequence[str]) -> None:
         self.content = content
         self._in_memory = source.is_in_memory
         self.files = {}

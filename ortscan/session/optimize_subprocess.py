@@ -27,7 +27,7 @@ from ortscan.cache.store import MODEL
 from ortscan.errors import OrtscanWarning
 from ortscan.session.applied import Prepared
 from ortscan.session.fresh import Slot, fresh
-from ortscan.session.source import Source
+from ortscan.session.source import SessionSource
 from rewrites.base import errors
 from rewrites.base.errors import LimitExceeded, OrtscanError
 
@@ -43,7 +43,7 @@ _LONGEST_START, _LONGEST = 60.0, 1800.0
 _PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
 
 
-def fresh_in_subprocess(source: Source, options: Mapping[str, Any], slot: Slot | None) -> Prepared | None:
+def fresh_in_subprocess(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared | None:
     """Do what ``fresh`` does in a subprocess; return None if none can be started.
 
     Raise what ``fresh`` raises, and LimitExceeded if the subprocess crashes.
@@ -78,7 +78,7 @@ def _killed_after(seconds: float, process: "subprocess.Popen[bytes]") -> Iterato
         timer.cancel()
 
 
-def _request(source: Source, options: Mapping[str, Any], slot: Slot | None, spare: Path) -> dict[str, Any]:
+def _request(source: SessionSource, options: Mapping[str, Any], slot: Slot | None, spare: Path) -> dict[str, Any]:
     return {
         "source": (source.path, source.folder, source.is_in_memory),
         "bytes": None if source.given is None else len(source.given),
@@ -101,7 +101,7 @@ def _reply_to(request: dict[str, Any], content: bytes | None, requests: IO[bytes
     return reply
 
 
-def _received(reply: dict[str, Any], source: Source, spare: TemporaryFolder) -> Prepared | None:
+def _received(reply: dict[str, Any], source: SessionSource, spare: TemporaryFolder) -> Prepared | None:
     for name, level, text in reply["records"]:
         if logging.getLogger(name).isEnabledFor(level):
             logging.getLogger(name).log(level, "%s", text)
@@ -148,7 +148,7 @@ def _done(request: dict[str, Any], content: bytes | None) -> dict[str, Any]:
     tempfile.tempdir = str(request["spare"])
     path, folder, is_in_memory = request["source"]
     try:
-        prepared = fresh(Source(path, content, folder, lambda: is_in_memory), request["options"], request["slot"])
+        prepared = fresh(SessionSource(path, content, folder, lambda: is_in_memory), request["options"], request["slot"])
     except OrtscanError as error:
         return {"error": (type(error).__name__, str(error), None, None)}
     except OSError as error:

@@ -23,12 +23,12 @@ from ortscan.pipeline.on_difference import OnDifference, on_difference_of, verif
 from ortscan.pipeline.rewriting import Rewriting
 from ortscan.pipeline.self_check import self_checked
 from ortscan.running.crash_risks import crash_risks
-from ortscan.session.source import Source
+from ortscan.session.source import SessionSource
 from rewrites.base.errors import ModelFileError, OptionError, VerificationFailed, is_raised_by
 
 if TYPE_CHECKING:
     from ortscan.verification import Verification
-    from rewrites.base.report import Report
+    from rewrites.base.report import RewriteReport
 
 
 from ortscan.verb_options import REWRITING_OPTIONS
@@ -52,13 +52,13 @@ class Optimized:
     """
 
     loaded: LoadedModel
-    report: "Report"
+    report: "RewriteReport"
     locations: Sequence[str] = ()
     verified: str = ""
     refuted: str = ""
 
 
-def optimized(source: Source, options: Mapping[str, Any]) -> Optimized:
+def optimized(source: SessionSource, options: Mapping[str, Any]) -> Optimized:
     """Optimise the model of a session, and compare the result with the original unless that is switched off.
 
     Raise OrtscanError and OSError.
@@ -123,7 +123,7 @@ def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None
     return proto.SerializeToString(), bool(locations_in(proto))
 
 
-def _model(source: Source, proto: onnx.ModelProto, locations: Sequence[str]) -> ModelLike:
+def _model(source: SessionSource, proto: onnx.ModelProto, locations: Sequence[str]) -> ModelLike:
     """Return the model to optimise, which finds its external data; weights that are given in memory are absent."""
     if locations and source.is_in_memory:
         loaded = load(proto, source=os.path.join(source.data_folders[0], _NOWHERE, "model.onnx")).model

@@ -22,11 +22,11 @@ from ortscan.session.applied import Applied, Prepared, as_it_is
 from ortscan.session.fresh import Slot, fresh
 from ortscan.session.outline import may_be_changed
 from ortscan.session.settings import Settings
-from ortscan.session.source import Source
+from ortscan.session.source import SessionSource
 from rewrites.base.errors import VerificationFailed
 
 if TYPE_CHECKING:
-    from rewrites.base.report import Report
+    from rewrites.base.report import RewriteReport
 
 __all__ = ["as_path_or_bytes", "at_work", "forget", "is_at_work", "prepare"]
 
@@ -84,7 +84,7 @@ def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
     return str(holder.path / "model.onnx"), holder
 
 
-def prepare(source: Source, settings: Settings, target: str, look_up: bool) -> Prepared:
+def prepare(source: SessionSource, settings: Settings, target: str, look_up: bool) -> Prepared:
     """Return what a session should open in the place of ``source``; ``look_up``: it may be an entry of the cache.
 
     Raise whatever goes wrong: OrtscanError on purpose, OSError if the model cannot be read.
@@ -113,7 +113,7 @@ def _options(settings: Settings, target: str) -> dict[str, Any]:
     return {"native": True, **options} if settings.plans and options["target"] == "cpu" else options
 
 
-def _prepared(source: Source, settings: Settings, options: Mapping[str, Any], look_up: bool) -> Prepared:
+def _prepared(source: SessionSource, settings: Settings, options: Mapping[str, Any], look_up: bool) -> Prepared:
     if not may_be_changed(source.outline, options):
         return as_it_is(source, "unchanged")
     store = _store(settings) if settings.cache else ""
@@ -163,7 +163,7 @@ def _warn_of_untrusted(folder: Path, why: str) -> None:
     )
 
 
-def _optimised(source: Source, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
+def _optimised(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
     """Optimise a small model here and a large one in a subprocess. Raise what ``fresh`` raises."""
     if source.size >= _LARGE:
         from ortscan.base import child_process
@@ -175,7 +175,7 @@ def _optimised(source: Source, options: Mapping[str, Any], slot: Slot | None) ->
     return fresh(source, options, slot)
 
 
-def _cached(source: Source, entry: Entry) -> Prepared:
+def _cached(source: SessionSource, entry: Entry) -> Prepared:
     """Return the model of an entry. Raise VerificationFailed if it is kept as one that differs from the original."""
     facts, path = entry.facts, entry.model
     if facts.refuted:
@@ -187,7 +187,7 @@ def _cached(source: Source, entry: Entry) -> Prepared:
     return Prepared(applied, str(path), None, facts.python_ops, source if facts.data else None, facts.data)
 
 
-def _report_of(entry: Entry) -> "Report | None":
-    from rewrites.base.report import Report
+def _report_of(entry: Entry) -> "RewriteReport | None":
+    from rewrites.base.report import RewriteReport
 
-    return Report.from_dict(entry.facts.report) if entry.facts.report else None
+    return RewriteReport.from_dict(entry.facts.report) if entry.facts.report else None

@@ -13,14 +13,14 @@ from ortscan.session.outline import Outline, outline_of
 from rewrites.base.errors import ModelFileError
 from rewrites.base.lazy import lazy
 
-__all__ = ["Source"]
+__all__ = ["SessionSource"]
 
 _ORT_MAGIC = slice(4, 8)
 _LARGE_FOR_A_PROTO = 16 << 20
 
 
 @dataclass(frozen=True)
-class Source:
+class SessionSource:
     """A path, or the bytes of a model.
 
     Attributes:

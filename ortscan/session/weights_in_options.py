@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ortscan.session.outline import fields_of, number_at
-from ortscan.session.source import Source
+from ortscan.session.source import SessionSource
 from rewrites.base.errors import UnsupportedModel, is_raised_by
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def hold_weights(options: "ort.SessionOptions") -> bool:
     return False
 
 
-def check_weights(options: "ort.SessionOptions", source: Source) -> None:
+def check_weights(options: "ort.SessionOptions", source: SessionSource) -> None:
     """Raise UnsupportedModel if ``options`` hold another value for one of the weights, which ortscan has computed with."""
     replaced = dict[str, Any]()
     for kind, names in _names_by_type(source).items():
@@ -68,7 +68,7 @@ def check_weights(options: "ort.SessionOptions", source: Source) -> None:
             raise UnsupportedModel(f"the SessionOptions hold another value for the weight {tensor.name!r}, which is computed with.")
 
 
-def _names_by_type(source: Source) -> dict[int, list[str]]:
+def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
     """Return the names of the weights by their types, without reading their values."""
     names: dict[int, list[str]] = {}
     with source.mapped() as content:
@@ -118,7 +118,7 @@ def _session(options: "ort.SessionOptions", model: bytes) -> Any:
     return session
 
 
-def _is_equal(tensor: "onnx.TensorProto", value: Any, source: Source) -> bool:
+def _is_equal(tensor: "onnx.TensorProto", value: Any, source: SessionSource) -> bool:
     import onnx
 
     if value is None:

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from ortscan.modelio import AnyModel, LoadedModel, load, to_proto, unsettle
 from ortscan.modelio.reading import parse, read
 from ortscan.modelio.slots import InitializerSlot, substituted
-from ortscan.modelio.source import Source
+from ortscan.modelio.source import ModelSource
 from ortscan.ort.model_errors import error_of_onnx, without_weights
 from ortscan.running.analysis import Analysis, known_sizes
 from ortscan.running.budget import LARGE_FOLDED, QUICK_BYTES, Budget
@@ -170,7 +170,7 @@ def _loading_says(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
 
 def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_crash: bool = False) -> str | None:
     """Load a model, and return what onnxruntime has against it; None where it has nothing, or that takes longer."""
-    source = Source(proto, proto.SerializeToString())
+    source = ModelSource(proto, proto.SerializeToString())
     runner: Runner | OwnProcessRunner
     if may_crash:
         runner = OwnProcessRunner(

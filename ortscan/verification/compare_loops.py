@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import onnx
 
-from ortscan.modelio.source import Source, changed_source, weight
+from ortscan.modelio.source import ModelSource, changed_source, weight
 from ortscan.running.budget import RUN_SECONDS, Budget
 from ortscan.running.graph_index import GraphIndex, all_nodes
-from ortscan.running.specs import Spec, input_specs
+from ortscan.running.specs import SessionSpec, input_specs
 from ortscan.verification.compare_models import CompareSettings, compare_models
 from ortscan.verification.cut_loop import cut_loop, value_types
 from ortscan.verification.result import Verification
@@ -38,9 +38,9 @@ def has_loops_of_its_own(proto: onnx.ModelProto) -> bool:
 
 
 def compare_loops(
-    old: Source,
-    new: Source,
-    specs: Sequence[Spec],
+    old: ModelSource,
+    new: ModelSource,
+    specs: Sequence[SessionSpec],
     sizes: Mapping[str, int],
     settings: CompareSettings,
 ) -> Verification:
@@ -103,7 +103,7 @@ def compare_loops(
     return outcome
 
 
-def _is_of_unknown_size(declared: onnx.TypeProto, specs: Sequence[Spec]) -> bool:
+def _is_of_unknown_size(declared: onnx.TypeProto, specs: Sequence[SessionSpec]) -> bool:
     """Return True if a dimension is neither fixed nor a free dimension of the inputs."""
     free = {dim for spec in specs for dim in spec.dims or ()}
     return any(not dim.HasField("dim_value") and dim.dim_param not in free for dim in declared.tensor_type.shape.dim)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 
-from ortscan.modelio.source import Source, changed_source, weight
+from ortscan.modelio.source import ModelSource, changed_source, weight
 from ortscan.ort.element_types import rounding
 from ortscan.running.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
 from ortscan.running.crash_risks import crash_risks
 from ortscan.running.graph_index import all_nodes
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.runner import Runner, Runs, on_one_thread
-from ortscan.running.specs import Spec, output_specs
+from ortscan.running.specs import SessionSpec, output_specs
 from ortscan.verification.inputs.interface import interface_differences
 from ortscan.verification.inputs.prepare import InputPlan, prepare
 from ortscan.verification.judge.blame import blame, first_inside
@@ -90,9 +90,9 @@ def problems_at_sight(before: onnx.ModelProto, after: onnx.ModelProto) -> list[s
 
 
 def compare_models(
-    old: Source,
-    new: Source,
-    specs: Sequence[Spec],
+    old: ModelSource,
+    new: ModelSource,
+    specs: Sequence[SessionSpec],
     sizes: Mapping[str, int],
     sets: Sequence[Mapping[str, Any]],
     settings: CompareSettings,
@@ -120,7 +120,7 @@ def compare_models(
     notes += changes
     guards = [Guards(source, stack) for source in (old, new)]
 
-    def prepared(specs: Sequence[Spec], given: Mapping[str, Any]) -> InputPlan:
+    def prepared(specs: Sequence[SessionSpec], given: Mapping[str, Any]) -> InputPlan:
         watched = [each.watched for each in guards]
         return prepare((old.proto, new.proto), watched, specs, sizes, given, settings.seed, settings.level, budget)
 
@@ -132,7 +132,7 @@ def compare_models(
     if configure is None and settings.level == "quick" and weight(old.proto) + weight(new.proto) <= _SMALL_BYTES:
         configure = on_one_thread
 
-    def runs(source: Source, providers: Sequence[Any] = _CPU, optimise: bool = True) -> Runs:
+    def runs(source: ModelSource, providers: Sequence[Any] = _CPU, optimise: bool = True) -> Runs:
         seconds = max(_SHORTEST_START + min(_MOST_MORE, weight(source.proto) / _BYTES_A_SECOND), budget.left())
         if not perilous:
             return Runner(source, names, providers, configure, optimise, seconds)
@@ -182,7 +182,7 @@ def compare_models(
     return conclude(judge, judged, notes, list(dict.fromkeys(not_tried)), records, old.proto, "; ".join(filter(None, origin)))
 
 
-def _stand_in(old: Source, refused: Runs, runs: Callable[..., Runs], stack: ExitStack) -> tuple[Runs, Source, list[str]]:
+def _stand_in(old: ModelSource, refused: Runs, runs: Callable[..., Runs], stack: ExitStack) -> tuple[Runs, ModelSource, list[str]]:
     """Return what runs instead of an original that onnxruntime refuses, if there is anything, with its model and notes."""
     assert refused.error is not None
     stand_in = reference_oracle(old, refused.error, stack)
@@ -192,14 +192,14 @@ def _stand_in(old: Source, refused: Runs, runs: Callable[..., Runs], stack: Exit
     return (refused, old, []) if plain.error is not None else (plain, old, [_UNOPTIMISED.format(refused.error)])
 
 
-def _inside(old: Source, new: Source, witness: Judged, settings: CompareSettings, comparer: Comparer) -> str:
+def _inside(old: ModelSource, new: ModelSource, witness: Judged, settings: CompareSettings, comparer: Comparer) -> str:
     """Say which value inside both is the first to differ in a case that differs."""
     if witness.witness is None or weight(old.proto) > _LARGEST_INSIDE:
         return ""
     kinds = [each.computed for each in comparer.tolerances.values() if each.computed is not None]
     usual = Tolerances(settings.rtol, settings.atol, max(kinds, key=rounding, default=None))
 
-    def runs(source: Source, names: Sequence[str]) -> Runs:
+    def runs(source: ModelSource, names: Sequence[str]) -> Runs:
         return Runner(source, names, _CPU, settings.configure)
 
     return first_inside(old, new, witness.witness[0], runs, usual, settings.stack)

@@ -16,7 +16,7 @@ import onnx
 from ortscan.base.proto_graphs import hollow_of, without_negative_sizes
 from ortscan.running.graph_index import GraphIndex
 from ortscan.running.joined_vectors import has_long_vectors
-from ortscan.running.specs import Spec
+from ortscan.running.specs import SessionSpec
 from rewrites.base.errors import is_raised_by
 
 __all__ = ["LoopCut", "Types", "cut_loop", "value_types"]
@@ -113,7 +113,7 @@ def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> b
     return node.op_type in _PRODUCTS or node.op_type in _MAPS
 
 
-def value_types(proto: onnx.ModelProto, specs: Sequence[Spec], sizes: Mapping[str, int]) -> dict[str, onnx.TypeProto]:
+def value_types(proto: onnx.ModelProto, specs: Sequence[SessionSpec], sizes: Mapping[str, int]) -> dict[str, onnx.TypeProto]:
     """Return the types of the values of the main graph that are tensors of known rank, if the inputs have ``sizes``.
 
     onnx infers them without the large weights.
@@ -131,7 +131,7 @@ def value_types(proto: onnx.ModelProto, specs: Sequence[Spec], sizes: Mapping[st
     return {value.name: value.type for value in values if value.type.tensor_type.HasField("shape")}
 
 
-def _bind(graph: onnx.GraphProto, specs: Sequence[Spec], sizes: Mapping[str, int]) -> None:
+def _bind(graph: onnx.GraphProto, specs: Sequence[SessionSpec], sizes: Mapping[str, int]) -> None:
     """Set the sizes of the inputs. Other values lose dimensions in terms of these, so that they are inferred."""
     ranked = {spec.name: spec.dims for spec in specs if spec.kind == "tensor" and spec.dims is not None}
     for value in graph.input:

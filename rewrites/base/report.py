@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Advice", "Fired", "KernelGap", "LoopReport", "NodeReport", "PatchOutcome", "Reason", "Report"]
+__all__ = ["Advice", "Fired", "KernelGap", "LoopReport", "NodeReport", "PatchOutcome", "Reason", "RewriteReport"]
 
 
 Fate = Literal["removed", "planned", "reduced", "rewritten", "kept"]
@@ -134,7 +134,7 @@ class NodeReport:
 
 
 @dataclass
-class Report:
+class RewriteReport:
     """The outcome of one run over a model.
 
     ``operators_before``, ``operators_after``: how many nodes of each type, bodies included.

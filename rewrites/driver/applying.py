@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.base.report import Fired, LoopReport, NodeReport, Report
+from rewrites.base.report import Fired, LoopReport, NodeReport, RewriteReport
 from rewrites.driver.invariants import check_invariants
 from rewrites.graph.context import Context
 from rewrites.rule import Patch, Rule
@@ -30,7 +30,7 @@ def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotAppli
 class Applying:
     """``left``: how many more patches may be made, None for any number. ``unrolled``: whether a loop was unrolled."""
 
-    def __init__(self, ctx: Context, report: Report, stop_after: int | None, debug: bool) -> None:
+    def __init__(self, ctx: Context, report: RewriteReport, stop_after: int | None, debug: bool) -> None:
         self.ctx, self.report, self.left = ctx, report, stop_after
         self.unrolled = False
         self._debug = debug

@@ -7,7 +7,7 @@ from typing import Any
 import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.base.report import LoopReport, Reason, Report
+from rewrites.base.report import LoopReport, Reason, RewriteReport
 from rewrites.driver.applying import Applying, ask
 from rewrites.driver.loop_engine import LoopEngine
 from rewrites.driver.loop_reports import adopt_loops, close_reports
@@ -36,7 +36,7 @@ def rewrite(
     progress: Callable[[int, int], None] | None = None,
     clean: Callable[[Context], object] | None = None,
     learn: Callable[[Context], bool] | None = None,
-) -> Report:
+) -> RewriteReport:
     """Apply ``rules`` to all loops of the model in place, inner loops first, and report.
 
     Args:
@@ -52,7 +52,7 @@ def rewrite(
         MalformedLoop: before anything is changed.
     """
     ctx.rules = rules
-    report = Report(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
+    report = RewriteReport(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
     applying = Applying(ctx, report, stop_after, debug)
     shielded = Shielded.of(ctx.model.graph)
     rolling = [rule for rule in rules if rule.subject == "written-out steps"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from rewrites.base.plain_text import cut, plain
-from rewrites.base.report import Fate, LoopReport, Report
+from rewrites.base.report import Fate, LoopReport, RewriteReport
 from rewrites.graph.context import Context
 from rewrites.graph.marks import REPORT, UNROLLED_FROM
 from rewrites.graph.walk import all_nodes
@@ -16,7 +16,7 @@ from rewrites.loops.view import with_paths
 __all__ = ["adopt_loops", "close_reports", "nature", "scope_of"]
 
 
-def adopt_loops(ctx: Context, report: Report) -> list[ir.Node]:
+def adopt_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
     """Return all loops, inner ones first; a new loop gets a report. Raise MalformedLoop if it is malformed."""
     loops = loops_in(ctx.model.graph)
     if not all(map(REPORT.on, loops)):
@@ -30,7 +30,7 @@ def adopt_loops(ctx: Context, report: Report) -> list[ir.Node]:
     return loops
 
 
-def close_reports(ctx: Context, report: Report, loops: Sequence[ir.Node], unrolled: bool) -> None:
+def close_reports(ctx: Context, report: RewriteReport, loops: Sequence[ir.Node], unrolled: bool) -> None:
     """Say of each loop of ``report`` what is left of it, ``loops`` being all there are."""
     for every in report.loops:
         planned = any(fired.made.planned for fired in every.fired)

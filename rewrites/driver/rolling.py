@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rewrites.base.report import LoopReport, Report
+from rewrites.base.report import LoopReport, RewriteReport
 from rewrites.driver.applying import Applying, ask
 from rewrites.graph.marks import REPORT
 from rewrites.loop_form.written_out.chains import Chain, chains_in, without_rank
@@ -43,7 +43,7 @@ def _roll_one(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:
     return False
 
 
-def not_worth_rolling(report: Report, rules: Sequence[Rule[Any]]) -> set[str]:
+def not_worth_rolling(report: RewriteReport, rules: Sequence[Rule[Any]]) -> set[str]:
     """Return the steps that are better left written out: their Scan has no plan or was unrolled again, or no node is saved."""
     rolling = {rule.name for rule in rules if rule.subject == "written-out steps"}
     unrolling = {rule.name for rule in rules if rule.phase == "unroll"}

@@ -15,7 +15,7 @@ from rewrites.analysis.cut.step_costs import few_rows, staying_ns, to_carry
 from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand, has_rule
-from rewrites.fission.before import Before
+from rewrites.fission.before import LeavingBefore
 from rewrites.fission.liveness import Liveness
 from rewrites.fission.profitability import MeasuredSet, MeasuredSets
 from rewrites.fission.stacks import Stacks
@@ -56,7 +56,9 @@ class NodeGroup:
 class Groups:
     """The groups of the ``chosen`` nodes, which leave so far; ``reading`` returns the bytes of a value that crosses in a step."""
 
-    def __init__(self, nodes: Iterable[ir.Node], before: Before, sizes: StepSizes, reading: Callable[[ir.Value], int]) -> None:
+    def __init__(
+        self, nodes: Iterable[ir.Node], before: LeavingBefore, sizes: StepSizes, reading: Callable[[ir.Value], int]
+    ) -> None:
         self.chosen = set(nodes)
         self._before, self._sizes = before, sizes
         self._reads, self._results = MeasuredSets(reading), MeasuredSets(sizes.step)
@@ -119,7 +121,7 @@ def _leaving(values: Iterable[ir.Value], group: set[ir.Node]) -> list[ir.Value]:
     return [value for value in values if value.is_graph_output() or any(user not in group for user, _ in value.uses())]
 
 
-def find_after(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes, build: Builder) -> After:
+def find_after(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepSizes, build: Builder) -> After:
     """Build into ``build`` the work that can leave at the end; ``before.stacks`` learns its results."""
     leaves = set(before.nodes)
     core = [node for node in loop.body if node not in leaves]
@@ -144,7 +146,7 @@ def find_after(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes, b
         stacks.known = dict(start)
 
 
-def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Before) -> list[ir.Node]:
+def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: LeavingBefore) -> list[ir.Node]:
     """Keep a group of nodes in the loop if it only copies, or if its stacks are larger than its results or cost more than it.
 
     Stacks that the loop returns anyway are free. Products by weights still move if a step has few rows.
@@ -166,12 +168,12 @@ def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Bef
     return [node for node in nodes if node in groups.chosen]
 
 
-def _reusable(loop: ScanView, before: Before) -> list[ScanOutput]:
+def _reusable(loop: ScanView, before: LeavingBefore) -> list[ScanOutput]:
     """Return the scan outputs that are stacks in the order of the other stacks."""
     return [output for output in loop.scan_outputs if output.reverse == before.stacks.backwards and output.axis == 0]
 
 
-def _candidates(loop: ScanView, core: list[ir.Node], before: Before, refused: dict[ir.Node, NotApplicable]) -> list[ir.Node]:
+def _candidates(loop: ScanView, core: list[ir.Node], before: LeavingBefore, refused: dict[ir.Node, NotApplicable]) -> list[ir.Node]:
     """Return the nodes of ``core`` that only feed scan outputs and each other, in order."""
     needed = {state.next for state in loop.states if state not in before.states}
     chosen: set[ir.Node] = set()
@@ -184,7 +186,7 @@ def _candidates(loop: ScanView, core: list[ir.Node], before: Before, refused: di
     return [node for node in core if node in chosen]
 
 
-def _crossing(loop: ScanView, nodes: list[ir.Node], before: Before, ctx: Context) -> dict[ir.Value, ir.Value]:
+def _crossing(loop: ScanView, nodes: list[ir.Node], before: LeavingBefore, ctx: Context) -> dict[ir.Value, ir.Value]:
     results = {value for node in nodes for value in node.outputs}
     existing = {through_identity(output.inner): output for output in _reusable(loop, before) if output.inner not in results}
     steps = dim_of(loop.scan_inputs[0].outer, 0)

@@ -22,13 +22,13 @@ from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, State
 from rewrites.loops.parts import label
 
-__all__ = ["Before", "Ready", "find_before"]
+__all__ = ["LeavingBefore", "Ready", "find_before"]
 
 _MANY = 8
 
 
 @dataclass
-class Before:
+class LeavingBefore:
     """The ``nodes`` and the non-recurrent ``states`` that leave at the start; ``refused`` has the reasons of nodes that stay.
 
     ``alive``: the memory of the stacks.
@@ -86,7 +86,7 @@ class Ready:
         return [self._states[i] for i in delays]
 
 
-def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> Before:
+def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> LeavingBefore:
     """Build the stacks of all work that can leave at the start; the caller inserts or discards them.
 
     If the whole body can leave, blocks of steps bound the memory. Otherwise no stack may exceed the budget.
@@ -119,8 +119,8 @@ def _attempt(
     blocked: dict[ir.Node, NotApplicable],
     *,
     bounded: bool = True,
-) -> Before:
-    before = Before(Stacks(loop, ctx.builder()), refused=dict(blocked), alive=Liveness(loop, sizes))
+) -> LeavingBefore:
+    before = LeavingBefore(Stacks(loop, ctx.builder()), refused=dict(blocked), alive=Liveness(loop, sizes))
     nodes = [node for node in loop.body if node not in blocked]
     ready = Ready(nodes, loop.states, before.stacks.has)
     while True:
@@ -159,7 +159,7 @@ def _is_stacked(node: ir.Node, stacks: Stacks) -> bool:
     )
 
 
-def _add(node: ir.Node, before: Before, bounded: bool) -> NotApplicable | None:
+def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable | None:
     """Emit ``node`` for all steps, or return the reason against it; ``bounded``: the stacks must fit in the memory budget."""
     stacks, build = before.stacks, before.stacks.build
     built, known = len(build.nodes), len(stacks.known)
@@ -179,7 +179,7 @@ def _add(node: ir.Node, before: Before, bounded: bool) -> NotApplicable | None:
     return refusal
 
 
-def _too_many(node: ir.Node, operators: int, before: Before) -> NotApplicable | None:
+def _too_many(node: ir.Node, operators: int, before: LeavingBefore) -> NotApplicable | None:
     """Return a reason if ``node`` takes more operators for all steps at once than it runs in the loop, and many."""
     sizes = before.alive.sizes
     if operators <= _MANY or not sizes.steps_known or operators <= sizes.steps:

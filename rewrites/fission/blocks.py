@@ -15,7 +15,7 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.fission.before import Before
+from rewrites.fission.before import LeavingBefore
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -63,7 +63,7 @@ class BlockRows:
     known_steps: int | None = None
 
 
-def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
+def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
     """Return the size of blocks whose temporaries stay in the cache; None for all steps at once."""
     values = [value for node in before.nodes for value in node.outputs]
     largest = max([1, *map(sizes.step, values)])
@@ -95,7 +95,7 @@ def choose_blocks(loop: ScanView, before: Before, sizes: StepSizes, opset: int) 
     return Blocks(None, largest, tuple(sources), -(-largest // max(1, elements)))
 
 
-def _open_sources(loop: ScanView, before: Before, sizes: StepSizes) -> list[ir.Value]:
+def _open_sources(loop: ScanView, before: LeavingBefore, sizes: StepSizes) -> list[ir.Value]:
     """Return the outer values and scan inputs of unknown size that decide about the temporaries."""
     operands = {value: None for node in before.nodes for value in node.inputs if value is not None}
     inner = {value for node in before.nodes for value in node.outputs}

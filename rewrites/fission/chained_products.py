@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.fission.product_chains import Chain, Joined, constant_product, infinite_unlike, joined
+from rewrites.fission.product_chains import Joined, ProductChain, constant_product, infinite_unlike, joined
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, take_over
@@ -46,7 +46,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return refused or NOTHING_HERE
 
 
-def _chain(node: ir.Node, ctx: Context) -> Chain | None:
+def _chain(node: ir.Node, ctx: Context) -> ProductChain | None:
     second = constant_product(node)
     if second is None or second.operand_flipped or second.result.dtype not in _FLOATS | _INTEGERS:
         return None
@@ -73,7 +73,7 @@ def _chain(node: ir.Node, ctx: Context) -> Chain | None:
     work = first.summed * first.wide * second.wide
     if costs_more or work > _MOST_WORK or not (whole or product.dtype in _FLOATS):
         return None
-    return Chain(first, second, add, between)
+    return ProductChain(first, second, add, between)
 
 
 def _is_read_once(value: ir.Value, reader: ir.Node) -> bool:
@@ -84,7 +84,7 @@ def _gemm_lacks_c(ctx: Context) -> bool:
     return ctx.opset < since.GEMM_WITHOUT_C
 
 
-def _patch(chain: Chain, constants: Joined, loop: Loop, ctx: Context) -> Patch:
+def _patch(chain: ProductChain, constants: Joined, loop: Loop, ctx: Context) -> Patch:
     first, second = chain.first, chain.second
     b = ctx.builder()
     array = constants.weights.T if first.on_left else constants.weights
@@ -101,7 +101,7 @@ def _patch(chain: Chain, constants: Joined, loop: Loop, ctx: Context) -> Patch:
     return Patch(f"multiplied '{first.operand.name}' by the product of two constant matrices, {what}", edit)
 
 
-def _product(chain: Chain, matrix: ir.Value, extra: ir.Value | None, ctx: Context, b: Builder) -> ir.Value:
+def _product(chain: ProductChain, matrix: ir.Value, extra: ir.Value | None, ctx: Context, b: Builder) -> ir.Value:
     """Write a Gemm where there was one, with what is added where it can have that."""
     first, second = chain.first, chain.second
     added, beta = second.added, second.scale_added

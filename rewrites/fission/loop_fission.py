@@ -15,7 +15,7 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import reads, unread_nodes
 from rewrites.base.plain_text import counted, listed
 from rewrites.fission.after import After, find_after
-from rewrites.fission.before import Before, find_before
+from rewrites.fission.before import LeavingBefore, find_before
 from rewrites.fission.blocks import Blocks, choose_blocks, in_blocks
 from rewrites.fission.stacks import not_plain
 from rewrites.graph.builder import Builder
@@ -67,7 +67,7 @@ def _is_resized(state: State) -> bool:
     return any(a != b and not (isinstance(a, str) and isinstance(b, str)) for a, b in pairs)
 
 
-def _without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes) -> Patch | NotApplicable:
+def _without_loop(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepSizes) -> Patch | NotApplicable:
     stacks = before.stacks
     blocks = choose_blocks(loop, before, sizes, ctx.opset)
     if isinstance(blocks, NotApplicable | Blocks):
@@ -88,7 +88,7 @@ def _without_loop(loop: ScanView, before: Before, ctx: Context, sizes: StepSizes
     return Patch(what, edit, _notes(before))
 
 
-def _split(loop: ScanView, before: Before, after: After, head: Builder, tail: Builder, ctx: Context) -> Patch:
+def _split(loop: ScanView, before: LeavingBefore, after: After, head: Builder, tail: Builder, ctx: Context) -> Patch:
     stacks = before.stacks
     stacks.build = tail
     finals = [(state.final, stacks.last(state.next)) for state in before.states]
@@ -138,14 +138,14 @@ def _split(loop: ScanView, before: Before, after: After, head: Builder, tail: Bu
     return Patch(what, edit, _notes(before, after))
 
 
-def _notes(before: Before, after: After | None = None) -> tuple[str, ...]:
+def _notes(before: LeavingBefore, after: After | None = None) -> tuple[str, ...]:
     """Return notes on the memory of the stacks."""
     alive = before.alive if after is None else after.alive
     nodes = [*before.nodes, *(after.nodes if after is not None else ())]
     return alive.sizes.note(alive.most, (value for node in nodes for value in node.outputs))
 
 
-def _entering(loop: ScanView, before: Before, gone: set[ir.Node]) -> list[ir.Value]:
+def _entering(loop: ScanView, before: LeavingBefore, gone: set[ir.Node]) -> list[ir.Value]:
     """Return the values computed before the loop that the recurrence still reads."""
     left = {value for node in before.nodes for value in node.outputs} | {state.inner for state in before.states}
     stay = [node for node in loop.body if node not in gone]
@@ -153,7 +153,7 @@ def _entering(loop: ScanView, before: Before, gone: set[ir.Node]) -> list[ir.Val
     return [value for value in read if value in before.stacks.known]
 
 
-def _worth_it(loop: ScanView, before: Before, after: After) -> bool:
+def _worth_it(loop: ScanView, before: LeavingBefore, after: After) -> bool:
     gone = {*before.nodes, *after.nodes}
     work = sum(node.op_type not in ("Identity", "Constant") for node in gone)
     entering = _entering(loop, before, gone)
@@ -166,7 +166,7 @@ def _worth_it(loop: ScanView, before: Before, after: After) -> bool:
     return bool(before.states) or (work > 0 and work >= crossing)
 
 
-def _why_not(loop: ScanView, before: Before, after: After) -> NotApplicable:
+def _why_not(loop: ScanView, before: LeavingBefore, after: After) -> NotApplicable:
     reasons = [reason for reason in [*before.refused.values(), *after.refused.values()] if not reason.silent]
     if reasons:
         return reasons[0]

@@ -14,7 +14,7 @@ from rewrites.loops import Loop, LoopView
 from rewrites.ops.versions import axis_of
 from rewrites.rule import NotApplicable
 
-__all__ = ["Chain", "Joined", "constant_product", "infinite_unlike", "joined"]
+__all__ = ["Joined", "ProductChain", "constant_product", "infinite_unlike", "joined"]
 
 _MOST_BYTES = 1 << 26
 _MOST_BOUNDS, _MOST_CANCELLED = 200, 256
@@ -62,7 +62,7 @@ class ConstantProduct:
 
 
 @dataclass(frozen=True)
-class Chain:
+class ProductChain:
     """``second`` multiplies the result of ``first``, plus ``between`` if the node ``add`` adds that; both may be None."""
 
     first: ConstantProduct
@@ -79,7 +79,7 @@ class Joined:
     added: np.ndarray | None
 
 
-def joined(chain: Chain, ctx: Context) -> Joined | NotApplicable | None:
+def joined(chain: ProductChain, ctx: Context) -> Joined | NotApplicable | None:
     """Return the constants of the one product; None if they are too large or their shapes differ."""
     first, second, dtype = chain.first, chain.second, chain.second.result.dtype
     a, b, c = first.weights(), second.weights(), _between(chain)
@@ -101,7 +101,7 @@ def joined(chain: Chain, ctx: Context) -> Joined | NotApplicable | None:
     return Joined(weights, added if added is None or not first.on_left else np.swapaxes(added, -1, -2))
 
 
-def _between(chain: Chain) -> np.ndarray | None:
+def _between(chain: ProductChain) -> np.ndarray | None:
     """Return the constant added in between as [..., wide]: transposed if the matrices are on the left, and broadcast."""
     first = chain.first
     c = const_array(_value_between(chain), limit=_MOST_BYTES)
@@ -114,11 +114,11 @@ def _between(chain: Chain) -> np.ndarray | None:
     return np.broadcast_to(c, (*c.shape[:-1], first.wide)) if c.shape[-1] in (1, first.wide) else None
 
 
-def _value_between(chain: Chain) -> ir.Value | None:
+def _value_between(chain: ProductChain) -> ir.Value | None:
     return chain.first.added if chain.between is None else chain.between
 
 
-def infinite_unlike(chain: Chain, loop: Loop, ctx: Context) -> NotApplicable | None:
+def infinite_unlike(chain: ProductChain, loop: Loop, ctx: Context) -> NotApplicable | None:
     """Return a reason if an infinite operand could give other results; None if not.
 
     A row with an infinite number has no finite number in its product, nor in the product of that. But with matrices of unlike

@@ -22,7 +22,7 @@ from rewrites.graph.values import dim_of, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanOutput, ScanView, State
 
-__all__ = ["CutGraph", "FOREVER", "StateCut", "find_cut", "stack_of"]
+__all__ = ["FOREVER", "CutGraph", "StateCut", "find_cut", "stack_of"]
 
 _MOST_PATHS = 64
 _PER_NS = 1 << 10

@@ -21,7 +21,7 @@ from rewrites.graph.marks import ROLLED_UP
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, dim_of
 from rewrites.loop_form.written_out.chains import Chain
-from rewrites.loop_form.written_out.packs import Before, Column, Constants, Operand, Same, Shared
+from rewrites.loop_form.written_out.packs import Column, Operand, Same, Shared, StepBefore, StepConstants
 from rewrites.loop_form.written_out.rows import Rows
 from rewrites.loops import ScanInput, ScanOutput, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
@@ -54,12 +54,12 @@ class _RolledBody:
         previous: dict[tuple[Column, ir.Value], ir.Value] = {}
         for _, operands in self.chain.packs:
             for operand in operands:
-                if isinstance(operand, Before) and (operand.column, operand.initial) not in previous:
+                if isinstance(operand, StepBefore) and (operand.column, operand.initial) not in previous:
                     previous[operand.column, operand.initial] = self._new(operand.column.values[0])
         for pack, operands in self.chain.packs:
             node = pack.nodes[0]
             inputs = [
-                previous[operand.column, operand.initial] if isinstance(operand, Before) else self._operand(operand)
+                previous[operand.column, operand.initial] if isinstance(operand, StepBefore) else self._operand(operand)
                 for operand in operands
             ]
             attributes, hint = list(node.attributes.values()), node.outputs[0].name
@@ -71,13 +71,13 @@ class _RolledBody:
             rows = None if column.first is None else Rows(column.first.family, column.first.index, False)
             self.states[column, initial] = State(initial, value, self.of[column] if rows is None else self._row(rows), None)
 
-    def _operand(self, operand: Shared | Rows | Constants | Same) -> ir.Value | None:
+    def _operand(self, operand: Shared | Rows | StepConstants | Same) -> ir.Value | None:
         match operand:
             case Shared():
                 return operand.value
             case Rows():
                 return self._row(operand)
-            case Constants():
+            case StepConstants():
                 return self._constant(operand)
         return self.of[operand.column]
 
@@ -102,7 +102,7 @@ class _RolledBody:
         row = self.scanned[rows].inner
         return unsqueeze(self.inner, row, [family.axis]) if family.width == 1 else row
 
-    def _constant(self, constants: Constants) -> ir.Value:
+    def _constant(self, constants: StepConstants) -> ir.Value:
         """Return the constant of this step."""
         if constants not in self.scanned:
             arrays = [const_array(value, limit=_ALL_BYTES) for value in constants.values]

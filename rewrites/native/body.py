@@ -11,17 +11,17 @@ from rewrites.graph.dims import varies
 from rewrites.graph.values import const_array, static_dims
 from rewrites.native.free_sizes import FreeSizes
 from rewrites.native.operations import BOOL, FLOAT, INT64, NARROW, NUMPY, Op, fits, has_kernel
-from rewrites.native.plan import Refused, Symbol
+from rewrites.native.plan import PlanRefused, Symbol
 from rewrites.native.views import Buffer, Home, View, broadcast, dense, whole
 
-__all__ = ["Body", "Step", "elements", "type_name"]
+__all__ = ["Body", "BodyStep", "elements", "type_name"]
 
 _INLINE = 256
 """The most elements of a captured constant that is written into the plan."""
 
 
 @dataclass(eq=False)
-class Step:
+class BodyStep:
     """One operation: ``target`` and ``sources`` have the shape of its walk.
 
     A product has operands of the shapes [..., M, N], [..., M, K], [..., K, N] and [..., M, N]. ``along``: of an operation on
@@ -53,7 +53,7 @@ class Body:
     first_captured: int
     free: FreeSizes
     views: dict[ir.Value, View] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[BodyStep] = field(default_factory=list)
     captured: dict[ir.Value, Buffer] = field(default_factory=dict)
     constants: dict[tuple[int, bytes], Buffer] = field(default_factory=dict)
     casts: dict[tuple[View, int], View] = field(default_factory=dict)
@@ -74,10 +74,10 @@ class Body:
                 narrow = next(dtype for dtype, kind in NARROW.items() if kind == array.dtype)
                 return replace(self.constant(array.astype(np.float32)), narrow=narrow)
             if array.dtype not in NUMPY.values():
-                raise Refused("NATIVE-TYPE", f"the constant '{value.name}' is {array.dtype}")
+                raise PlanRefused("NATIVE-TYPE", f"the constant '{value.name}' is {array.dtype}")
             return self.constant(array)
         if inside:
-            raise Refused("NATIVE-TYPE", f"'{value.name}' of the body is no constant of numbers that can be read")
+            raise PlanRefused("NATIVE-TYPE", f"'{value.name}' of the body is no constant of numbers that can be read")
         return self._captured(value, NUMPY)
 
     def captured_bytes(self, value: ir.Value | None) -> View | None:
@@ -97,11 +97,11 @@ class Body:
 
     def _captured(self, value: ir.Value, kinds: Mapping[int, np.dtype]) -> View:
         if value.dtype is None or value.dtype not in kinds:
-            raise Refused("NATIVE-TYPE", f"'{value.name}', which the body captures, is {type_name(value)}")
+            raise PlanRefused("NATIVE-TYPE", f"'{value.name}', which the body captures, is {type_name(value)}")
         index = self.first_captured + len(self.captured)
         shape = self.dims(value, index)
         if shape is None:
-            raise Refused("NATIVE-SHAPE", f"the shape of '{value.name}', which the body captures, is not known")
+            raise PlanRefused("NATIVE-SHAPE", f"the shape of '{value.name}', which the body captures, is not known")
         buffer = Buffer(Home.CAPTURED, math.prod(shape), index, dtype=int(value.dtype))
         self.captured[value] = buffer
         return whole(buffer, shape, truth=buffer.dtype == BOOL)
@@ -137,7 +137,7 @@ class Body:
     def number(self, number: float, dtype: int = FLOAT) -> View:
         """Return a scalar constant."""
         if NUMPY[dtype].kind != "f" and not float(number).is_integer():
-            raise Refused("NATIVE-TYPE", f"it calculates with {number:g} and {ir.DataType(dtype).name}")
+            raise PlanRefused("NATIVE-TYPE", f"it calculates with {number:g} and {ir.DataType(dtype).name}")
         return self.constant(np.array(number, NUMPY[dtype]))
 
     def fresh(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
@@ -163,21 +163,21 @@ class Body:
         lacking = {kind for kind in kinds if not has_kernel(op, kind)}
         if lacking or not fits(op, target.buffer.dtype, [view.buffer.dtype for view in sources_read]):
             names = " and ".join(sorted(ir.DataType(kind).name for kind in lacking or kinds))
-            raise Refused("NATIVE-TYPE", f"loop plans have no {op.name} of {names}")
-        self.steps.append(Step(op, target, list(sources), immediates, along))
+            raise PlanRefused("NATIVE-TYPE", f"loop plans have no {op.name} of {names}")
+        self.steps.append(BodyStep(op, target, list(sources), immediates, along))
         return target
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
         """Add an elementwise step over the sources, broadcast, and return its result; bools take the type of the others."""
         if any(source.narrow is not None for source in sources):
-            raise Refused("NATIVE-TYPE", f"loop plans have no {op.name} of bytes")
+            raise PlanRefused("NATIVE-TYPE", f"loop plans have no {op.name} of bytes")
         kinds = {source.buffer.dtype for source in sources if not source.truth} or {source.buffer.dtype for source in sources}
         kind = kinds.pop() if len(kinds) == 1 and BOOL not in kinds else FLOAT
         sources = tuple(self.as_type(source, kind) if source.truth else source for source in sources)
         try:
             shape = np.broadcast_shapes(*(source.shape for source in sources))
         except ValueError:
-            raise Refused("NATIVE-SHAPE", f"the shapes {[source.shape for source in sources]} cannot be broadcast") from None
+            raise PlanRefused("NATIVE-SHAPE", f"the shapes {[source.shape for source in sources]} cannot be broadcast") from None
         spread = [broadcast(source, shape) for source in sources]
         return self.emit(op, self.fresh(shape, sources[-1], truth=truth), *spread, immediates=immediates)
 

@@ -9,14 +9,14 @@ import onnx_ir as ir
 
 from rewrites.graph.values import const_array
 from rewrites.native.body import Body, elements
-from rewrites.native.plan import Refused
+from rewrites.native.plan import PlanRefused
 from rewrites.native.views import View, dense, moved
 
-__all__ = ["Call", "Translator", "in_order", "merged", "rows_along", "turned_back"]
+__all__ = ["Translator", "TranslatorCall", "in_order", "merged", "rows_along", "turned_back"]
 
 
 @dataclass(frozen=True)
-class Call:
+class TranslatorCall:
     """One operator to translate."""
 
     node: ir.Node
@@ -65,13 +65,13 @@ class Call:
         if any(value.name and (value.uses() or value.is_graph_output()) for value in self.node.outputs[1:]):
             raise self.refuse("NATIVE-FORM", "more than its first output is read")
 
-    def refuse(self, code: str, detail: str) -> Refused:
+    def refuse(self, code: str, detail: str) -> PlanRefused:
         """Return the exception that refuses the node."""
         name = f" '{self.node.name}'" if self.node.name else ""
-        return Refused(code, f"{self.node.op_type}{name}: {detail}")
+        return PlanRefused(code, f"{self.node.op_type}{name}: {detail}")
 
 
-Translator = Callable[[Call], Sequence[View]]
+Translator = Callable[[TranslatorCall], Sequence[View]]
 """Adds the steps of an operator to the body and returns the views of its outputs, in order."""
 
 

@@ -13,14 +13,14 @@ from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of, static_dims
 from rewrites.loops import Loop, LoopView, ScanView, State
 from rewrites.native.around import Around, nothing_around, unsqueezed
-from rewrites.native.body import Body, Step, type_name
+from rewrites.native.body import Body, BodyStep, type_name
 from rewrites.native.encoding import count_sizes
 from rewrites.native.free_sizes import SAMPLES, FreeSizes, SameSizes, joined
 from rewrites.native.fusing import fused
 from rewrites.native.memory import computed_in_parts, place_results
 from rewrites.native.nested import translate_graph
 from rewrites.native.operations import BOOL, INT64, NUMPY
-from rewrites.native.plan import Form, Input, InputKind, Output, Plan, Refused, Size
+from rewrites.native.plan import Form, Input, InputKind, Output, Plan, PlanRefused, Size
 from rewrites.native.schedule import scheduled
 from rewrites.native.translators import translate
 from rewrites.native.views import Buffer, Home, View, whole
@@ -57,13 +57,13 @@ def check_limits(plan: Plan) -> None:
         for each in plan.instructions
     ]
     if max([*map(math.prod, shapes), *packed, *walked, *(each.coefficient for each in plan.regions)]) > _MOST_ELEMENTS:
-        raise Refused("NATIVE-LIMIT", f"a value, or what one operation runs over, has more than {_MOST_ELEMENTS} elements")
+        raise PlanRefused("NATIVE-LIMIT", f"a value, or what one operation runs over, has more than {_MOST_ELEMENTS} elements")
     if max(len(plan.inputs), len(plan.outputs) + len(plan.states), len(plan.packs), len(plan.regions)) > _MOST_PORTS:
-        raise Refused("NATIVE-LIMIT", f"it has more than {_MOST_PORTS} inputs or outputs")
+        raise PlanRefused("NATIVE-LIMIT", f"it has more than {_MOST_PORTS} inputs or outputs")
     if max(len(plan.values), len(plan.instructions), count_sizes(plan)) > _MOST_ENTRIES:
-        raise Refused("NATIVE-LIMIT", f"it would take more than {_MOST_ENTRIES} instructions, values or sizes")
+        raise PlanRefused("NATIVE-LIMIT", f"it would take more than {_MOST_ENTRIES} instructions, values or sizes")
     if any(len(shape) > _MOST_AXES for shape in shapes):
-        raise Refused("NATIVE-LIMIT", f"a value has more than {_MOST_AXES} axes")
+        raise PlanRefused("NATIVE-LIMIT", f"a value has more than {_MOST_AXES} axes")
 
 
 def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Compiled | NotApplicable:
@@ -85,7 +85,7 @@ def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Comp
             if not loop.always_runs:
                 return NotApplicable("NATIVE-SHAPE", f"it needs {same}, which no step would show where the loop makes none")
             known[same.name] = same.other
-        except Refused as refused:
+        except PlanRefused as refused:
             return refused.reason
 
 
@@ -102,13 +102,13 @@ def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
     translate_graph(loop.body, body)
     goes_on = _result(body, loop.condition_out)
     if goes_on.count != 1:
-        raise Refused("NATIVE-SHAPE", f"the condition '{loop.condition_out.name}' has {goes_on.count} elements")
+        raise PlanRefused("NATIVE-SHAPE", f"the condition '{loop.condition_out.name}' has {goes_on.count} elements")
     finals = [_result(body, state.next) for state in loop.states]
     stacked = [_result(body, output.inner) for output in loop.scan_outputs]
     _check_states(loop.states, finals, body)
     for output, view in zip(loop.scan_outputs, stacked, strict=True):
         if not loop.always_runs and not known_sizes(output) == static_dims(output.inner) == view.shape:
-            raise Refused("NATIVE-SHAPE", f"the sizes of '{output.inner.name}' are not known where the loop makes no step")
+            raise PlanRefused("NATIVE-SHAPE", f"the sizes of '{output.inner.name}' are not known where the loop makes no step")
     return _planned(body, inputs, [body.reshaped(goes_on, condition), *finals], stacked, [False] * len(stacked), Form.LOOP)
 
 
@@ -116,7 +116,7 @@ def _single(value: ir.Value | None) -> tuple[int, ...]:
     """Return the shape of a value of one element; an omitted value is a scalar."""
     rank = 0 if value is None else rank_of(value)
     if rank is None or rank > 1:
-        raise Refused("NATIVE-SHAPE", f"the rank of '{'' if value is None else value.name}' is not known to be 0 or 1")
+        raise PlanRefused("NATIVE-SHAPE", f"the rank of '{'' if value is None else value.name}' is not known to be 0 or 1")
     return (1,) * rank
 
 
@@ -129,12 +129,12 @@ def _input(
 ) -> Input:
     """Add the view of an input and return it for the plan; ``declared``: sizes that the body declares count if unknown outside."""
     if inner.dtype is None or inner.dtype not in NUMPY or not isinstance(inner.type, ir.TensorType):
-        raise Refused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner)}")
+        raise PlanRefused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner)}")
     shape = body.dims(outer, index, 1 if home == Home.SCANNED else 0, inner if declared and inner is not outer else None)
     if shape is None:
-        raise Refused("NATIVE-SHAPE", f"the shape of '{inner.name}' in one step is not known")
+        raise PlanRefused("NATIVE-SHAPE", f"the shape of '{inner.name}' in one step is not known")
     if 0 in shape:
-        raise Refused("NATIVE-SHAPE", f"'{inner.name}' has no elements")
+        raise PlanRefused("NATIVE-SHAPE", f"'{inner.name}' has no elements")
     dtype = int(inner.dtype)
     body.views[inner] = whole(Buffer(home, math.prod(shape), index, dtype=dtype), shape, truth=dtype == BOOL)
     kind = InputKind.INITIAL if home == Home.OLD else InputKind.SCANNED
@@ -145,16 +145,16 @@ def _result(body: Body, value: ir.Value) -> View:
     """Return a result of the body, with elements of its own type."""
     view = body.view(value)
     if value.dtype not in (None, view.dtype):
-        raise Refused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
+        raise PlanRefused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
     if view.narrow is not None:
-        raise Refused("NATIVE-TYPE", f"'{value.name}', which the loop gives, is of bytes")
+        raise PlanRefused("NATIVE-TYPE", f"'{value.name}', which the loop gives, is of bytes")
     return body.as_type(view, view.dtype)
 
 
 def _check_states(states: Sequence[State], finals: Sequence[View], body: Body) -> None:
     for state, view in zip(states, finals, strict=True):
         if view.shape != body.views[state.inner].shape:
-            raise Refused("NATIVE-SHAPE", f"the state '{state.inner.name}' changes its shape")
+            raise PlanRefused("NATIVE-SHAPE", f"the state '{state.inner.name}' changes its shape")
 
 
 def _planned(
@@ -172,7 +172,7 @@ def _planned(
     return Compiled(write(body, steps, places, inputs, outputs, form), tuple(body.captured))
 
 
-def _read(steps: list[Step], results: list[View]) -> list[Step]:
+def _read(steps: list[BodyStep], results: list[View]) -> list[BodyStep]:
     """Return the steps whose results are read."""
     needed, kept = {view.buffer for view in results}, []
     for step in reversed(steps):
@@ -185,7 +185,7 @@ def _read(steps: list[Step], results: list[View]) -> list[Step]:
 def _scan(loop: ScanView, ctx: Context, free: FreeSizes, beside: Around) -> Compiled:
     axes = [*(scan.axis for scan in loop.scan_inputs), *(output.axis for output in loop.scan_outputs)]
     if loop.batched or any(axes):
-        raise Refused("NATIVE-FORM", "the loop is batched or scans along another axis than the first")
+        raise PlanRefused("NATIVE-FORM", "the loop is batched or scans along another axis than the first")
     body = Body(loop.body, ctx.opset, len(loop.states) + len(beside.scans), free)
     inputs = [_input(body, state.initial, state.inner, Home.OLD, index) for index, state in enumerate(loop.states)]
     for index, scan in enumerate(beside.scans, len(loop.states)):

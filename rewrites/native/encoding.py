@@ -12,13 +12,13 @@ from rewrites.native.plan import (
     Input,
     InputKind,
     Instruction,
-    Operand,
     Output,
     Pack,
     Phase,
     Plan,
+    PlanOperand,
+    PlanState,
     Size,
-    State,
     Storage,
     Symbol,
     Value,
@@ -100,7 +100,7 @@ class _Sizes:
 
 def _instruction_words(instruction: Instruction, sizes: _Sizes) -> Iterator[int]:
     yield from (instruction.op, instruction.flags, *sizes.of(instruction.dims), len(instruction.operands))
-    absent: list[Operand | None] = [None] * (_OPERANDS - len(instruction.operands))
+    absent: list[PlanOperand | None] = [None] * (_OPERANDS - len(instruction.operands))
     for operand in [*instruction.operands, *absent]:
         if operand is None:
             yield from (-1, 0, 0, 0, 0, 0)
@@ -160,7 +160,7 @@ class _Reader:
             inputs=tuple(self._input() for _ in range(inputs)),
             outputs=tuple(self._output() for _ in range(outputs)),
             regions=tuple(self.size() for _ in range(regions)),
-            states=tuple(State(Storage(self.one()), self.size(), self.one()) for _ in range(states)),
+            states=tuple(PlanState(Storage(self.one()), self.size(), self.one()) for _ in range(states)),
             packs=tuple(Pack(self.one(), self.size(), self.size(), self.size(), self.size(), self.size()) for _ in range(packs)),
             constants=struct.pack(f"<{constants}i", *self.take(constants)),
             values=tuple(self._value() for _ in range(values)),
@@ -199,9 +199,9 @@ class _Reader:
         first, second = struct.unpack("<2f", struct.pack("<2i", *self.take(2)))
         return Instruction(Op(op), dims, tuple(operands[:count]), matrix, (first, second), flags)
 
-    def _operand(self) -> Operand | None:
+    def _operand(self) -> PlanOperand | None:
         value = self.one()
         if value < 0:
             self.take(5)
             return None
-        return Operand(value, self.size(), self.four())
+        return PlanOperand(value, self.size(), self.four())

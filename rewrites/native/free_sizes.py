@@ -10,7 +10,7 @@ and a run in which they differ fails as in the operator.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 
-from rewrites.native.plan import Plan, Refused, Size, Symbol
+from rewrites.native.plan import Plan, PlanRefused, Size, Symbol
 
 __all__ = ["SAMPLES", "FreeSizes", "SameSizes", "joined"]
 
@@ -49,7 +49,7 @@ class FreeSizes:
         name = size
         if name not in self.numbers:
             if len(self.numbers) == len(self.sample):
-                raise Refused("NATIVE-SHAPE", f"more than {len(self.sample)} sizes are known only when the model runs")
+                raise PlanRefused("NATIVE-SHAPE", f"more than {len(self.sample)} sizes are known only when the model runs")
             self.numbers[name] = self.sample[len(self.numbers)]
             self.symbols.append(symbol)
         return self.numbers[name]
@@ -91,7 +91,7 @@ def _joined(one: object, other: object, samples: Sequence[Sequence[int]]) -> obj
         parts = {each.name: _joined(getattr(one, each.name), getattr(other, each.name), samples) for each in fields(one)}
         return replace(one, **parts)
     if one != other:
-        raise Refused("NATIVE-SHAPE", "the steps depend on sizes that are known only when the model runs")
+        raise PlanRefused("NATIVE-SHAPE", "the steps depend on sizes that are known only when the model runs")
     return one
 
 
@@ -104,5 +104,5 @@ def _size(one: int, other: int, samples: Sequence[Sequence[int]]) -> Size:
             one, other, power = one // first, other // second, power + 1
         exponents.append(power)
     if one != other:
-        raise Refused("NATIVE-SHAPE", "an address depends on sizes that are known only when the model runs in no simple way")
+        raise PlanRefused("NATIVE-SHAPE", "an address depends on sizes that are known only when the model runs in no simple way")
     return Size(one, tuple(exponents) if any(exponents) else ())

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from rewrites.native.body import Step
+from rewrites.native.body import BodyStep
 from rewrites.native.operations import Op
 from rewrites.native.views import Buffer, View
 from rewrites.native.walks import PRODUCTS
@@ -20,12 +20,12 @@ from rewrites.native.walks import PRODUCTS
 __all__ = ["fused", "readers"]
 
 
-def readers(steps: Iterable[Step], results: Iterable[View]) -> Counter[Buffer]:
+def readers(steps: Iterable[BodyStep], results: Iterable[View]) -> Counter[Buffer]:
     """Return the number of reads of each buffer."""
     return Counter([*(source.buffer for step in steps for source in step.given), *(view.buffer for view in results)])
 
 
-def fused(steps: Sequence[Step], results: Sequence[View]) -> list[Step]:
+def fused(steps: Sequence[BodyStep], results: Sequence[View]) -> list[BodyStep]:
     """Return the steps, fused where possible."""
     count = readers(steps, results)
     writers = Counter(step.target.buffer for step in steps)
@@ -42,7 +42,7 @@ def fused(steps: Sequence[Step], results: Sequence[View]) -> list[Step]:
     return [step for step in steps if id(step) not in gone]
 
 
-def _maker(view: View, step: Step, made: dict[Buffer, Step], count: Counter[Buffer]) -> Step | None:
+def _maker(view: View, step: BodyStep, made: dict[Buffer, BodyStep], count: Counter[Buffer]) -> BodyStep | None:
     """Return the step that computes ``view`` only for ``step``, element by element."""
     maker = made.get(view.buffer)
     if maker is None or count[view.buffer] != 1 or not view.is_whole or not maker.target.is_whole:
@@ -55,7 +55,7 @@ def _without_ones(shape: Sequence[int]) -> list[int]:
     return [size for size in shape if size != 1]
 
 
-def _as_dot(step: Step, part: Step | None) -> list[Step]:
+def _as_dot(step: BodyStep, part: BodyStep | None) -> list[BodyStep]:
     """Let a sum of products be one step if their elements are contiguous, and return the fused products."""
     if part is None or part.op != Op.MUL:
         return []
@@ -72,7 +72,7 @@ def _in_shape(view: View, shape: Sequence[int]) -> View:
     return replace(view, shape=tuple(shape), strides=tuple(next(strides) if size != 1 else 0 for size in shape))
 
 
-def _with_matrix_product(step: Step, parts: Sequence[Step | None]) -> list[Step]:
+def _with_matrix_product(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[BodyStep]:
     """Let ``step`` be a matrix product with a sum, and return the fused product."""
     if step.op != Op.ADD:
         return []
@@ -86,7 +86,7 @@ def _with_matrix_product(step: Step, parts: Sequence[Step | None]) -> list[Step]
     return []
 
 
-def _with_products(step: Step, parts: Sequence[Step | None]) -> list[Step]:
+def _with_products(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[BodyStep]:
     """Let ``step`` be a sum of one or two products, and return the fused steps."""
     one, other = (part if part is not None and part.op == Op.MUL else None for part in parts)
     shape = step.target.shape
@@ -103,10 +103,10 @@ def _with_products(step: Step, parts: Sequence[Step | None]) -> list[Step]:
     return []
 
 
-def _as_log_of_powers(step: Step, made: dict[Buffer, Step], count: Counter[Buffer]) -> list[Step]:
+def _as_log_of_powers(step: BodyStep, made: dict[Buffer, BodyStep], count: Counter[Buffer]) -> list[BodyStep]:
     """Let ``step`` be one logarithm of a sum of two powers if it computes that by its larger exponent; return the fused steps."""
 
-    def maker(view: View | None, op: Op, times: int = 1) -> Step | None:
+    def maker(view: View | None, op: Op, times: int = 1) -> BodyStep | None:
         found = None if view is None or not view.is_whole else made.get(view.buffer)
         if found is None or found.op != op or view is None or count[view.buffer] != times or not found.target.is_whole:
             return None

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rewrites.native.body import Body, Step
+from rewrites.native.body import Body, BodyStep
 from rewrites.native.free_sizes import FreeSizes
 from rewrites.native.operations import Op
 from rewrites.native.plan import Storage, ValueKind
@@ -86,7 +86,7 @@ class Places:
 
 
 def lay_out(
-    steps: Sequence[Step], places: Places, states: Sequence[int], free: FreeSizes
+    steps: Sequence[BodyStep], places: Places, states: Sequence[int], free: FreeSizes
 ) -> tuple[list[Place], dict[Buffer, Place], list[int]]:
     """Return the region and offset of each state and temporary, and the sizes of the regions; ``states``: the words of each."""
     workspace = _Regions(free)
@@ -114,7 +114,7 @@ def lay_out(
     return kept, located, [each.size for each in workspace.parts.values()]
 
 
-def _takes_over(step: Step, buffer: Buffer) -> bool:
+def _takes_over(step: BodyStep, buffer: Buffer) -> bool:
     """Return True if ``step`` can write its result over ``buffer`` element by element, because nothing reads that later."""
     own = step.target.buffer
     if not is_elementwise(step.op) or (buffer.size, buffer.dtype) != (own.size, own.dtype) or not step.target.is_whole:
@@ -152,10 +152,10 @@ def _place(body: Body, view: View, place: tuple[ValueKind, int], places: Places)
     return view.buffer
 
 
-def computed_in_parts(steps: Sequence[Step], places: Places) -> list[Step]:
+def computed_in_parts(steps: Sequence[BodyStep], places: Places) -> list[BodyStep]:
     """Return the steps without copies of results that nothing else reads, if these can be computed in the target."""
     count = Counter(source.buffer for step in steps for source in step.given)
-    makers: dict[Buffer, list[Step]] = {}
+    makers: dict[Buffer, list[BodyStep]] = {}
     for step in steps:
         makers.setdefault(step.target.buffer, []).append(step)
     kept = []
@@ -174,14 +174,14 @@ def _is_own(source: View, count: Counter[Buffer], places: Places) -> bool:
     return source.buffer.home == Home.COMPUTED and source.is_whole and count[source.buffer] == 1 and source.buffer not in places.of
 
 
-def _redirected(maker: Step, source: View, place: View) -> bool:
+def _redirected(maker: BodyStep, source: View, place: View) -> bool:
     """Let ``maker`` write to ``place`` if its walk allows it, and return True then."""
     shape = maker.target.shape
     if not maker.target.is_whole or [size for size in shape if size != 1] != [size for size in source.shape if size != 1]:
         return False
     strides = iter(stride for size, stride in zip(place.shape, place.strides, strict=True) if size != 1)
     target = View(place.buffer, shape, tuple(next(strides) if size != 1 else 0 for size in shape), place.offset)
-    trial = Step(maker.op, target, maker.sources, maker.immediates)
+    trial = BodyStep(maker.op, target, maker.sources, maker.immediates)
     inner = walk_of(trial).strides[0]
     if maker.op not in (Op.COPY, Op.CAST) and inner and inner[-1] != 1:
         return False

@@ -16,9 +16,9 @@ from rewrites.graph.dims import differ
 from rewrites.graph.values import const_array
 from rewrites.loops import Loop, LoopView, ScanView, is_loop, view
 from rewrites.native.body import Body, type_name
-from rewrites.native.call import Call
+from rewrites.native.call import TranslatorCall
 from rewrites.native.operations import Op
-from rewrites.native.plan import Refused
+from rewrites.native.plan import PlanRefused
 from rewrites.native.translators import translate
 from rewrites.native.views import View
 
@@ -37,19 +37,19 @@ def translate_graph(graph: ir.Graph, body: Body) -> None:
             continue
         for value, result in zip(node.outputs, _results(node, body), strict=False):
             if 0 in result.shape or differ(ir.Shape(result.shape), value.shape):
-                raise Refused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(result.shape)}, known is {value.shape}")
+                raise PlanRefused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(result.shape)}, known is {value.shape}")
             if value.dtype not in (None, result.dtype):
-                raise Refused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
+                raise PlanRefused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
             body.views[value] = result
 
 
 def _results(node: ir.Node, body: Body) -> Sequence[View]:
     if node.op_type == "If" and not node.domain:
-        return _chosen(Call(node, body))
-    return _unrolled(Call(node, body)) if is_loop(node) else translate(node, body)
+        return _chosen(TranslatorCall(node, body))
+    return _unrolled(TranslatorCall(node, body)) if is_loop(node) else translate(node, body)
 
 
-def _chosen(call: Call) -> Sequence[View]:
+def _chosen(call: TranslatorCall) -> Sequence[View]:
     """Return the results of both branches, selected element by element."""
     body, condition = call.body, call.view(0)
     if condition.count != 1:
@@ -70,7 +70,7 @@ def _chosen(call: Call) -> Sequence[View]:
     return results
 
 
-def _unrolled(call: Call) -> Sequence[View]:
+def _unrolled(call: TranslatorCall) -> Sequence[View]:
     """Return the results of an inner loop, whose steps are unrolled."""
     loop, body = view(call.node, call.opset), call.body
     scanned = [body.view(scan.outer) for scan in loop.scan_inputs]
@@ -98,7 +98,7 @@ def _unrolled(call: Call) -> Sequence[View]:
     return [*states, *(_stacked(body, stack, *way) for stack, way in zip(rows, axes, strict=True))]
 
 
-def _steps(call: Call, loop: Loop, scanned: Sequence[View]) -> int:
+def _steps(call: TranslatorCall, loop: Loop, scanned: Sequence[View]) -> int:
     if isinstance(loop, ScanView):
         sizes = {x.shape[scan.axis] for x, scan in zip(scanned, loop.scan_inputs, strict=True) if x.shape}
         count = sizes.pop() if len(sizes) == 1 and not loop.batched else 0

@@ -14,14 +14,14 @@ __all__ = [
     "Input",
     "InputKind",
     "Instruction",
-    "Operand",
     "Output",
     "Pack",
     "Phase",
     "Plan",
-    "Refused",
+    "PlanOperand",
+    "PlanRefused",
+    "PlanState",
     "Size",
-    "State",
     "Storage",
     "Symbol",
     "Value",
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-class Refused(Exception):
+class PlanRefused(Exception):
     """Carries a reason out of the compiler's parts; it never leaves this package."""
 
     def __init__(self, code: str, detail: str) -> None:
@@ -100,7 +100,7 @@ class Storage(IntEnum):
 
 
 @dataclass(frozen=True)
-class State:
+class PlanState:
     """Where a state is kept from step to step: at ``offset`` in region ``place``, or in the rows of output ``place``."""
 
     storage: Storage
@@ -147,7 +147,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Operand:
+class PlanOperand:
     """An address in a value: the element at ``[i3, i2, i1, i0]`` is at ``offset`` plus each index times its stride."""
 
     value: int
@@ -164,7 +164,7 @@ class Instruction:
 
     op: Op
     dims: tuple[Size, Size, Size, Size]
-    operands: tuple[Operand | None, ...]
+    operands: tuple[PlanOperand | None, ...]
     matrix: tuple[Size, Size, Size] = (ONE, ONE, ONE)
     immediates: tuple[float, float] = (0.0, 0.0)
     flags: int = 0
@@ -189,7 +189,7 @@ class Plan:
 
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
-    states: tuple[State, ...]
+    states: tuple[PlanState, ...]
     values: tuple[Value, ...]
     instructions: tuple[Instruction, ...]
     phases: tuple[Phase, ...]

@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Sequence
 
-from rewrites.native.body import Step
+from rewrites.native.body import BodyStep
 from rewrites.native.memory import Places
 from rewrites.native.operations import Op
 from rewrites.native.plan import Storage
@@ -13,7 +13,7 @@ from rewrites.native.walks import is_elementwise
 __all__ = ["scheduled"]
 
 
-def scheduled(steps: Sequence[Step], places: Places) -> list[Step]:
+def scheduled(steps: Sequence[BodyStep], places: Places) -> list[BodyStep]:
     """Return the steps in order, and settle which states are in place."""
     after = _needs(steps)
     wanted: dict[int, dict[int, set[int]]] = {}
@@ -46,7 +46,7 @@ def _with(needs: Sequence[set[int]], *more: dict[int, set[int]]) -> list[set[int
     return both
 
 
-def _needs(steps: Sequence[Step]) -> list[set[int]]:
+def _needs(steps: Sequence[BodyStep]) -> list[set[int]]:
     """Return, for each step, the steps that write what it reads, or that write what it changes in parts."""
     writers: dict[Buffer, list[int]] = {}
     for index, step in enumerate(steps):
@@ -58,7 +58,7 @@ def _needs(steps: Sequence[Step]) -> list[set[int]]:
     return needs
 
 
-def _readers_before(steps: Sequence[Step], state: int, buffer: Buffer) -> dict[int, set[int]] | None:
+def _readers_before(steps: Sequence[BodyStep], state: int, buffer: Buffer) -> dict[int, set[int]] | None:
     """Return what must come before each writer of a state in place; None where a step reads other elements than it writes."""
     writing = {index for index, step in enumerate(steps) if step.target.buffer is buffer}
     reading = {index for index, step in enumerate(steps) if any(_is_old(view, state) for view in step.given)}

@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rewrites.native.body import Body, Step
+from rewrites.native.body import Body, BodyStep
 from rewrites.native.operations import Op
 from rewrites.native.views import View
 
-__all__ = ["FREE", "PRODUCTS", "Walk", "is_elementwise", "make_regular", "walk_of"]
+__all__ = ["FREE", "PRODUCTS", "PlanWalk", "is_elementwise", "make_regular", "walk_of"]
 
 PRODUCTS = frozenset({Op.GEMM, Op.MATMUL})
 INDEXED = frozenset({Op.GATHER, Op.SCATTER, Op.LOCATE})
@@ -19,7 +19,7 @@ _FEW = 8
 
 
 @dataclass(frozen=True)
-class Walk:
+class PlanWalk:
     """``dims``, outermost first, and for each operand (the target first) its strides; ``matrix``: M, N and K of a product.
 
     The strides of a product's operand end with those of its matrix.
@@ -35,7 +35,7 @@ def is_elementwise(op: Op) -> bool:
     return op < Op.SUM
 
 
-def walk_of(step: Step) -> Walk:
+def walk_of(step: BodyStep) -> PlanWalk:
     """Return how a step is walked."""
     if step.op in PRODUCTS:
         return _product(step)
@@ -47,10 +47,10 @@ def walk_of(step: Step) -> Walk:
         dims = [*dims, step.given[0].shape[-1]]
         pairs = zip(strides, operands, strict=True)
         strides = [None if own is None or view is None else [*own, view.strides[-1]] for own, view in pairs]
-    return Walk(dims, strides, (*step.along, 1))
+    return PlanWalk(dims, strides, (*step.along, 1))
 
 
-def _product(step: Step) -> Walk:
+def _product(step: BodyStep) -> PlanWalk:
     """A pack is the same for all rows, so axes before the matrix are more rows of it where their strides fit."""
     a, b, *rest = step.sources
     assert a is not None
@@ -75,7 +75,7 @@ def _product(step: Step) -> Walk:
         strides = [
             None if own is None or view is None else [*own, *view.strides[-2:]] for own, view in zip(found, operands, strict=True)
         ]
-    return Walk(dims, strides, (rows, columns, inner))
+    return PlanWalk(dims, strides, (rows, columns, inner))
 
 
 def _merged(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tuple[list[int], list[list[int] | None]]:
@@ -96,7 +96,7 @@ def _merged(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tu
     return dims, found
 
 
-def make_regular(steps: Sequence[Step], body: Body) -> list[Step]:
+def make_regular(steps: Sequence[BodyStep], body: Body) -> list[BodyStep]:
     """Return the steps with copies of the operands whose innermost elements do not lie one after the other."""
     body.steps = []
     for step in steps:
@@ -105,7 +105,7 @@ def make_regular(steps: Sequence[Step], body: Body) -> list[Step]:
     return body.steps
 
 
-def _make_regular(step: Step, body: Body) -> None:
+def _make_regular(step: BodyStep, body: Body) -> None:
     if step.op in FREE or math.prod(step.target.shape) <= _FEW:
         return
     walk = walk_of(step)

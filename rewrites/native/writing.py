@@ -6,27 +6,27 @@ from itertools import product
 
 import numpy as np
 
-from rewrites.native.body import Body, Step
+from rewrites.native.body import Body, BodyStep
 from rewrites.native.memory import Place, Places, lay_out
 from rewrites.native.operations import NUMPY, Op, bytes_of, words_of
 from rewrites.native.plan import (
     Form,
     Input,
     Instruction,
-    Operand,
     Output,
     Pack,
     Phase,
     Plan,
-    Refused,
+    PlanOperand,
+    PlanRefused,
+    PlanState,
     Size,
-    State,
     Storage,
     Value,
     ValueKind,
 )
 from rewrites.native.views import Buffer, Home, View
-from rewrites.native.walks import FREE, PRODUCTS, Walk, walk_of
+from rewrites.native.walks import FREE, PRODUCTS, PlanWalk, walk_of
 
 __all__ = ["write"]
 
@@ -41,7 +41,7 @@ _FROM_OUTSIDE = {
 
 
 def write(
-    body: Body, steps: Sequence[Step], places: Places, inputs: Sequence[Input], outputs: Sequence[Output], form: Form
+    body: Body, steps: Sequence[BodyStep], places: Places, inputs: Sequence[Input], outputs: Sequence[Output], form: Form
 ) -> Plan:
     """Return the plan; ``inputs``: all of them."""
     states_in = inputs[: len(places.states)]
@@ -52,7 +52,7 @@ def write(
         if not _is_there(step, places):
             writer.add(step)
     states = [
-        State(storage, _elements(offset, each.dtype), output if storage == Storage.OUTPUT_ROWS else region)
+        PlanState(storage, _elements(offset, each.dtype), output if storage == Storage.OUTPUT_ROWS else region)
         for (storage, output), (region, offset), each in zip(places.states, kept, states_in, strict=True)
     ]
     return Plan(
@@ -69,7 +69,7 @@ def write(
     )
 
 
-def _is_there(step: Step, places: Places) -> bool:
+def _is_there(step: BodyStep, places: Places) -> bool:
     """Return True if a step copies a state that is in place onto itself, to be changed in parts by what comes after it."""
     source = step.sources[0]
     if step.op != Op.COPY or source is None or source.buffer.home != Home.OLD or not (source.is_whole and step.target.is_whole):
@@ -89,7 +89,7 @@ class _Writer:
         self.instructions: list[Instruction] = []
         self.filled = 0
 
-    def add(self, step: Step) -> None:
+    def add(self, step: BodyStep) -> None:
         """Write a step; what has more axes than an instruction is written out along the outermost."""
         walk = walk_of(step)
         operands = [step.target, *step.sources]
@@ -97,7 +97,7 @@ class _Writer:
         dims, strides = _with_unit_axis(walk, step.op, room)
         extra = max(0, len(dims) - room)
         if math.prod(dims[:extra]) > _UNROLLED:
-            raise Refused("NATIVE-LIMIT", f"{step.op.name} runs along {len(dims)} axes")
+            raise PlanRefused("NATIVE-LIMIT", f"{step.op.name} runs along {len(dims)} axes")
         pad = room - (len(dims) - extra)
         inner = [1] * pad + dims[extra:]
         full = [*inner, 1, 1] if step.op in PRODUCTS else inner
@@ -118,12 +118,12 @@ class _Writer:
                 )
             )
 
-    def operand(self, view: View, strides: Sequence[int], place: Sequence[int], pad: int, as_pack: bool) -> Operand:
+    def operand(self, view: View, strides: Sequence[int], place: Sequence[int], pad: int, as_pack: bool) -> PlanOperand:
         if as_pack:
-            return Operand(self.pack(view))
+            return PlanOperand(self.pack(view))
         offset = view.offset + sum(index * stride for index, stride in zip(place, strides, strict=False))
         left = [0] * pad + list(strides[len(place) :])
-        return Operand(self.value(view.buffer), Size(offset), (Size(left[0]), Size(left[1]), Size(left[2]), Size(left[3])))
+        return PlanOperand(self.value(view.buffer), Size(offset), (Size(left[0]), Size(left[1]), Size(left[2]), Size(left[3])))
 
     def value(self, buffer: Buffer) -> int:
         place = self.places.of.get(buffer)
@@ -162,7 +162,7 @@ def _elements(words: int, dtype: int) -> Size:
     return Size(4 * words // bytes_of(dtype))
 
 
-def _with_unit_axis(walk: Walk, op: Op, room: int) -> tuple[list[int], list[list[int] | None]]:
+def _with_unit_axis(walk: PlanWalk, op: Op, room: int) -> tuple[list[int], list[list[int] | None]]:
     """Return dims and strides, with an innermost axis of size 1 where a kernel could not pass the innermost elements."""
     inner = [own[-1] for own in walk.strides if own]
     if op in FREE or not walk.dims or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner)):

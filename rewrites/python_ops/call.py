@@ -18,7 +18,7 @@ import onnx_ir as ir
 from rewrites.graph.builder import Builder
 from rewrites.ops.versions import concat
 from rewrites.python_ops.names import DOMAIN, GUARD, OPERATOR, VERSION
-from rewrites.python_ops.wire import CARRIERS, META, SLOTS, Port, Spec, is_packed, meta_offsets, needs_shapes
+from rewrites.python_ops.wire import CARRIERS, META, SLOTS, CallSpec, Port, is_packed, meta_offsets, needs_shapes
 from rewrites.rule import NotApplicable
 
 __all__ = ["NEEDED_OPSET", "ports_of", "write_call"]
@@ -49,7 +49,7 @@ def write_call(
     ports: tuple[Any, Any],
 ) -> list[ir.Value]:
     """Write the call and return its results, of the types and shapes of ``outputs``. ``ports`` describe inputs and outputs."""
-    spec = Spec(what, *ports, payload)
+    spec = CallSpec(what, *ports, payload)
     slots = _slots(b, inputs, spec.inputs)
     hint = outputs[0].name or what
     returned = b.ops(OPERATOR, slots, len(SLOTS), domain=DOMAIN, version=VERSION, hint=f"{hint}/python", spec=spec.text())

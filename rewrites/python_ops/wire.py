@@ -31,8 +31,8 @@ __all__ = [
     "META",
     "SLOTS",
     "TEXT",
+    "CallSpec",
     "Port",
-    "Spec",
     "is_packed",
     "meta_length",
     "meta_offsets",
@@ -100,7 +100,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Spec:
+class CallSpec:
     """What a call is: its values, and what is to be done with them (``payload``, which ``what`` says how to read)."""
 
     what: str
@@ -114,7 +114,7 @@ class Spec:
         return json.dumps({"what": self.what, **ports, "payload": self.payload}, sort_keys=True, separators=(",", ":"))
 
 
-def parse_spec(text: str) -> Spec:
+def parse_spec(text: str) -> CallSpec:
     """Read what ``Spec.text`` wrote. Raises UnsupportedModel where it is something else."""
     try:
         plain = json.loads(text)
@@ -126,7 +126,7 @@ def parse_spec(text: str) -> Spec:
         raise UnsupportedModel("a call of Python cannot be read: it does not say what to do.")
     if any(port.slot == TEXT for port in inputs):
         raise UnsupportedModel("a call of Python is given strings, which do not all arrive as they are.")
-    return Spec(what, inputs, outputs, payload)
+    return CallSpec(what, inputs, outputs, payload)
 
 
 def _port(kind: str, rank: int) -> Port:

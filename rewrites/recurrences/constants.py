@@ -8,13 +8,13 @@ import onnx_ir as ir
 from rewrites.graph.values import const_array
 from rewrites.ops.movement import movement
 
-__all__ = ["Constants"]
+__all__ = ["ConstantReader"]
 
 _LIMIT = 1 << 31
 _DEEPEST = 12
 
 
-class Constants:
+class ConstantReader:
     """Reads constants of one opset; what was read once is remembered. ``given``: what some tensors are taken to hold."""
 
     def __init__(self, opset: int, known: Mapping[ir.Value, np.ndarray] | None = None) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import LimitExceeded, OptionError, OrtscanWarning
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 from tests.support.text import model_from_text, parsed
 
 SUMS = """g (float[T,4] xs) => (float[T,4] ys) {
@@ -49,7 +49,7 @@ def test_within_its_limits_everything_is_as_it_is_without(sums, tmp_path):
 @pytest.mark.long
 def test_reports_warnings_and_errors_come_through(sums):
     report = ortscan.explain(sums, time_limit=300, target="onnx")
-    assert isinstance(report, Report)
+    assert isinstance(report, RewriteReport)
     assert report == ortscan.explain(sums, target="onnx")
     assert report.to_html().count("<svg") == 2
     with pytest.raises(ortscan.OrtscanError, match=r"opset must be in 1\.\."):

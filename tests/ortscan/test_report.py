@@ -13,17 +13,17 @@ from rich.console import Console
 import rewrites
 from ortscan.report import text
 from ortscan.report.codes import CODES, lookup, meaning, similar
-from ortscan.report.outcome import Report as Shown
+from ortscan.report.outcome import RewriteReport as Shown
 from ortscan.report.words import dump, headline, report_dict, size
 from rewrites.base.plain_text import one_line, plain
-from rewrites.base.report import Fired, LoopReport, NodeReport, Reason, Report
+from rewrites.base.report import Fired, LoopReport, NodeReport, Reason, RewriteReport
 from tests.support.tags import tags_of
 
 ODD = "main/Scan '[bold]ä/循环[/nope] <b>&amp;\x1b[31m\u202e'"
 CODE = next(iter(CODES))
 
 
-def report() -> Report:
+def report() -> RewriteReport:
     hoist = Fired(1, "hoist", ODD, "moved 2 nodes out")
     loops = [
         LoopReport("main/Scan 'gone'", "Scan", 64, 10, 0, "removed", [Fired(2, "lstm", "main/Scan 'gone'", "became LSTM")]),
@@ -41,7 +41,7 @@ def report() -> Report:
         LoopReport("main/Loop 'l'/body/Loop 'm'", "Loop", None, 3, 3, "kept", [], [Reason("map", CODE, "x is needed")]),
     ]
     before, after = Counter(Scan=2, Loop=2, Add=5, MatMul=1), Counter(Scan=1, Loop=2, Add=5, MatMul=1, LSTM=1)
-    return Report(loops, [hoist, *loops[0].fired], before, after, ["function f was inlined"], "cpu", 18)
+    return RewriteReport(loops, [hoist, *loops[0].fired], before, after, ["function f was inlined"], "cpu", 18)
 
 
 def shown(renderable: object, width: int = 80, **options: object) -> str:
@@ -54,7 +54,7 @@ def squeezed(content: str) -> str:
     return re.sub(r"\s", "", content)
 
 
-def page(given: Report, title: str = "m.onnx") -> str:
+def page(given: RewriteReport, title: str = "m.onnx") -> str:
     return Shown.of(given, model=title).to_html()
 
 
@@ -91,7 +91,7 @@ def test_the_loop_table_shows_loops_that_are_left_first():
 
 
 def test_of_many_loops_only_the_first_are_listed_unless_asked():
-    many = Report([LoopReport(f"main/Scan 's{i}'", "Scan", 4, 1) for i in range(50)])
+    many = RewriteReport([LoopReport(f"main/Scan 's{i}'", "Scan", 4, 1) for i in range(50)])
     assert "... and 30 more" in shown(text.loop_table(many))
     assert len(shown(text.loop_table(many, every=True)).splitlines()) == 52
 
@@ -117,14 +117,14 @@ def test_an_unknown_code_is_shown_as_it_is():
     ],
 )
 def test_the_headline_counts_fates(fates, said):
-    assert headline(Report([LoopReport("main/Scan", "Scan", 1, 1, fate=fate) for fate in fates])) == said
+    assert headline(RewriteReport([LoopReport("main/Scan", "Scan", 1, 1, fate=fate) for fate in fates])) == said
 
 
 def test_an_empty_report_renders_everywhere():
     for render in RENDERERS:
-        shown(render(Report()))
-    assert "<p>None.</p>" in page(Report(), "m.onnx")
-    assert json.loads(dump(report_dict(Report())))["changed"] is False
+        shown(render(RewriteReport()))
+    assert "<p>None.</p>" in page(RewriteReport(), "m.onnx")
+    assert json.loads(dump(report_dict(RewriteReport())))["changed"] is False
 
 
 def test_json_holds_the_whole_report():
@@ -204,7 +204,7 @@ def test_sizes_read_well(count, said):
 def test_pairs_of_directions_are_shown_with_what_became_of_them():
     joined = NodeReport("main/GRU 'there'", "GRU", [Fired(3, "both-directions", "main/GRU 'there'", "made one of two")])
     kept = NodeReport("main/LSTM 'back'", "LSTM", reasons=[Reason("both-directions", "COST-BIDIRECTIONAL", "two are faster")])
-    one = Report(pairs=[joined, kept])
+    one = RewriteReport(pairs=[joined, kept])
     for part in ("main/GRU 'there'", "made one of two", "main/LSTM 'back'", "COST-BIDIRECTIONAL", "two are faster"):
         assert part in shown(text.explanation(one), width=200)
         assert part in html.unescape(page(one, "a model"))

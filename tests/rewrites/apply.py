@@ -8,7 +8,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.ort.sessions import evaluate
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 from rewrites.driver.engine import rewrite
 from rewrites.driver.prepare import prepare
 from rewrites.driver.tidying import tidy
@@ -48,7 +48,7 @@ def apply(
     feeds: Mapping[str, Any] | None = None,
     check: bool = True,
     stop_after: int | None = None,
-) -> tuple[onnx.ModelProto, Report]:
+) -> tuple[onnx.ModelProto, RewriteReport]:
     """What `rules` make of the model written in `text`, the invariants checked after each patch, and the report.
 
     The result passes the checker, with strict shape inference, where `check` holds. With `feeds` it also computes on onnxruntime
@@ -82,12 +82,12 @@ def same_on_ort(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Mapping[
     assert_same_numbers(ort_run(after, feeds, optimised=False), expected, why="without optimisation, ")
 
 
-def patches(report: Report) -> list[str]:
+def patches(report: RewriteReport) -> list[str]:
     """The rules that fired, in order."""
     return [fired.rule for fired in report.patches]
 
 
-def reasons(report: Report) -> list[str]:
+def reasons(report: RewriteReport) -> list[str]:
     """The codes of all reasons given."""
     return [reason.code for loop in report.loops for reason in loop.reasons]
 

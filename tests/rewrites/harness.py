@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx
 
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 from rewrites.graph.context import Options
 from rewrites.registry import LAST
 from tests.rewrites.apply import apply, patches, read, reasons, rules_of
@@ -77,7 +77,7 @@ def becomes(
     on_ort: bool = True,
     options: Options | None = None,
     **sizes: int,
-) -> tuple[onnx.ModelProto, Report]:
+) -> tuple[onnx.ModelProto, RewriteReport]:
     """`rules` make `expected` of `text`, with the same numbers on onnxruntime (unless it cannot be trusted) and by the oracle."""
     model = read(text, opset, check=check)
     given = dict(feeds or {})

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rewrites.native.operations import FLOAT, INT64, NUMPY, Op, has_kernel, words_of
-from rewrites.native.plan import Input, InputKind, Operand, Plan, Size, State, Storage, Value, ValueKind
+from rewrites.native.plan import Input, InputKind, Plan, PlanOperand, PlanState, Size, Storage, Value, ValueKind
 from tests.support.native_plans import operand, single
 
 __all__ = ["FOUND", "finding", "finding_plans", "meeting_plans"]
@@ -15,7 +15,7 @@ FOUND = (Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K)
 def finding(
     op: Op,
     dims: Sequence[int],
-    operands: Sequence[Operand],
+    operands: Sequence[PlanOperand],
     counts: Sequence[int],
     along: tuple[int, int],
     *,
@@ -65,7 +65,7 @@ def meeting_plans() -> Iterator[Plan]:
                 plan,
                 inputs=(Input(InputKind.INITIAL, (Size(35),), dtype=dtype), *plan.inputs),
                 outputs=(),
-                states=(State(Storage.IN_PLACE, Size(0), 0),),
+                states=(PlanState(Storage.IN_PLACE, Size(0), 0),),
                 values=(
                     Value(ValueKind.NEW, 0, Size(35), dtype=dtype),
                     *(replace(value, index=value.index + 1) for value in plan.values[1:]),

@@ -19,7 +19,7 @@ from ortscan.native import building
 from ortscan.native.building import LIBRARIES, build
 from rewrites.native.encoding import encode
 from rewrites.native.operations import FLOAT, Op
-from rewrites.native.plan import Form, Input, InputKind, Instruction, Operand, Output, Phase, Plan, Size, Value, ValueKind
+from rewrites.native.plan import Form, Input, InputKind, Instruction, Output, Phase, Plan, PlanOperand, Size, Value, ValueKind
 
 __all__ = ["elementwise", "library", "operand", "outputs_of", "plan_session", "row", "run_native", "session_of", "single"]
 
@@ -116,13 +116,13 @@ def run_native(plan: Plan, inputs: Sequence[Array], constants: Collection[int] =
     return list(session.run(None, {f"i{index}": array for index, array in enumerate(inputs) if index not in held}))
 
 
-def operand(value: int, strides: Sequence[int], offset: int = 0) -> Operand:
+def operand(value: int, strides: Sequence[int], offset: int = 0) -> PlanOperand:
     """Return an operand with literal strides."""
     three, two, one, zero = map(Size, strides)
-    return Operand(value, Size(offset), (three, two, one, zero))
+    return PlanOperand(value, Size(offset), (three, two, one, zero))
 
 
-def row(value: int, repeated: bool = False) -> Operand:
+def row(value: int, repeated: bool = False) -> PlanOperand:
     """Return an operand whose elements lie side by side, or are one."""
     return operand(value, (0, 0, 0, 0 if repeated else 1))
 
@@ -130,7 +130,7 @@ def row(value: int, repeated: bool = False) -> Operand:
 def single(
     op: Op,
     dims: Sequence[int],
-    operands: Sequence[Operand | None],
+    operands: Sequence[PlanOperand | None],
     counts: Sequence[int],
     *,
     matrix: Sequence[int] = (1, 1, 1),

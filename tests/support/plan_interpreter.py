@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rewrites.native.operations import BOOL, NARROW, NUMPY, Op, bytes_of, fits, has_kernel
-from rewrites.native.plan import Form, InputKind, Instruction, Operand, Plan, Size, Storage, ValueKind
+from rewrites.native.plan import Form, InputKind, Instruction, Plan, PlanOperand, Size, Storage, ValueKind
 
 __all__ = ["run_plan"]
 
@@ -138,7 +138,7 @@ class _Run:
         assert (offset, count, NUMPY[value.dtype]) == (0, storage.size, storage.dtype)
         return storage
 
-    def operand(self, operand: Operand, dims: Sequence[int]) -> Array:
+    def operand(self, operand: PlanOperand, dims: Sequence[int]) -> Array:
         return _view(self.value(operand.value), self.number(operand.offset), dims, [*map(self.number, operand.strides)])
 
     def do(self, instruction: Instruction) -> None:
@@ -201,13 +201,13 @@ class _Run:
             into, number = self.value(target.value), self.value(source.value)[start]
             into[to] = _MEETINGS.get(instruction.immediates[0], _put)(into[to], number) if found is target else number
 
-    def walked(self, operand: Operand, place: Sequence[int]) -> int:
+    def walked(self, operand: PlanOperand, place: Sequence[int]) -> int:
         return sum(index * self.number(stride) for index, stride in zip(place, operand.strides, strict=True))
 
-    def is_pack(self, operand: Operand) -> bool:
+    def is_pack(self, operand: PlanOperand) -> bool:
         return self.plan.values[operand.value].kind == ValueKind.PACK
 
-    def matrix(self, operand: Operand) -> Array:
+    def matrix(self, operand: PlanOperand) -> Array:
         pack = self.plan.packs[self.plan.values[operand.value].index]
         assert (self.number(operand.offset), *map(self.number, operand.strides)) == (0, 0, 0, 0, 0)
         return self.value(operand.value).reshape(self.number(pack.k), self.number(pack.n))

@@ -12,13 +12,13 @@ from rewrites.native.plan import (
     Input,
     InputKind,
     Instruction,
-    Operand,
     Output,
     Pack,
     Phase,
     Plan,
+    PlanOperand,
+    PlanState,
     Size,
-    State,
     Storage,
     Symbol,
     Value,
@@ -99,7 +99,7 @@ def _changing_places(dtype: int) -> Plan:
     return Plan(
         inputs=tuple(Input(kind, (count,), dtype=dtype) for kind in (InputKind.INITIAL, InputKind.INITIAL, InputKind.SCANNED)),
         outputs=(Output((count,), dtype=dtype),),
-        states=(State(Storage.TWO_ROWS, Size(8)), State(Storage.IN_PLACE, Size(18))),
+        states=(PlanState(Storage.TWO_ROWS, Size(8)), PlanState(Storage.IN_PLACE, Size(18))),
         values=tuple(values),
         instructions=tuple(Instruction(Op.COPY, (ONE, ONE, ONE, count), (row(to), row(of))) for to, of in copies),
         phases=(Phase(True, 0, len(copies)),),
@@ -134,7 +134,7 @@ def counting(storage: Storage = Storage.IN_PLACE, size: int = 3, least: int = 5)
             Input(InputKind.LIMIT, (), dtype=INT64),
         ),
         outputs=(Output((count,), dtype=INT64),),
-        states=(State(Storage.TWO_ROWS, Size(8)), State(storage, ZERO if storage == Storage.OUTPUT_ROWS else Size(2))),
+        states=(PlanState(Storage.TWO_ROWS, Size(8)), PlanState(storage, ZERO if storage == Storage.OUTPUT_ROWS else Size(2))),
         values=values,
         instructions=tuple(instructions),
         phases=(Phase(True, 0, len(instructions)),),
@@ -171,7 +171,7 @@ def recurrence(storage: Storage, *, backwards: bool = False, block: int = 2, blo
     return Plan(
         inputs=(Input(InputKind.INITIAL, (count,)), Input(InputKind.SCANNED, (count,), backwards)),
         outputs=outputs,
-        states=(State(storage, ZERO, len(outputs) - 1),),
+        states=(PlanState(storage, ZERO, len(outputs) - 1),),
         values=values,
         instructions=instructions,
         phases=(Phase(False, 0, 1), Phase(True, 1, 3)) if blocks_of_rows else (Phase(True, 0, 4),),
@@ -203,7 +203,7 @@ def lstm(batch: Size | None, hidden: int) -> Plan:
         Value(ValueKind.TEMPORARY, 0, rows(hidden), rows(hidden + gates)),
     )
 
-    def at(value: int, wide: bool, part: int = 0) -> Operand:
+    def at(value: int, wide: bool, part: int = 0) -> PlanOperand:
         return operand(value, (0, 0, gates if wide else hidden, 1), part * hidden)
 
     def dims(count: int) -> tuple[Size, Size, Size, Size]:
@@ -216,13 +216,13 @@ def lstm(batch: Size | None, hidden: int) -> Plan:
             Input(InputKind.CAPTURED, (wide, Size(hidden))),
         ),
         outputs=(Output((rows(1), Size(hidden))),),
-        states=(State(Storage.OUTPUT_ROWS), State(Storage.IN_PLACE)),
+        states=(PlanState(Storage.OUTPUT_ROWS), PlanState(Storage.IN_PLACE)),
         values=values,
         instructions=(
             Instruction(
                 Op.GEMM,
                 (ONE, ONE, ONE, ONE),
-                (at(g, True), at(h, False), Operand(weights), at(x, True)),
+                (at(g, True), at(h, False), PlanOperand(weights), at(x, True)),
                 (rows(1), wide, Size(hidden)),
             ),
             Instruction(Op.SIGMOID, dims(3 * hidden), (at(g, True), at(g, True))),

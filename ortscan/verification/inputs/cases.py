@@ -11,7 +11,7 @@ import onnx
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.analysis import KnownSizes
 from ortscan.running.budget import Budget, Level
-from ortscan.running.specs import Spec
+from ortscan.running.specs import SessionSpec
 from ortscan.verification.inputs.axis import Axis, derived_dims, derived_size, likely_values, raised, trip_values
 from ortscan.verification.inputs.constraints import SizeFacts
 from ortscan.verification.inputs.integers import AS_NAMED, ATTEMPTS, OTHER_ATTEMPTS
@@ -65,7 +65,7 @@ class Inputs:
         as_named: integers that the models compare with numbers are those numbers, because others are refused.
     """
 
-    specs: Sequence[Spec]
+    specs: Sequence[SessionSpec]
     given: Mapping[str, Any]
     sizes: Mapping[str, int]
     defaults: Mapping[str, np.ndarray]
@@ -84,7 +84,7 @@ class Inputs:
     as_named: bool = False
 
     @property
-    def missing(self) -> list[Spec]:
+    def missing(self) -> list[SessionSpec]:
         """The inputs whose values are generated."""
         return [spec for spec in self.specs if spec.name not in self.given]
 
@@ -188,7 +188,7 @@ class Inputs:
             feed.update(others | other_defaults(alone, point.override, self.seed))
         return {**feed, **self.given}
 
-    def _kind_for(self, spec: Spec, point: Point) -> str:
+    def _kind_for(self, spec: SessionSpec, point: Point) -> str:
         if point.kind == "alone":
             return "absent" if spec.optional and spec.name != point.only else "normal"
         if point.only:
@@ -197,7 +197,7 @@ class Inputs:
             return point.kind
         return "normal" if spec.name not in self.large else "divided integers" if spec.name in self.divided else point.kind
 
-    def _named_for(self, spec: Spec, sizes: Mapping[str, int] | None, *, beside: bool = True) -> list[Known]:
+    def _named_for(self, spec: SessionSpec, sizes: Mapping[str, int] | None, *, beside: bool = True) -> list[Known]:
         """Return the named values that an input can take if the dimensions have ``sizes`` (or any), and those ``beside`` them."""
         role, named = self.roles.get(spec.name), self.named.values(spec.name) if beside else self.named.exact.get(spec.name, ())
         if role is not None and role.trips:

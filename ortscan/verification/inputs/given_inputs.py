@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from ortscan.base.paths import is_path
 from ortscan.ort.element_types import numpy_type
-from ortscan.running.specs import Spec
+from ortscan.running.specs import SessionSpec
 from rewrites.base.errors import ModelFileError, OptionError
 from rewrites.base.plain_text import shown
 
@@ -37,7 +37,7 @@ Given = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 
 
 def read_inputs(
-    inputs: Given, specs: Sequence[Spec], optional: Set[str], outputs: Sequence[Spec]
+    inputs: Given, specs: Sequence[SessionSpec], optional: Set[str], outputs: Sequence[SessionSpec]
 ) -> tuple[list[_Arrays], list[_Arrays]]:
     """Return the input sets, each by input name, and the outputs recorded with each by output name (none beside plain dicts).
 
@@ -113,7 +113,7 @@ def _member(archive: Any, key: str) -> Any:
     return archive[key]
 
 
-def _output_name(key: str, outputs: Sequence[Spec], path: str | os.PathLike[str]) -> str:
+def _output_name(key: str, outputs: Sequence[SessionSpec], path: str | os.PathLike[str]) -> str:
     wanted, names = key.removeprefix(_OUT), [spec.name for spec in outputs]
     if wanted in names:
         return wanted
@@ -122,7 +122,7 @@ def _output_name(key: str, outputs: Sequence[Spec], path: str | os.PathLike[str]
     raise ModelFileError(f"{os.fspath(path)} has '{key}', but the model's outputs are {', '.join(map(repr, names))}")
 
 
-def _read_folder(folder: Path, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> Iterator[tuple[_Arrays, _Arrays]]:
+def _read_folder(folder: Path, inputs: Sequence[SessionSpec], outputs: Sequence[SessionSpec]) -> Iterator[tuple[_Arrays, _Arrays]]:
     """Yield the inputs and the recorded outputs of each set in a folder of test data."""
 
     def number(path: Path) -> tuple[int, str]:
@@ -149,7 +149,7 @@ def _files_in(folder: Path) -> dict[tuple[str, int], Path]:
     return files if any(kind == "input" for kind, _ in files) else {}
 
 
-def _read_value(file: Path, spec: Spec) -> Any:
+def _read_value(file: Path, spec: SessionSpec) -> Any:
     try:
         if file.stat().st_size > _MOST_BYTES:
             raise ModelFileError(f"{file} is too large")
@@ -163,7 +163,7 @@ def _read_value(file: Path, spec: Spec) -> Any:
         raise ModelFileError(f"{file} cannot be read as a value of '{spec.name}': {error}") from error
 
 
-def _checked(name: str, spec: Spec | None, value: Any) -> Any:
+def _checked(name: str, spec: SessionSpec | None, value: Any) -> Any:
     if spec is None:
         return _array(name, value)
     if spec.kind == "other" or (spec.optional and value is None):
@@ -182,7 +182,7 @@ def _array(name: str, value: Any) -> np.ndarray:
         raise OptionError(f"inputs['{name}'] is no array: {str(error) or 'it does not fit into memory'}") from None
 
 
-def _checked_array(spec: Spec, value: Any) -> np.ndarray:
+def _checked_array(spec: SessionSpec, value: Any) -> np.ndarray:
     array = _array(spec.name, value)
     wanted = numpy_type(spec.elem_type)
     if spec.elem_type == onnx.TensorProto.STRING:

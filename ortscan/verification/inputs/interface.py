@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import onnx
 
-from ortscan.running.specs import Spec, input_specs, output_specs, overridable_names
+from ortscan.running.specs import SessionSpec, input_specs, output_specs, overridable_names
 
 __all__ = ["interface_differences", "quoted"]
 
@@ -35,7 +35,7 @@ def _names_differ(what: str, before: list[str], after: list[str]) -> str:
     return f"the {what}s are in another order: {quoted(before)} before, {quoted(after)} after"
 
 
-def _specs_differ(what: str, before: Spec, after: Spec) -> Iterator[str]:
+def _specs_differ(what: str, before: SessionSpec, after: SessionSpec) -> Iterator[str]:
     subject = f"{what} '{before.name}'"
     if before.declared != after.declared:
         if before.declared != "unknown type":

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from ortscan.ort.element_types import numpy_type
-from ortscan.running.specs import Spec
+from ortscan.running.specs import SessionSpec
 from ortscan.verification.inputs.integers import ATTEMPTS, in_turn, make_integers, some
 from ortscan.verification.inputs.point import Point
 from ortscan.verification.inputs.roles import Role
@@ -41,12 +41,12 @@ _FLOATS8 = frozenset([_TYPES.FLOAT8E4M3FN, _TYPES.FLOAT8E4M3FNUZ, _TYPES.FLOAT8E
 _MAKEABLE = _INTEGERS | FLOATS | _FLOATS8 | {_TYPES.BOOL, _TYPES.STRING}
 
 
-def is_integer(spec: Spec) -> bool:
+def is_integer(spec: SessionSpec) -> bool:
     """Return True for an input of integers, which often mean something, such as an index."""
     return spec.elem_type in _INTEGERS
 
 
-def unmakeable(spec: Spec) -> str | None:
+def unmakeable(spec: SessionSpec) -> str | None:
     """Return why no value can be generated for an input, or None."""
     if spec.kind == "other":
         return f"input '{spec.name}' is {spec.declared}: pass it in inputs"
@@ -59,12 +59,12 @@ def unmakeable(spec: Spec) -> str | None:
     return None
 
 
-def shape_of(spec: Spec, sizes: Mapping[str, int]) -> tuple[int, ...]:
+def shape_of(spec: SessionSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """Return the shape of a tensor input if the free dimensions have ``sizes``."""
     return tuple(dim if isinstance(dim, int) else sizes[dim] for dim in spec.dims or ())
 
 
-def make_value(spec: Spec, point: Point, role: Role | None, attempt: str, seed: int, named: Sequence[Known] = ()) -> Any:
+def make_value(spec: SessionSpec, point: Point, role: Role | None, attempt: str, seed: int, named: Sequence[Known] = ()) -> Any:
     """Return a value for one input. The same arguments give the same value.
 
     Args:
@@ -108,7 +108,7 @@ def make_value(spec: Spec, point: Point, role: Role | None, attempt: str, seed: 
 
 
 def _make_array(
-    spec: Spec, shape: tuple[int, ...], point: Point, role: Role | None, attempt: str, random: np.random.Generator
+    spec: SessionSpec, shape: tuple[int, ...], point: Point, role: Role | None, attempt: str, random: np.random.Generator
 ) -> np.ndarray:
     dtype = numpy_type(spec.elem_type)
     if spec.name in point.trips:

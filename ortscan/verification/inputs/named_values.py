@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import onnx
 
-from ortscan.running.specs import Spec
+from ortscan.running.specs import SessionSpec
 from ortscan.verification.inputs.make_value import FLOATS
 from ortscan.verification.inputs.turning_points import COMPARISONS, Known, Trace, named_at, patterns_of, text, traces_of
 
@@ -84,7 +84,7 @@ _Scope = MutableMapping[str, _Value]
 _NOTHING = _Value()
 
 
-def named_values(models: Iterable[onnx.ModelProto], specs: Sequence[Spec]) -> Named:
+def named_values(models: Iterable[onnx.ModelProto], specs: Sequence[SessionSpec]) -> Named:
     """Read all nodes of all ``models``, of which ``specs`` are the inputs."""
     reader = _NameReader({spec.name: spec.elem_type for spec in specs})
     for model in models:

@@ -11,7 +11,7 @@ from ortscan.running.analysis import Analysis, KnownSizes, analyse, known_sizes
 from ortscan.running.budget import Budget, Level
 from ortscan.running.crash_risks import crashes_on_empty_input, may_crash, rank_conflicts
 from ortscan.running.graph_index import all_nodes
-from ortscan.running.specs import Spec, input_specs, overridable_names
+from ortscan.running.specs import SessionSpec, input_specs, overridable_names
 from ortscan.verification.inputs.axis import asked_size
 from ortscan.verification.inputs.cases import Inputs
 from ortscan.verification.inputs.constraints import SizeFacts, learn_sizes
@@ -62,7 +62,7 @@ class InputPlan:
 def prepare(
     models: tuple[onnx.ModelProto, onnx.ModelProto],
     watched: Sequence[Set[tuple[str, ...]]],
-    specs: Sequence[Spec],
+    specs: Sequence[SessionSpec],
     sizes: Mapping[str, int],
     given: Mapping[str, Any],
     seed: int,
@@ -142,7 +142,7 @@ def if_readable(read: Callable[[], _Result]) -> _Result | None:
         return None
 
 
-def _analysis(proto: onnx.ModelProto, specs: Sequence[Spec]) -> tuple[Analysis | None, list[str]]:
+def _analysis(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> tuple[Analysis | None, list[str]]:
     """Return the analysis, which only helps to choose good inputs, or None and the reason if the graph cannot be read."""
     try:
         return analyse(proto, specs), []

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ortscan.running.specs import Spec
+from ortscan.running.specs import SessionSpec
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, quoted, shown
 
@@ -77,7 +77,7 @@ def _size(name: str, size: Any, option: str) -> int:
 
 
 def shapes_with_dims(
-    specs: Sequence[Spec], shapes: Mapping[str, _Shape], dims: Mapping[str, int], option: str = "dims"
+    specs: Sequence[SessionSpec], shapes: Mapping[str, _Shape], dims: Mapping[str, int], option: str = "dims"
 ) -> dict[str, _Shape]:
     """Return ``shapes`` of inputs with the sizes that ``dims`` has for free dimensions.
 
@@ -97,7 +97,7 @@ def shapes_with_dims(
     return merged
 
 
-def _merged(spec: Spec, own: _Shape, shape: _Shape, option: str) -> _Shape:
+def _merged(spec: SessionSpec, own: _Shape, shape: _Shape, option: str) -> _Shape:
     if len(shape) != len(own):
         return shape  # `with_shapes` refuses it
     for axis, (size, other) in enumerate(zip(own, shape, strict=True)):
@@ -107,7 +107,7 @@ def _merged(spec: Spec, own: _Shape, shape: _Shape, option: str) -> _Shape:
     return [other if size is None else size for size, other in zip(own, shape, strict=True)]
 
 
-def with_shapes(specs: Sequence[Spec], shapes: Mapping[str, _Shape]) -> tuple[list[Spec], dict[str, int]]:
+def with_shapes(specs: Sequence[SessionSpec], shapes: Mapping[str, _Shape]) -> tuple[list[SessionSpec], dict[str, int]]:
     """Return the inputs, with the ranks of ``shapes`` if the model declares none, and the sizes that they fix. None or -1 is free.
 
     Raises:
@@ -138,7 +138,7 @@ def with_shapes(specs: Sequence[Spec], shapes: Mapping[str, _Shape]) -> tuple[li
     return specs, sizes
 
 
-def with_arrays(specs: Sequence[Spec], values: Mapping[str, Any]) -> tuple[list[Spec], dict[str, int]]:
+def with_arrays(specs: Sequence[SessionSpec], values: Mapping[str, Any]) -> tuple[list[SessionSpec], dict[str, int]]:
     """Return the inputs, with the ranks of given arrays, and the sizes that they fix.
 
     If a symbol has several sizes the first one counts: onnxruntime does not compare them.
@@ -154,5 +154,5 @@ def with_arrays(specs: Sequence[Spec], values: Mapping[str, Any]) -> tuple[list[
     return specs, sizes
 
 
-def _ranked(spec: Spec, rank: int) -> Spec:
+def _ranked(spec: SessionSpec, rank: int) -> SessionSpec:
     return spec if spec.dims is not None else replace(spec, dims=tuple(f"{spec.name}[{axis}]" for axis in range(rank)))

@@ -10,7 +10,7 @@ import onnx
 
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.budget import Level
-from ortscan.running.specs import Spec
+from ortscan.running.specs import SessionSpec
 from ortscan.verification.inputs.integers import ROW_KINDS, takes_row_kind
 from ortscan.verification.inputs.make_value import FLOAT_KINDS, FLOATS, WORDS, is_integer
 from ortscan.verification.inputs.named_values import MOST_VALUES, Named
@@ -48,13 +48,13 @@ _OFTEN, _MANY = 5, 131
 """The cases draw most of this many indices for each element, or in all if the number of elements is free."""
 
 
-def other_integers(missing: Sequence[Spec], roles: Mapping[str, Role]) -> list[str]:
+def other_integers(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> list[str]:
     """Return the inputs of integers that take unusual values as well, such as negative indices."""
     return [spec.name for spec in missing if roles.get(spec.name, Role()).ranges]
 
 
 def value_kinds(
-    missing: Sequence[Spec], roles: Mapping[str, Role], large: Set[str], avoid_nothing: bool, level: Level
+    missing: Sequence[SessionSpec], roles: Mapping[str, Role], large: Set[str], avoid_nothing: bool, level: Level
 ) -> Iterator[tuple[str, str, int]]:
     """Yield the kinds of values that get cases: the kind, the one input that has it (empty for all), and the number of cases."""
     full = level == "full"
@@ -81,13 +81,13 @@ def value_kinds(
         yield "zero", name, 1
 
 
-def steady_kinds(missing: Sequence[Spec]) -> list[str]:
+def steady_kinds(missing: Sequence[SessionSpec]) -> list[str]:
     """Return the kinds of values that stay the same along the first axis, or the second: a loop that adds them up overflows."""
     deepest = max((len(spec.dims or ()) for spec in missing if spec.elem_type in FLOATS), default=0)
     return [kind for kind, rank in (("steady", 2), ("steady across", 3)) if deepest >= rank]
 
 
-def can_be_zero(missing: Sequence[Spec], roles: Mapping[str, Role], avoid_nothing: bool) -> list[str]:
+def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid_nothing: bool) -> list[str]:
     """Return the inputs that may be all zero, or false, while others are not; none if there are no others."""
     types = onnx.TensorProto
     left_out = (types.STRING, types.BOOL) if avoid_nothing else (types.STRING,)
@@ -95,7 +95,7 @@ def can_be_zero(missing: Sequence[Spec], roles: Mapping[str, Role], avoid_nothin
     return names if len(missing) > 1 else []
 
 
-def useless_kinds(missing: Sequence[Spec], roles: Mapping[str, Role]) -> set[str]:
+def useless_kinds(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> set[str]:
     """Return the kinds of values that would change nothing for these inputs."""
     kinds = [numpy_type(spec.elem_type).kind for spec in missing if not roles.get(spec.name, Role()).decisive]
     lengths = any(roles[spec.name].lengths for spec in missing if spec.name in roles)
@@ -126,7 +126,7 @@ def other_defaults(defaults: Mapping[str, np.ndarray], by: str, seed: int) -> di
     return {name: np.asarray(other(array)).astype(array.dtype) for name, array in defaults.items()}
 
 
-def fitting(spec: Spec, named: Sequence[Known], role: Role | None, sizes: Mapping[str, int], any_size: bool) -> list[Known]:
+def fitting(spec: SessionSpec, named: Sequence[Known], role: Role | None, sizes: Mapping[str, int], any_size: bool) -> list[Known]:
     """Return those of the ``named`` values that an input can take. Unless ``any_size``, they may determine a size."""
     if spec.elem_type == onnx.TensorProto.STRING:
         return [value for value in named if isinstance(value, str)]
@@ -138,13 +138,13 @@ def fitting(spec: Spec, named: Sequence[Known], role: Role | None, sizes: Mappin
     return [number for number in numbers if role is None or role.takes(math.floor(number), sizes)]
 
 
-def cases_of_named(specs: Sequence[Spec], counts: Sequence[int], level: Level) -> int:
+def cases_of_named(specs: Sequence[SessionSpec], counts: Sequence[int], level: Level) -> int:
     """Return how many cases hold ``counts`` values of each input, if every second element is one."""
     needed = [math.ceil(count / _capacity(spec)) for spec, count in zip(specs, counts, strict=True)]
     return min(max(needed, default=0), _MOST_CASES[level])
 
 
-def unfed(specs: Sequence[Spec], named: Named, roles: Mapping[str, Role], large: Set[str]) -> Iterator[str]:
+def unfed(specs: Sequence[SessionSpec], named: Named, roles: Mapping[str, Role], large: Set[str]) -> Iterator[str]:
     """Say which of the named values a full comparison does not feed. ``large``: the inputs that take any integer."""
     for spec in specs:
         role, values = roles.get(spec.name), named.exact.get(spec.name, ())
@@ -166,7 +166,7 @@ def unfed(specs: Sequence[Spec], named: Named, roles: Mapping[str, Role], large:
         yield f"inputs for which what is computed just meets {_shown(named.elsewhere)}"
 
 
-def _capacity(spec: Spec) -> int:
+def _capacity(spec: SessionSpec) -> int:
     """Return how many named values one case can hold."""
     return max(1, (math.prod(dim if isinstance(dim, int) else _FREE for dim in spec.dims or ()) + 1) // 2)
 

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 
 from ortscan.base.proto_graphs import all_graphs
-from ortscan.modelio.source import Source, changed_source
+from ortscan.modelio.source import ModelSource, changed_source
 from ortscan.running.budget import RUN_SECONDS
 from ortscan.running.runner import Runs
 from ortscan.verification.judge.compare_outputs import Comparer
@@ -72,10 +72,10 @@ def _multiplies_a_transpose(proto: onnx.ModelProto) -> bool:
 
 
 def first_inside(
-    old: Source,
-    new: Source,
+    old: ModelSource,
+    new: ModelSource,
     feed: Mapping[str, Any],
-    runs: Callable[[Source, Sequence[str]], Runs],
+    runs: Callable[[ModelSource, Sequence[str]], Runs],
     tolerances: Tolerances,
     stack: ExitStack,
 ) -> str:

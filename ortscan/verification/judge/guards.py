@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ortscan.modelio.source import Source, changed_source
+from ortscan.modelio.source import ModelSource, changed_source
 from ortscan.running.graph_index import GraphIndex
 from ortscan.running.guarded_nodes import guarded_nodes
 from ortscan.running.runner import Runner, on_one_thread
@@ -33,7 +33,7 @@ class Guards:
     ``watched`` holds the guarded nodes, by their outputs; none if the conditions cannot be computed beforehand.
     """
 
-    def __init__(self, source: Source, stack: ExitStack):
+    def __init__(self, source: ModelSource, stack: ExitStack):
         self._source, self._stack = source, stack
         self._paths: list[_Path] = []
         self._nodes: list[onnx.NodeProto] = []

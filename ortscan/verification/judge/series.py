@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from ortscan.running.specs import Spec
+from ortscan.running.specs import SessionSpec
 from ortscan.verification.inputs.cases import Inputs
 from ortscan.verification.inputs.constraints import SizeFacts
 from ortscan.verification.inputs.interface import quoted
@@ -34,7 +34,7 @@ _FIRST = 4
 def run_all(
     judge: Judge,
     plans: Sequence[InputPlan],
-    prepared: Callable[[InputPlan, Sequence[Spec]], InputPlan],
+    prepared: Callable[[InputPlan, Sequence[SessionSpec]], InputPlan],
     notes: list[str],
     not_tried: list[str],
 ) -> list[Judged]:
@@ -153,15 +153,15 @@ def _untried_named(judged: Sequence[Judged]) -> bool:
     return {result.case.status for result in judged if result.planned.point.kind == "named"} == {"skipped"}
 
 
-def _shared_names(specs: Sequence[Spec]) -> set[str]:
+def _shared_names(specs: Sequence[SessionSpec]) -> set[str]:
     counts = Counter(dim for spec in specs for dim in spec.dims or () if isinstance(dim, str))
     return {name for name, count in counts.items() if count > 1}
 
 
-def _with_own_names(specs: Sequence[Spec], names: Collection[str]) -> list[Spec]:
+def _with_own_names(specs: Sequence[SessionSpec], names: Collection[str]) -> list[SessionSpec]:
     """Return ``specs`` with a name of its own for each dimension called one of ``names``."""
 
-    def renamed(spec: Spec) -> Spec:
+    def renamed(spec: SessionSpec) -> SessionSpec:
         dims = tuple(f"{dim} of {spec.name}[{axis}]" if dim in names else dim for axis, dim in enumerate(spec.dims or ()))
         return spec if spec.dims is None else replace(spec, dims=dims)
 

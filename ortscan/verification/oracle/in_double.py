@@ -20,7 +20,7 @@ import onnx_ir as ir
 from ortscan.modelio import inline_functions
 from ortscan.modelio.protos import hide_map_types, holds_map
 from ortscan.modelio.refusals import called_nodes
-from ortscan.modelio.source import Source, changed_source, model_of, weight
+from ortscan.modelio.source import ModelSource, changed_source, model_of, weight
 from ortscan.ort.sessions import has_kernel
 from ortscan.verification.inputs.prepare import if_readable
 from ortscan.verification.oracle.runnable import with_scans
@@ -43,7 +43,7 @@ _BY_TYPE = ("BitCast", "RandomNormal", "RandomNormalLike", "RandomUniform", "Ran
 """Operators that compute another result for a wider type."""
 
 
-def in_double(source: Source, stack: ExitStack) -> Source | None:
+def in_double(source: ModelSource, stack: ExitStack) -> ModelSource | None:
     """Return the model with float64 in place of narrower floats, or None if it is too large or unreadable. See `feed_in_double`."""
     if weight(source.proto) > _LARGEST or called_nodes(source.proto) > _MOST_INLINED:
         return None
@@ -63,7 +63,7 @@ def feed_in_double(feed: Mapping[str, Any]) -> dict[str, Any]:
     return {name: widened(value) for name, value in feed.items()}
 
 
-def _widened(source: Source) -> onnx.ModelProto:
+def _widened(source: ModelSource) -> onnx.ModelProto:
     model = model_of(replace(source, proto=hide_map_types(source.proto, "the model")))
     inline_functions(model, lambda _: True)
     infer_model(model)

@@ -21,7 +21,7 @@ from ortscan.modelio import inline_functions
 from ortscan.modelio.protos import hide_map_types
 from ortscan.modelio.refusals import called_nodes
 from ortscan.modelio.slots import own_ir
-from ortscan.modelio.source import Source, changed_source
+from ortscan.modelio.source import ModelSource, changed_source
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.graph_index import all_nodes
 from ortscan.verification.inputs.prepare import if_readable
@@ -59,7 +59,7 @@ def with_rounding_noise(proto: onnx.ModelProto) -> onnx.ModelProto | None:
     return None if large or (default_opset(proto.opset_import) or 1) < _FIRST_OPSET else if_readable(lambda: _with_noise(proto))
 
 
-def noisy_source(source: Source, stack: ExitStack) -> Source | None:
+def noisy_source(source: ModelSource, stack: ExitStack) -> ModelSource | None:
     """Return the source of `with_rounding_noise`, with the same external data."""
     proto = with_rounding_noise(source.proto)
     return None if proto is None else changed_source(source, proto, stack)

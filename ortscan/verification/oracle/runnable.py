@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import onnx_ir as ir
 
 from ortscan.modelio import LoadedModel, inline_functions, load, restore_interface
-from ortscan.modelio.source import Source, model_of, open_source
+from ortscan.modelio.source import ModelSource, model_of, open_source
 from ortscan.ort.sessions import has_kernel
 from ortscan.running.graph_index import all_nodes
 from rewrites.base import since
@@ -37,7 +37,7 @@ _NO_KERNEL = "Could not find an implementation for"
 _Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
 
 
-def runnable_oracle(before: Source, after: Source, stack: ExitStack) -> tuple[Source, list[str]]:
+def runnable_oracle(before: ModelSource, after: ModelSource, stack: ExitStack) -> tuple[ModelSource, list[str]]:
     """Return ``before`` with Scans for the recurrent nodes that onnxruntime does not run, and notes on them.
 
     If there are none, or ``after`` still has such nodes, return ``before`` itself: then both are compared as onnxruntime runs them.
@@ -54,13 +54,13 @@ def runnable_oracle(before: Source, after: Source, stack: ExitStack) -> tuple[So
     ]
 
 
-def with_scans(source: Source, stack: ExitStack) -> Source:
+def with_scans(source: ModelSource, stack: ExitStack) -> ModelSource:
     """Return the model with Scans for the recurrent nodes that onnxruntime does not run."""
     refused = _refused(source)
     return source if refused is None else _with_scans(refused, stack)
 
 
-def _refused(source: Source) -> _Refused | None:
+def _refused(source: ModelSource) -> _Refused | None:
     """Load the model and return it with the recurrent nodes that need a rule, or None if there are none."""
     if not any(node.op_type in _RECURRENT and node.domain in ("", "ai.onnx") for node, _ in all_nodes(source.proto)):
         return None
@@ -77,7 +77,7 @@ def _refused(source: Source) -> _Refused | None:
     return (loaded, ctx, views) if views else None
 
 
-def _loaded(source: Source) -> tuple[LoadedModel, bool]:
+def _loaded(source: ModelSource) -> tuple[LoadedModel, bool]:
     """Load the model, migrated if its opset has no Scan. Return True with it if its recurrent nodes are too old to run."""
     from ortscan.migration import migrated
 
@@ -88,7 +88,7 @@ def _loaded(source: Source) -> tuple[LoadedModel, bool]:
     return migrated(model, 18)[0], version < _RECURRENT_SINCE
 
 
-def _with_scans(refused: _Refused, stack: ExitStack) -> Source:
+def _with_scans(refused: _Refused, stack: ExitStack) -> ModelSource:
     loaded, ctx, views = refused
     for view in views:
         _expand(view, ctx)
@@ -111,13 +111,13 @@ def _view(node: ir.Node) -> RecurrentNode:
     return view
 
 
-def _tidied(loaded: LoadedModel, ctx: Context, stack: ExitStack) -> Source:
+def _tidied(loaded: LoadedModel, ctx: Context, stack: ExitStack) -> ModelSource:
     tidy(ctx)
     restore_interface(loaded)
     return open_source(loaded, stack)
 
 
-def reference_oracle(before: Source, error: str, stack: ExitStack) -> tuple[Source, list[str]] | None:
+def reference_oracle(before: ModelSource, error: str, stack: ExitStack) -> tuple[ModelSource, list[str]] | None:
     """Return ``before`` with Python calls instead of the nodes without a kernel, and notes on them.
 
     None if onnxruntime refuses ``before`` with another ``error``, or if a call cannot replace every such node.
@@ -135,7 +135,7 @@ def reference_oracle(before: Source, error: str, stack: ExitStack) -> tuple[Sour
     return _tidied(loaded, ctx, stack), notes
 
 
-def without_plans(before: Source, stack: ExitStack) -> Source:
+def without_plans(before: ModelSource, stack: ExitStack) -> ModelSource:
     """Return ``before`` with the functions of compiled loops inlined, so that the loops run as loops; itself if there are none."""
     if not any(function.domain == DOMAIN for function in before.proto.functions):
         return before

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from rewrites.graph.values import const_array
 from rewrites.graph.walk import all_nodes, node_graphs
 
-__all__ = ["GROWING", "LONGEST", "Measure", "Part", "Step", "Vectors", "has_long_vectors", "largest_number"]
+__all__ = ["GROWING", "LONGEST", "Measure", "Part", "VectorStep", "Vectors", "has_long_vectors", "largest_number"]
 
 LONGEST = 1 << 20
 """How many elements of a vector onnx may follow, at 200 bytes for each."""
@@ -42,11 +42,11 @@ class Part(NamedTuple):
     """A graph or a function."""
 
     inputs: Sequence[Hashable]
-    steps: Iterable["Step"]
+    steps: Iterable["VectorStep"]
     outputs: Sequence[Hashable]
 
 
-class Step(NamedTuple):
+class VectorStep(NamedTuple):
     """A node; ``operator``: its name in onnx, or the key of a function. ``given``: what its attributes say of its results."""
 
     operator: Hashable
@@ -78,7 +78,7 @@ class Vectors:
     longest: int
     joined_only: bool = False
     known: Mapping[Hashable, Measure] = field(default_factory=dict)
-    offender: Step | None = None
+    offender: VectorStep | None = None
     _known: dict[Hashable, Measure] = field(default_factory=dict)
     _called: dict[tuple[Hashable, Measure], Measure] = field(default_factory=dict)
 
@@ -105,7 +105,7 @@ class Vectors:
     def _measure(self, value: Hashable) -> Measure:
         return self._known[value] if value in self._known else self.own(value)
 
-    def _made(self, step: Step, operands: Sequence[Measure]) -> Measure:
+    def _made(self, step: VectorStep, operands: Sequence[Measure]) -> Measure:
         if step.bodies:
             return _most([*operands, *[self._walk(body) for body in step.bodies]])
         if step.operator in self.functions:
@@ -170,14 +170,14 @@ def _part(graph: ir.Graph | ir.Function) -> Part:
     return Part(graph.inputs, list(_steps(graph)), graph.outputs)
 
 
-def _steps(nodes: Iterable[ir.Node]) -> Iterator[Step]:
+def _steps(nodes: Iterable[ir.Node]) -> Iterator[VectorStep]:
     for node in nodes:
         plain = node.domain in ("", "ai.onnx")
         bodies = [_part(graph) for graph in node_graphs(node)]
         own = Measure()
         if node.op_type == "ConstantOfShape" and (value := node.attributes.get("value")) is not None and not value.is_ref():
             own = Measure(1, largest_number(value.as_tensor().numpy()))
-        yield Step(node.op_type if plain else node.op_identifier(), node.inputs, node.outputs, bodies, own)
+        yield VectorStep(node.op_type if plain else node.op_identifier(), node.inputs, node.outputs, bodies, own)
 
 
 def _own_length(value: ir.Value | None) -> int:

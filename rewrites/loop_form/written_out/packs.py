@@ -17,9 +17,21 @@ from rewrites.analysis.dependence import is_deterministic
 from rewrites.analysis.value_numbering import attribute_key
 from rewrites.graph.values import const_array, shape_dims
 from rewrites.graph.walk import node_graphs
-from rewrites.loop_form.written_out.rows import Row, Rows, rows_of
+from rewrites.loop_form.written_out.rows import Rows, WrittenRow, rows_of
 
-__all__ = ["Before", "Column", "Constants", "Operand", "Pack", "Packs", "Same", "Shared", "grow", "operand_of", "same_sizes"]
+__all__ = [
+    "Column",
+    "Operand",
+    "Packs",
+    "Same",
+    "Shared",
+    "StatePack",
+    "StepBefore",
+    "StepConstants",
+    "grow",
+    "operand_of",
+    "same_sizes",
+]
 
 _CONSTANT_BYTES = 1 << 20
 
@@ -32,7 +44,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Constants:
+class StepConstants:
     """A constant of each step."""
 
     values: tuple[ir.Value, ...]
@@ -43,8 +55,8 @@ class Column:
     """One value of each step, computed by ``pack``; without a pack the values are rows of a tensor from ``first`` on."""
 
     values: tuple[ir.Value, ...]
-    pack: "Pack | None" = None
-    first: Row | None = None
+    pack: "StatePack | None" = None
+    first: WrittenRow | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,7 @@ class Same:
 
 
 @dataclass(frozen=True)
-class Before:
+class StepBefore:
     """The value of the previous step in ``column``, at first ``initial``; ``falling``: the steps run backwards."""
 
     column: Column
@@ -63,11 +75,11 @@ class Before:
     falling: bool
 
 
-Operand = Shared | Rows | Constants | Same | Before
+Operand = Shared | Rows | StepConstants | Same | StepBefore
 
 
 @dataclass(eq=False)
-class Pack:
+class StatePack:
     """One node of each step; ``results`` has a column for each output."""
 
     nodes: tuple[ir.Node, ...]
@@ -83,8 +95,8 @@ class Packs:
     """The packs of some steps; ``positions`` has the column and the step of each value."""
 
     steps: int
-    packs: list[Pack] = field(default_factory=list)
-    member: dict[ir.Node, Pack] = field(default_factory=dict)
+    packs: list[StatePack] = field(default_factory=list)
+    member: dict[ir.Node, StatePack] = field(default_factory=dict)
     positions: dict[ir.Value, tuple[Column, int]] = field(default_factory=dict)
 
     def add_column(self, column: Column) -> None:
@@ -92,9 +104,9 @@ class Packs:
         for step, value in enumerate(column.values):
             self.positions.setdefault(value, (column, step))
 
-    def add(self, nodes: tuple[ir.Node, ...]) -> Pack:
+    def add(self, nodes: tuple[ir.Node, ...]) -> StatePack:
         """Add a pack of ``nodes``."""
-        pack = Pack(nodes)
+        pack = StatePack(nodes)
         pack.results = [Column(values, pack) for values in zip(*(node.outputs for node in nodes), strict=True)]
         for column in pack.results:
             self.add_column(column)
@@ -124,7 +136,7 @@ class Keys:
         return (node.domain, node.op_type, node.overload, attributes, present, len(node.outputs))
 
 
-def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, Row], order: Mapping[ir.Node, int], keys: "Keys") -> Packs:
+def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int], keys: "Keys") -> Packs:
     """Return the packs that ``seeds`` lead to; ``order`` has the position of each node, ``rows`` the values that need no pack."""
     packs = Packs(len(seeds[0].values))
     waiting = deque(seeds)
@@ -142,7 +154,7 @@ def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, Row], order: Mapping[i
     return packs
 
 
-def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Keys) -> list[Pack]:
+def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Keys) -> list[StatePack]:
     """Add packs of nodes that read the column at the same input, as many in each step, in their order; return them."""
     by_key = dict[Hashable, dict[int, list[ir.Node]]]()
     for step, value in enumerate(column.values):
@@ -192,7 +204,9 @@ def _weights(node: ir.Node) -> tuple[ir.Value | None, ...]:
     return tuple(value if value is not None and value.is_initializer() else None for value in node.inputs)
 
 
-def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[ir.Value, Row], keys: Keys) -> list[Pack]:
+def _producers(
+    values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[ir.Value, WrittenRow], keys: Keys
+) -> list[StatePack]:
     """Add a pack of the producers of ``values``, unless these are known or belong to another step; return it."""
     present = [value for value in values if value is not None]
     if len(present) < len(values) or rows_of(present, rows) is not None:
@@ -206,7 +220,7 @@ def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[
     return [packs.add(tuple(nodes))] if alike and len(outputs) == 1 else []
 
 
-def operand_of(values: Sequence[ir.Value | None], packs: Packs, rows: Mapping[ir.Value, Row]) -> Operand | None:
+def operand_of(values: Sequence[ir.Value | None], packs: Packs, rows: Mapping[ir.Value, WrittenRow]) -> Operand | None:
     """Return what ``values``, one for each step, are for a loop; None if a loop cannot read them."""
     present = [value for value in values if value is not None]
     if not present:
@@ -227,18 +241,18 @@ def _of_steps(values: Sequence[ir.Value], packs: Packs) -> Operand | None:
         if tuple(values) == column.values and column.pack is not None:
             return Same(column)
         if tuple(values[1:]) == column.values[:-1] and _is_outside(values[0], packs):
-            return Before(column, values[0], falling=False)
+            return StepBefore(column, values[0], falling=False)
         if tuple(values[:-1]) == column.values[1:] and _is_outside(values[-1], packs):
-            return Before(column, values[-1], falling=True)
+            return StepBefore(column, values[-1], falling=True)
     return None
 
 
-def _of_constants(values: Sequence[ir.Value]) -> Shared | Constants | None:
+def _of_constants(values: Sequence[ir.Value]) -> Shared | StepConstants | None:
     arrays = [const_array(value, limit=_CONSTANT_BYTES) for value in values]
     known = [array for array in arrays if array is not None]
     if len(known) < len(values) or len({(array.dtype, array.shape) for array in known}) > 1 or known[0].dtype.kind not in "biuf":
         return None
-    return Shared(values[0]) if len({array.tobytes() for array in known}) == 1 else Constants(tuple(values))
+    return Shared(values[0]) if len({array.tobytes() for array in known}) == 1 else StepConstants(tuple(values))
 
 
 def same_sizes(values: Sequence[ir.Value]) -> bool:

@@ -14,7 +14,7 @@ from rewrites.graph.values import const_array, dim_of, rank_of
 from rewrites.ops.versions import slice_range, slice_spec, split_spec
 from rewrites.ops.versions.attributes import Dynamic, axes_of, axis_of
 
-__all__ = ["Family", "Row", "Rows", "rows_in", "rows_of"]
+__all__ = ["Family", "Rows", "WrittenRow", "rows_in", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Row:
+class WrittenRow:
     """Row ``index`` of a family."""
 
     family: Family
     index: int
 
 
-def rows_in(nodes: Iterable[ir.Node], opset: int) -> dict[ir.Value, Row]:
+def rows_in(nodes: Iterable[ir.Node], opset: int) -> dict[ir.Value, WrittenRow]:
     """Return the results of ``nodes`` that are rows."""
-    rows: dict[ir.Value, Row] = {}
+    rows: dict[ir.Value, WrittenRow] = {}
     for node in nodes:
         if node.domain != "" or node.op_type not in _READERS or not node.inputs or node.inputs[0] is None:
             continue
@@ -55,7 +55,7 @@ def rows_in(nodes: Iterable[ir.Node], opset: int) -> dict[ir.Value, Row]:
     return rows
 
 
-def rows_of(values: Sequence[ir.Value], rows: Mapping[ir.Value, Row]) -> Rows | None:
+def rows_of(values: Sequence[ir.Value], rows: Mapping[ir.Value, WrittenRow]) -> Rows | None:
     """Return the successive rows of one tensor that ``values`` are, or None."""
     known = [row for row in map(rows.get, values) if row is not None]
     if len(known) < len(values) or len({row.family for row in known}) > 1:
@@ -72,7 +72,7 @@ def _can_be_parted(source: ir.Value) -> bool:
     return sum(not isinstance(dim, int) for dim in dims) <= 1 and 0 not in dims
 
 
-def _gathered(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, Row]:
+def _gathered(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
     indices, axis = const_array(node.inputs[1]), axis_of(node, 0, rank)
     if indices is None or indices.size != 1 or indices.ndim > 1:
         return {}
@@ -80,21 +80,21 @@ def _gathered(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir
     if index < 0 if not isinstance(length, int) else not -length <= index < length:
         return {}
     number = index % length if isinstance(length, int) else index
-    return {node.outputs[0]: Row(Family(source, axis, 1 if indices.ndim else None), number)}
+    return {node.outputs[0]: WrittenRow(Family(source, axis, 1 if indices.ndim else None), number)}
 
 
-def _sliced(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, Row]:
+def _sliced(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
     spec = slice_spec(node, opset, rank)
     if isinstance(spec, Dynamic) or len(spec.axes) != 1 or spec.steps[0] != 1:
         return {}
     (axis,), (start,), (end,) = spec.axes, spec.starts, spec.ends
     length = dim_of(source, axis)
     if not isinstance(length, int) and start >= 0 and end == start + 1 and _is_squeezed(node.outputs[0], axis, rank, opset):
-        return {node.outputs[0]: Row(Family(source, axis, 1), start)}
+        return {node.outputs[0]: WrittenRow(Family(source, axis, 1), start)}
     read = slice_range(start, end, 1, length) if isinstance(length, int) else range(0)
     if not read or read[0] % len(read):
         return {}
-    return {node.outputs[0]: Row(Family(source, axis, len(read)), read[0] // len(read))}
+    return {node.outputs[0]: WrittenRow(Family(source, axis, len(read)), read[0] // len(read))}
 
 
 def _is_squeezed(row: ir.Value, axis: int, rank: int, opset: int) -> bool:
@@ -108,14 +108,14 @@ def _is_squeezed(row: ir.Value, axis: int, rank: int, opset: int) -> bool:
     return True
 
 
-def _split(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, Row]:
+def _split(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
     spec = split_spec(node, opset, rank)
     length = dim_of(source, spec.axis)
     sizes = spec.sizes_of(length) if isinstance(length, int) else None
     if sizes is None or len(set(sizes)) > 1 or len(sizes) != len(node.outputs) or not sizes[0]:
         return {}
     family = Family(source, spec.axis, sizes[0])
-    return {value: Row(family, index) for index, value in enumerate(node.outputs)}
+    return {value: WrittenRow(family, index) for index, value in enumerate(node.outputs)}
 
 
 _READERS = {"Gather": _gathered, "Slice": _sliced, "Split": _split}

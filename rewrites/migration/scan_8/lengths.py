@@ -21,7 +21,7 @@ from rewrites.loops import ScanView, State
 from rewrites.ops.versions import count_up, gather, reduce, shape_of, unsqueeze, where
 from rewrites.ops.versions.emit import checked_lengths
 
-__all__ = ["Lengths", "Sizes", "filled", "frozen", "lengths_of", "reversed_rows", "spread", "trimmed"]
+__all__ = ["Lengths", "ScanSizes", "filled", "frozen", "lengths_of", "reversed_rows", "spread", "trimmed"]
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ScanSizes:
     """The numbers of rows and steps as int64 tensors of one element, constant if a scan input tells them."""
 
     rows: ir.Value
     steps: ir.Value
 
     @classmethod
-    def of(cls, loop: ScanView, b: Builder) -> "Sizes":
+    def of(cls, loop: ScanView, b: Builder) -> "ScanSizes":
         """Read the sizes of ``loop``."""
         sizes = []
         for axis in (0, 1):
@@ -54,7 +54,7 @@ class Sizes:
         return cls(*sizes)
 
 
-def lengths_of(loop: ScanView, sizes: Sizes, b: Builder, all_steps: bool) -> Lengths | None:
+def lengths_of(loop: ScanView, sizes: ScanSizes, b: Builder, all_steps: bool) -> Lengths | None:
     """Return the lengths of ``sequence_lens``; None if there are none, or if all rows are known to be full.
 
     ``all_steps``: run all steps even if no row is so long. Raise MalformedLoop for constant lengths with which the Scan always
@@ -136,7 +136,7 @@ def _check(loop: ScanView, lengths: np.ndarray, rows: np.ndarray | None, steps: 
         raise MalformedLoop(f"Scan '{label}': sequence_lens holds {lengths.ravel().tolist()}, but must be in 0..{most}.")
 
 
-def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, sizes: Sizes) -> ir.Value:
+def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, sizes: ScanSizes) -> ir.Value:
     """Return ``x`` [B, T, ...] with the real steps of each row in reverse order; other steps stay."""
     if b.opset >= since.REVERSE_SEQUENCE:
         return b.op("ReverseSequence", x, lengths.value, batch_axis=0, time_axis=1)

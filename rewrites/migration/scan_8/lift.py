@@ -25,7 +25,7 @@ from rewrites.graph.values import const_scalar
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.kept_shapes import may_change
-from rewrites.migration.scan_8.lengths import Sizes, filled, frozen, lengths_of
+from rewrites.migration.scan_8.lengths import ScanSizes, filled, frozen, lengths_of
 from rewrites.migration.scan_8.one_step_apart import may_be_one_step, one_step_apart
 from rewrites.migration.scan_8.row import Row, make_row
 from rewrites.ops.versions import squeeze, unsqueeze
@@ -67,7 +67,7 @@ def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
 def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
     loop = ScanView.of(node, _SINCE)
     head = ctx.builder()
-    sizes = Sizes.of(loop, head)
+    sizes = ScanSizes.of(loop, head)
     lengths = lengths_of(loop, sizes, head, all_steps=not ctx.options.target.loops)
     single = const_scalar(sizes.rows) == 1
     give_own_nodes(loop.body, ctx.names)

@@ -21,7 +21,7 @@ from rewrites.graph.values import const_array, dim_of, rank_of
 from rewrites.graph.walk import inner_graphs
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.migration.scan_8.lengths import Lengths, Sizes, filled
+from rewrites.migration.scan_8.lengths import Lengths, ScanSizes, filled
 from rewrites.ops.versions import count_up, reduce, reshape, slice_axis, squeeze, unsqueeze
 
 __all__ = ["may_be_one_step", "one_step_apart"]
@@ -68,7 +68,7 @@ def _one_step(loop: ScanView, body: ir.Graph, b: Builder, ctx: Context) -> list[
     node = make_scan(ctx.names, body, [], scans, [ScanOutput(value, None) for value in outputs], loop.node.name or "Scan")
     give_own_nodes(body, ctx.names)
     b.nodes.append(node)
-    time = count_up(b, Sizes.of(loop, b).steps)
+    time = count_up(b, ScanSizes.of(loop, b).steps)
     live = unsqueeze(b, b.op("Less", time, b.const(1)), [0])
     padding = Lengths(live, live, time, b.const([1]))
     results = list(node.outputs[: len(loop.states)])
@@ -101,7 +101,7 @@ def _renamed(body: ir.Graph, ctx: Context) -> ir.Graph:
 
 def _has_one_step(loop: ScanView, b: Builder) -> ir.Value:
     if loop.sequence_lens is None:
-        return b.op("Equal", Sizes.of(loop, b).steps, b.const([1]))
+        return b.op("Equal", ScanSizes.of(loop, b).steps, b.const([1]))
     lengths = reshape(b, loop.sequence_lens, [-1])
     longest, shortest = (reduce(b, kind, lengths, [0], keepdims=True) for kind in ("ReduceMax", "ReduceMin"))
     return b.op("And", b.op("Less", longest, b.const([2])), b.op("Less", b.const([0]), shortest))

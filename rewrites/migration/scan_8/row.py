@@ -23,7 +23,7 @@ from rewrites.graph.dims import with_axes, without_axis
 from rewrites.graph.values import const_scalar, dim_of, rank_of
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.migration.scan_8.lengths import Lengths, Sizes, reversed_rows, spread, trimmed
+from rewrites.migration.scan_8.lengths import Lengths, ScanSizes, reversed_rows, spread, trimmed
 from rewrites.ops.versions import slice_axis, unsqueeze, where
 
 __all__ = ["Row", "make_row"]
@@ -42,7 +42,7 @@ class Row:
     results: tuple[ir.Value, ...]
 
 
-def make_row(loop: ScanView, sizes: Sizes, lengths: Lengths | None, head: Builder, ctx: Context) -> Row:
+def make_row(loop: ScanView, sizes: ScanSizes, lengths: Lengths | None, head: Builder, ctx: Context) -> Row:
     """Move the body of ``loop`` into a Scan of one row; nodes for all rows go to ``head``."""
     body, states, scans, carried = loop.body, list(loop.states), list(loop.scan_inputs), list[State]()
     for state in states:
@@ -92,7 +92,7 @@ def _row_of(stack: ir.Value, inner: ir.Value, steps: Sequence[int | str | None],
     return ir.Value(name=ctx.names.fresh(f"{stack.name}_row"), type=inner.type or stack.type, shape=shape)
 
 
-def _in_order(scan: ScanInput, sizes: Sizes, lengths: Lengths, fed_first: bool, head: Builder) -> ScanInput:
+def _in_order(scan: ScanInput, sizes: ScanSizes, lengths: Lengths, fed_first: bool, head: Builder) -> ScanInput:
     """Return ``scan`` forwards up to the longest row; ``fed_first``: other steps read the input of the first step."""
     x = scan.outer
     if scan.reverse:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.native.body import Body
-from rewrites.native.call import Call, Translator
+from rewrites.native.call import Translator, TranslatorCall
 from rewrites.native.translators.indexing import INDEXING
 from rewrites.native.translators.movement import MOVEMENT, SHAPES
 from rewrites.native.translators.pointwise import POINTWISE
@@ -32,7 +32,7 @@ TRANSLATORS: dict[str, Translator] = {
 
 def translate(node: ir.Node, body: Body) -> Sequence[View]:
     """Add the steps of a node to the body and return the views of its outputs; raises Refused."""
-    call = Call(node, body)
+    call = TranslatorCall(node, body)
     translator = TRANSLATORS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if translator is None:
         domain = f"{node.domain}." if node.domain else ""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.native.call import Call, Translator, rows_along, turned_back
+from rewrites.native.call import Translator, TranslatorCall, rows_along, turned_back
 from rewrites.native.operations import INT32, INT64, Op
 from rewrites.native.translators.movement import MOVEMENT
 from rewrites.native.views import View, dense
@@ -25,7 +25,7 @@ _MOST_FOUND = 256
 """How many of the largest are found: they are kept in order while the others are compared with the last of them."""
 
 
-def _indices(call: Call, number: int) -> View:
+def _indices(call: TranslatorCall, number: int) -> View:
     """Return an input as indices of an operator that fails where one is out of range."""
     view = call.view(number)
     if view.dtype not in (INT32, INT64):
@@ -35,7 +35,7 @@ def _indices(call: Call, number: int) -> View:
     return call.body.as_type(view, INT64)
 
 
-def _gather(call: Call) -> Sequence[View]:
+def _gather(call: TranslatorCall) -> Sequence[View]:
     if call.known(1) is not None:
         return MOVEMENT["Gather"](call)
     x, indices = call.view(0), _indices(call, 1)
@@ -49,7 +49,7 @@ def _gather(call: Call) -> Sequence[View]:
     return [call.body.emit(Op.GATHER, call.body.fresh(shape, x), source, found, along=(x.shape[axis], x.strides[axis]))]
 
 
-def _gather_elements(call: Call) -> Sequence[View]:
+def _gather_elements(call: TranslatorCall) -> Sequence[View]:
     x, indices = call.view(0), _indices(call, 1)
     axis = axis_of(call.node, 0, len(x.shape))
     _check_axis(call, x, axis)
@@ -60,7 +60,7 @@ def _gather_elements(call: Call) -> Sequence[View]:
     return [call.body.emit(Op.GATHER, call.body.fresh(indices.shape, x), source, indices, along=along)]
 
 
-def _gather_nd(call: Call) -> Sequence[View]:
+def _gather_nd(call: TranslatorCall) -> Sequence[View]:
     x, indices = call.body.packed(call.view(0)), _indices(call, 1)
     batch = call.node.attributes.get_int("batch_dims", 0)
     depth = indices.shape[-1] if indices.shape else 0
@@ -77,7 +77,7 @@ def _gather_nd(call: Call) -> Sequence[View]:
     return [call.body.emit(Op.GATHER, call.body.fresh(shape, x), source, found, immediates=(1.0, 0.0), along=along)]
 
 
-def _located(call: Call, indices: View, shape: Sequence[int], apart: int) -> tuple[View, tuple[int, int]]:
+def _located(call: TranslatorCall, indices: View, shape: Sequence[int], apart: int) -> tuple[View, tuple[int, int]]:
     """Return one index for each row of ``indices``, into ``shape``, and of how many parts how far apart."""
     parts = [
         View(indices.buffer, indices.shape[:-1], indices.strides[:-1], indices.offset + at * indices.strides[-1])
@@ -91,7 +91,7 @@ def _located(call: Call, indices: View, shape: Sequence[int], apart: int) -> tup
     return located[0], (math.prod(shape), apart)
 
 
-def _scatter_nd(call: Call) -> Sequence[View]:
+def _scatter_nd(call: TranslatorCall) -> Sequence[View]:
     x, indices, updates = call.view(0), _indices(call, 1), call.view(2)
     depth = indices.shape[-1] if indices.shape else 0
     if not 1 <= depth <= len(x.shape) or updates.shape != (*indices.shape[:-1], *x.shape[depth:]):
@@ -105,7 +105,7 @@ def _scatter_nd(call: Call) -> Sequence[View]:
     return [result]
 
 
-def _scatter_elements(call: Call) -> Sequence[View]:
+def _scatter_elements(call: TranslatorCall) -> Sequence[View]:
     x, indices, updates = call.view(0), _indices(call, 1), call.view(2)
     axis = axis_of(call.node, 0, len(x.shape))
     _check_axis(call, x, axis)
@@ -120,7 +120,7 @@ def _scatter_elements(call: Call) -> Sequence[View]:
     return [result]
 
 
-def _put(call: Call, x: View) -> tuple[float, View]:
+def _put(call: TranslatorCall, x: View) -> tuple[float, View]:
     """Return how what is written meets what is there, and a copy of that."""
     how = call.node.attributes.get_string("reduction", "none")
     if how not in _MEETINGS or (how != "none" and x.truth):
@@ -128,12 +128,12 @@ def _put(call: Call, x: View) -> tuple[float, View]:
     return _MEETINGS[how], call.body.emit(Op.COPY, call.body.fresh(x.shape, x), x)
 
 
-def _check_axis(call: Call, x: View, axis: int) -> None:
+def _check_axis(call: TranslatorCall, x: View, axis: int) -> None:
     if not 0 <= axis < len(x.shape):
         raise call.refuse("NATIVE-FORM", "it has no such axis")
 
 
-def _check_within(call: Call, indices: View, x: View, axis: int) -> None:
+def _check_within(call: TranslatorCall, indices: View, x: View, axis: int) -> None:
     """Refuse indices for more than there is along another axis."""
     own, others = ([*view.shape[:axis], *view.shape[axis + 1 :]] for view in (indices, x))
     call.body.free.check_same(own, others)
@@ -142,7 +142,7 @@ def _check_within(call: Call, indices: View, x: View, axis: int) -> None:
 
 
 def _best(op: Op) -> Translator:
-    def translate(call: Call) -> Sequence[View]:
+    def translate(call: TranslatorCall) -> Sequence[View]:
         x, body = call.view(0), call.body
         axis = axis_of(call.node, 0, len(x.shape))
         _check_axis(call, x, axis)
@@ -160,7 +160,7 @@ def _best(op: Op) -> Translator:
     return translate
 
 
-def _top(call: Call) -> Sequence[View]:
+def _top(call: TranslatorCall) -> Sequence[View]:
     """The places of the largest, and what is there."""
     x, body, given, attributes = call.view(0), call.body, call.known(1), call.node.attributes
     axis = axis_of(call.node, -1, len(x.shape))

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.native.body import Body, elements
-from rewrites.native.call import Call, Translator
+from rewrites.native.call import Translator, TranslatorCall
 from rewrites.native.operations import NUMPY, Op
 from rewrites.native.views import View, broadcast, dense, fitted, moved
 from rewrites.ops.movement import movement
@@ -27,14 +27,14 @@ _PIECES = 64
 """Into how many copies a movement along no strides may be cut."""
 
 
-def _dropout(call: Call) -> Sequence[View]:
+def _dropout(call: TranslatorCall) -> Sequence[View]:
     call.only_first_output()
     if not dropout_is_identity(call.node, call.opset):
         raise call.refuse("NATIVE-FORM", "it may be in training")
     return [call.view(0)]
 
 
-def _moving(call: Call) -> Sequence[View]:
+def _moving(call: TranslatorCall) -> Sequence[View]:
     x = call.view(0)
     cuts = call.node.op_type in _CUTTING
     known = call.known if cuts else call.sizes
@@ -51,7 +51,7 @@ def _free(body: Body, size: int) -> int | str:
     return "free" if body.free.has(size) else size
 
 
-def _made(call: Call, x: View, make: Callable[[Sequence[np.ndarray]], list[np.ndarray]]) -> list[View | np.ndarray]:
+def _made(call: TranslatorCall, x: View, make: Callable[[Sequence[np.ndarray]], list[np.ndarray]]) -> list[View | np.ndarray]:
     try:
         made = moved(x, lambda addresses: make([addresses]))
     except ValueError:
@@ -61,7 +61,7 @@ def _made(call: Call, x: View, make: Callable[[Sequence[np.ndarray]], list[np.nd
     return made
 
 
-def _collected(call: Call, x: View, addresses: np.ndarray) -> View:
+def _collected(call: TranslatorCall, x: View, addresses: np.ndarray) -> View:
     """Copy the elements at ``addresses``, in no regular order, one piece after the other."""
     if x.buffer.array is not None:
         return call.body.constant(x.buffer.array[addresses], truth=x.truth)
@@ -86,7 +86,7 @@ def _copy_pieces(body: Body, x: View, addresses: np.ndarray, target: View, left:
     return taken
 
 
-def _flatten(call: Call) -> Sequence[View]:
+def _flatten(call: TranslatorCall) -> Sequence[View]:
     x = call.view(0)
     axis = axis_of(call.node, 1, len(x.shape))
     shape = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
@@ -94,11 +94,11 @@ def _flatten(call: Call) -> Sequence[View]:
     return [made if isinstance(made, View) else call.body.reshaped(x, shape)]
 
 
-def _identity(call: Call) -> Sequence[View]:
+def _identity(call: TranslatorCall) -> Sequence[View]:
     return [call.view(0)]
 
 
-def _tile(call: Call) -> Sequence[View]:
+def _tile(call: TranslatorCall) -> Sequence[View]:
     """An axis of size 1 is repeated by a stride of 0, another by copies."""
     x, repeats = call.view(0), call.sizes(1)
     if repeats is None or repeats.shape != (len(x.shape),) or (repeats < 1).any():
@@ -115,7 +115,7 @@ def _tile(call: Call) -> Sequence[View]:
     return [View(copied.buffer, shape, dense(shape), copied.offset, x.truth)]
 
 
-def _concat(call: Call) -> Sequence[View]:
+def _concat(call: TranslatorCall) -> Sequence[View]:
     parts = call.views
     parts = [call.body.as_type(part, parts[0].buffer.dtype) if part.truth else part for part in parts]
     if len(parts) == 1:
@@ -142,7 +142,7 @@ def _concat(call: Call) -> Sequence[View]:
     return [result]
 
 
-def _filled(call: Call) -> Sequence[View]:
+def _filled(call: TranslatorCall) -> Sequence[View]:
     shape = call.sizes(0)
     given = call.node.attributes.get("value")
     if shape is None or shape.ndim != 1:
@@ -154,7 +154,7 @@ def _filled(call: Call) -> Sequence[View]:
     return [broadcast(call.body.constant(number.reshape(())), dims)]
 
 
-def _one_hot(call: Call) -> Sequence[View]:
+def _one_hot(call: TranslatorCall) -> Sequence[View]:
     """An index is counted from the end where it is negative; one that is outside has no one."""
     body, indices, depth, values = call.body, call.view(0), call.known(1), call.view(2)
     if depth is None or depth.size != 1 or int(depth.item()) < 1 or values.shape != (2,):
@@ -174,14 +174,14 @@ def _one_hot(call: Call) -> Sequence[View]:
     return [body.elementwise(Op.SELECT, here, on, off, truth=values.truth)]
 
 
-def _shape(call: Call) -> Sequence[View]:
+def _shape(call: TranslatorCall) -> Sequence[View]:
     sizes = call.view(0).shape
     start = call.node.attributes.get_int("start", 0)
     end = call.node.attributes.get_int("end", len(sizes))
     return [call.body.constant(np.array(sizes[start:end], np.int64))]
 
 
-def _size(call: Call) -> Sequence[View]:
+def _size(call: TranslatorCall) -> Sequence[View]:
     return [call.body.constant(np.array(call.view(0).count, np.int64))]
 
 

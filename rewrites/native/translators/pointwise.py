@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from rewrites.graph.values import const_array, const_scalar
 from rewrites.native.body import Body
-from rewrites.native.call import Call, Translator
+from rewrites.native.call import Translator, TranslatorCall
 from rewrites.native.operations import BOOL, DOUBLE, FLOAT, NUMPY, Op
 from rewrites.native.views import View
 from rewrites.ops.versions import clip_bounds
@@ -23,7 +23,7 @@ def _plain(op: Op) -> Translator:
 
 
 def _with_parameters(op: Op, alpha: float, beta: float | None = None) -> Translator:
-    def translate(call: Call) -> Sequence[View]:
+    def translate(call: TranslatorCall) -> Sequence[View]:
         a = call.node.attributes.get_float("alpha", alpha)
         b = 0.0 if beta is None else call.node.attributes.get_float("beta", beta)
         return [call.body.elementwise(op, call.view(0), immediates=(a, b))]
@@ -31,7 +31,7 @@ def _with_parameters(op: Op, alpha: float, beta: float | None = None) -> Transla
     return translate
 
 
-def _gelu(call: Call) -> Sequence[View]:
+def _gelu(call: TranslatorCall) -> Sequence[View]:
     if call.node.attributes.get_string("approximate", "none") != "none":
         return [_gelu_by_tanh(call.body, call.view(0))]
     return [call.body.elementwise(Op.GELU, call.view(0))]
@@ -46,18 +46,18 @@ def _gelu_by_tanh(body: Body, x: View) -> View:
     return body.elementwise(Op.MUL, body.elementwise(Op.MUL, half, x), body.elementwise(Op.ADD, bounded, one))
 
 
-def _hard_swish(call: Call) -> Sequence[View]:
+def _hard_swish(call: TranslatorCall) -> Sequence[View]:
     x = call.view(0)
     return [call.body.elementwise(Op.MUL, x, call.body.elementwise(Op.HARD_SIGMOID, x, immediates=(1 / 6, 0.5)))]
 
 
-def _mish(call: Call) -> Sequence[View]:
+def _mish(call: TranslatorCall) -> Sequence[View]:
     x = call.view(0)
     bounded = call.body.elementwise(Op.TANH, call.body.elementwise(Op.SOFTPLUS, x))
     return [call.body.elementwise(Op.MUL, x, bounded)]
 
 
-def _thresholded(call: Call) -> Sequence[View]:
+def _thresholded(call: TranslatorCall) -> Sequence[View]:
     x, body = call.view(0), call.body
     alpha = body.number(call.node.attributes.get_float("alpha", 1.0), x.dtype)
     above = body.elementwise(Op.GREATER, x, alpha, truth=True)
@@ -68,24 +68,24 @@ def _telling(op: Op) -> Translator:
     return lambda call: [call.body.elementwise(op, *call.views, truth=True)]
 
 
-def _xor(call: Call) -> Sequence[View]:
+def _xor(call: TranslatorCall) -> Sequence[View]:
     return [call.body.elementwise(Op.NOT, call.body.elementwise(Op.EQUAL, *call.views, truth=True), truth=True)]
 
 
-def _where(call: Call) -> Sequence[View]:
+def _where(call: TranslatorCall) -> Sequence[View]:
     condition, one, other = call.views
     return [call.body.elementwise(Op.WHERE, condition, one, other, truth=one.truth)]
 
 
-def _cast(call: Call) -> Sequence[View]:
+def _cast(call: TranslatorCall) -> Sequence[View]:
     return _as_type(call, call.node.attributes.get_int("to", 0))
 
 
-def _cast_like(call: Call) -> Sequence[View]:
+def _cast_like(call: TranslatorCall) -> Sequence[View]:
     return _as_type(call, call.view(1).dtype)
 
 
-def _as_type(call: Call, to: int) -> Sequence[View]:
+def _as_type(call: TranslatorCall, to: int) -> Sequence[View]:
     x = call.view(0)
     if to not in NUMPY:
         raise call.refuse("NATIVE-TYPE", f"it casts to {ir.DataType(to).name}")
@@ -103,14 +103,14 @@ _LARGEST = {dtype: float(np.finfo(NUMPY[dtype]).max) for dtype in (FLOAT, DOUBLE
 def _pairwise(op: Op) -> Translator:
     """The operation on two inputs, or on more from the left."""
 
-    def translate(call: Call) -> Sequence[View]:
+    def translate(call: TranslatorCall) -> Sequence[View]:
         first, *others = call.views
         return [reduce(lambda one, other: call.body.elementwise(op, one, other), others, first)]
 
     return translate
 
 
-def _power(call: Call) -> Sequence[View]:
+def _power(call: TranslatorCall) -> Sequence[View]:
     """As in onnxruntime: where one exponent is for all, squares and cubes are multiplied out; with whole ones it takes doubles."""
     body, base, exponent, known = call.body, call.view(0), call.view(1), const_scalar(call.value(1))
     if base.dtype not in _LARGEST or exponent.truth:
@@ -128,7 +128,7 @@ def _power(call: Call) -> Sequence[View]:
     return [body.as_type(result, base.dtype)]
 
 
-def _clip(call: Call) -> Sequence[View]:
+def _clip(call: TranslatorCall) -> Sequence[View]:
     """A float's bound that is left out is the largest number, to which onnxruntime clips infinities then.
 
     What is not beyond a bound stays, -0 where that is 0 and all where it is no number, which the larger of both is not.
@@ -153,21 +153,21 @@ def _clip(call: Call) -> Sequence[View]:
     return [result]
 
 
-def _division(call: Call) -> Sequence[View]:
+def _division(call: TranslatorCall) -> Sequence[View]:
     """An integer divided by zero ends the run with an error, as in onnxruntime."""
     if call.body.chosen:
         _check_divisor(call)
     return [call.body.elementwise(Op.DIV, *call.views)]
 
 
-def _check_divisor(call: Call) -> None:
+def _check_divisor(call: TranslatorCall) -> None:
     """Refuse integers that may be divided by zero: in doubles that fails no run, and a branch not taken divides nothing."""
     known = call.known(1)
     if call.view(1).dtype not in _LARGEST and (known is None or not known.all()):
         raise call.refuse("NATIVE-FORM", "its divisor may be zero")
 
 
-def _modulo(call: Call) -> Sequence[View]:
+def _modulo(call: TranslatorCall) -> Sequence[View]:
     """Of the sign of the divisor; with fmod of that of what is divided, of whole numbers in doubles, as in onnxruntime."""
     body, (divided, divisor), fmod = call.body, call.views, call.node.attributes.get_int("fmod", 0)
     if body.chosen or fmod:
@@ -182,7 +182,7 @@ def _modulo(call: Call) -> Sequence[View]:
     return [body.as_type(result, divided.dtype)]
 
 
-def _prelu(call: Call) -> Sequence[View]:
+def _prelu(call: TranslatorCall) -> Sequence[View]:
     x, body = call.view(0), call.body
     below = body.elementwise(Op.LESS, x, body.number(0.0, x.dtype), truth=True)
     return [body.elementwise(Op.SELECT, below, body.elementwise(Op.MUL, x, call.view(1)), x)]

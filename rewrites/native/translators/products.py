@@ -14,14 +14,14 @@ from itertools import product as places_of
 
 import numpy as np
 
-from rewrites.native.call import Call, Translator, in_order, merged
+from rewrites.native.call import Translator, TranslatorCall, in_order, merged
 from rewrites.native.operations import FLOAT, Op
 from rewrites.native.views import Home, View, broadcast, dense
 
 __all__ = ["PRODUCTS", "product"]
 
 
-def product(call: Call, a: View, b: View) -> View:
+def product(call: TranslatorCall, a: View, b: View) -> View:
     """Return the product of [..., M, K] and [..., K, N]."""
     rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
     call.body.free.check_same(a.shape[-1:], b.shape[-2:-1])
@@ -45,7 +45,7 @@ def product(call: Call, a: View, b: View) -> View:
     return call.body.emit(op, target, left, right)
 
 
-def _matmul(call: Call) -> Sequence[View]:
+def _matmul(call: TranslatorCall) -> Sequence[View]:
     a, b = call.view(0), call.view(1)
     if not a.shape or not b.shape:
         raise call.refuse("NATIVE-SHAPE", "an operand has no axes")
@@ -59,7 +59,7 @@ def _matmul(call: Call) -> Sequence[View]:
     return [View(made.buffer, tuple(shape), dense(shape))]
 
 
-def _gemm(call: Call) -> Sequence[View]:
+def _gemm(call: TranslatorCall) -> Sequence[View]:
     body, attributes = call.body, call.node.attributes
     a, b = (_turned(call.view(index), attributes.get_int(flag, 0)) for index, flag in enumerate(("transA", "transB")))
     if len(a.shape) != 2 or len(b.shape) != 2:
@@ -81,7 +81,7 @@ def _turned(view: View, flag: int) -> View:
     return replace(view, shape=view.shape[::-1], strides=view.strides[::-1]) if flag else view
 
 
-def _einsum(call: Call) -> Sequence[View]:
+def _einsum(call: TranslatorCall) -> Sequence[View]:
     one, other, result = _letters(call)
     a, b = call.views
     sizes = dict(zip(one + other, a.shape + b.shape, strict=True))
@@ -99,7 +99,7 @@ def _einsum(call: Call) -> Sequence[View]:
     return [in_order(whole, [order.index(letter) for letter in result])]
 
 
-def _letters(call: Call) -> tuple[str, str, str]:
+def _letters(call: TranslatorCall) -> tuple[str, str, str]:
     """Return the letters of both operands and of the result; refuses what is no single product."""
     equation = call.node.attributes.get_string("equation", "") or ""
     operands, arrow, result = equation.replace(" ", "").partition("->")
@@ -141,7 +141,7 @@ class _Axis:
         return first, last - first + 1, first * self.stride + start
 
 
-def _conv(call: Call) -> Sequence[View]:
+def _conv(call: TranslatorCall) -> Sequence[View]:
     body, x, w = call.body, call.view(0), call.view(1)
     axes = _axes(call, x, w)
     sizes, made = [axis.size for axis in axes], [axis.made for axis in axes]
@@ -166,7 +166,7 @@ def _conv(call: Call) -> Sequence[View]:
     return [result]
 
 
-def _axes(call: Call, x: View, w: View) -> list[_Axis]:
+def _axes(call: TranslatorCall, x: View, w: View) -> list[_Axis]:
     given = call.node.attributes
     count = len(x.shape) - 2
     if count < 1 or len(w.shape) != len(x.shape) or given.get_string("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.native.body import Body
-from rewrites.native.call import Call, Translator, rows_along
+from rewrites.native.call import Translator, TranslatorCall, rows_along
 from rewrites.native.operations import FLOAT, INT8, INT32, UINT8, Op
 from rewrites.native.views import Home, View, broadcast, dense
 from rewrites.ops.versions import axis_of
@@ -26,7 +26,7 @@ _MOST = 65_536
 _ENDS = {UINT8: (0.0, 255.0), INT8: (-128.0, 127.0)}
 
 
-def _numbers(call: Call, index: int) -> View:
+def _numbers(call: TranslatorCall, index: int) -> View:
     """Return an input of bytes as floats, each the number that it is."""
     view = call.view(index)
     if view.narrow is None:
@@ -46,7 +46,7 @@ def _quantized(body: Body, x: View, scale: View, zero: View, kind: int) -> View:
     return replace(body.elementwise(Op.ADD, body.elementwise(Op.ROUND, near), zero), narrow=kind)
 
 
-def _dynamic(call: Call) -> Sequence[View]:
+def _dynamic(call: TranslatorCall) -> Sequence[View]:
     """The range is that of all elements and zero; what is no number is not counted."""
     body, x, none = call.body, call.view(0), call.body.number(0.0)
     real = body.elementwise(Op.SELECT, body.elementwise(Op.EQUAL, x, x, truth=True), x, none)
@@ -66,7 +66,7 @@ def _dynamic(call: Call) -> Sequence[View]:
     return [_quantized(body, x, scale, zero, UINT8), scale, replace(zero, narrow=UINT8)]
 
 
-def _quantize(call: Call) -> Sequence[View]:
+def _quantize(call: TranslatorCall) -> Sequence[View]:
     _check_plain(call)
     x = call.view(0)
     scale, zero, kind = call.view(1), call.body.number(0.0), UINT8
@@ -80,7 +80,7 @@ def _quantize(call: Call) -> Sequence[View]:
     return [_quantized(call.body, x, _along(call, scale, x), _along(call, zero, x), kind)]
 
 
-def _dequantize(call: Call) -> Sequence[View]:
+def _dequantize(call: TranslatorCall) -> Sequence[View]:
     _check_plain(call)
     scale = call.view(1)
     x = call.body.as_type(call.view(0), FLOAT) if call.view(0).dtype == INT32 else _numbers(call, 0)
@@ -88,12 +88,12 @@ def _dequantize(call: Call) -> Sequence[View]:
     return [call.body.elementwise(Op.MUL, numbers, _along(call, scale, x))]
 
 
-def _check_plain(call: Call) -> None:
+def _check_plain(call: TranslatorCall) -> None:
     if call.node.attributes.get_int("block_size", 0) or call.node.attributes.get_int("precision", 0):
         raise call.refuse("NATIVE-FORM", "it has a scale for each block, or calculates in another type")
 
 
-def _along(call: Call, view: View, x: View) -> View:
+def _along(call: TranslatorCall, view: View, x: View) -> View:
     """Return a scale or zero point for each index of an axis, or one for all, as it is spread."""
     if view.count == 1:
         return call.body.reshaped(view, ())
@@ -103,7 +103,7 @@ def _along(call: Call, view: View, x: View) -> View:
     return call.body.reshaped(view, (view.count, *[1] * (len(x.shape) - axis - 1)))
 
 
-def _matmul_integer(call: Call) -> Sequence[View]:
+def _matmul_integer(call: TranslatorCall) -> Sequence[View]:
     body, a = call.body, _numbers(call, 0)
     b = body.captured_bytes(call.value(1)) or _numbers(call, 1)
     if len(a.shape) < 1 or len(b.shape) != 2 or a.shape[-1] != b.shape[0] or not b.shape[0] <= _MOST or body.free.has(b.shape[0]):
@@ -141,7 +141,7 @@ def _spread(b: View, a: View) -> View:
     return replace(spread, strides=(*spread.strides[:-2], *b.strides))
 
 
-def _without_zero_point(call: Call, rows: View, result: View) -> View:
+def _without_zero_point(call: TranslatorCall, rows: View, result: View) -> View:
     known = call.known(3) if call.has(3) else np.zeros(1)
     if known is None or known.size not in (1, result.shape[-1]):
         raise call.refuse("NATIVE-FORM", "the zero point of its second input is not constant, or not one for each column")

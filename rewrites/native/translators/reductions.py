@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.native.call import Call, Translator, rows_along, turned_back
+from rewrites.native.call import Translator, TranslatorCall, rows_along, turned_back
 from rewrites.native.operations import INT32, INT64, Op
 from rewrites.native.views import View, broadcast, dense
 from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, keepdims, softmax_spec
@@ -18,7 +18,7 @@ __all__ = ["REDUCTIONS"]
 
 
 def _softmax(op: Op) -> Translator:
-    def translate(call: Call) -> Sequence[View]:
+    def translate(call: TranslatorCall) -> Sequence[View]:
         x = call.view(0)
         rank = len(x.shape)
         spec = softmax_spec(call.node, call.opset, rank)
@@ -32,7 +32,7 @@ def _softmax(op: Op) -> Translator:
 
 
 def _normalized(op: Op) -> Translator:
-    def translate(call: Call) -> Sequence[View]:
+    def translate(call: TranslatorCall) -> Sequence[View]:
         call.only_first_output()
         x = call.view(0)
         axis = axis_of(call.node, -1, len(x.shape))
@@ -51,7 +51,7 @@ def _normalized(op: Op) -> Translator:
     return translate
 
 
-def _reduced(call: Call, x: View, op: Op) -> View:
+def _reduced(call: TranslatorCall, x: View, op: Op) -> View:
     axes = axes_of(call.node, call.opset, len(x.shape))
     if axes is DYNAMIC or axes is None:
         raise call.refuse("NATIVE-FORM", "its axes are not constant")
@@ -70,7 +70,7 @@ def _plain(op: Op) -> Translator:
     return lambda call: [_reduced(call, call.view(0), op)]
 
 
-def _sum(call: Call) -> Sequence[View]:
+def _sum(call: TranslatorCall) -> Sequence[View]:
     """Sums of whole numbers are counts, or onnxruntime adds them up as doubles, which is not exact."""
     x, value = call.view(0), call.value(0)
     maker = None if value is None else value.producer()
@@ -86,15 +86,15 @@ def _given(node: ir.Node) -> ir.Value:
     return value
 
 
-def _l1(call: Call) -> Sequence[View]:
+def _l1(call: TranslatorCall) -> Sequence[View]:
     return [_reduced(call, call.body.elementwise(Op.ABS, call.view(0)), Op.SUM)]
 
 
-def _l2(call: Call) -> Sequence[View]:
+def _l2(call: TranslatorCall) -> Sequence[View]:
     return [call.body.elementwise(Op.SQRT, _reduced(call, call.view(0), Op.SUM_OF_SQUARES))]
 
 
-def _log_sum_exp(call: Call) -> Sequence[View]:
+def _log_sum_exp(call: TranslatorCall) -> Sequence[View]:
     """The largest is taken out of the sum, unless it is infinite; opset 28 sums the powers as they are."""
     body, x = call.body, call.view(0)
     if call.opset >= since.PLAIN_LOG_SUM_EXP:
@@ -106,7 +106,7 @@ def _log_sum_exp(call: Call) -> Sequence[View]:
     return [body.elementwise(Op.ADD, body.elementwise(Op.LOG, _reduced(call, powers, Op.SUM)), shift)]
 
 
-def _kept(call: Call, x: View, result: View) -> View:
+def _kept(call: TranslatorCall, x: View, result: View) -> View:
     """Return a dense result of a reduction with the reduced axes as axes of size 1."""
     axes = axes_of(call.node, call.opset, len(x.shape))
     assert isinstance(axes, tuple)

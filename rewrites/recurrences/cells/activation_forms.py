@@ -16,11 +16,11 @@ import numpy as np
 
 from rewrites.ops.rnn.functions import Function
 
-__all__ = ["Form", "complement", "merge_clips", "multiple", "normal_form", "stretched"]
+__all__ = ["ActivationForm", "complement", "merge_clips", "multiple", "normal_form", "stretched"]
 
 
 @dataclass(frozen=True)
-class Form:
+class ActivationForm:
     """``function(factor * x + added)``; None adds nothing."""
 
     function: Function
@@ -28,13 +28,13 @@ class Form:
     added: float | None = None
 
 
-def normal_form(function: Function) -> Form:
+def normal_form(function: Function) -> ActivationForm:
     """Return the normal form of a function that clips nothing that it is applied to."""
     if function.name in ("Clip", "Relu"):
-        return Form(_clip(*_bounds(function)), 1.0)
+        return ActivationForm(_clip(*_bounds(function)), 1.0)
     if function.name == "HardSigmoid" and function.clip is None and (function.alpha, function.beta) != (1.0, 0.0):
-        return Form(replace(function, alpha=1.0, beta=0.0), function.alpha, function.beta)
-    return Form(function, 1.0)
+        return ActivationForm(replace(function, alpha=1.0, beta=0.0), function.alpha, function.beta)
+    return ActivationForm(function, 1.0)
 
 
 def merge_clips(outer: Function, inner: Function) -> Function | None:
@@ -58,17 +58,17 @@ def _bounds(function: Function) -> tuple[float, float]:
     return function.alpha, function.beta
 
 
-def stretched(function: Function, factor: float, added: float) -> Form | None:
+def stretched(function: Function, factor: float, added: float) -> ActivationForm | None:
     """Return ``factor * function(x) + added`` as another function, if it is one; None for ``function`` itself."""
     if (factor, added) == (1.0, 0.0):
         return None
     doubled, halved = (None if function.clip is None else scale * function.clip for scale in (2.0, 0.5))
     if function.name == "Tanh" and (factor, added) == (0.5, 0.5):
-        return Form(replace(function, name="Sigmoid", clip=doubled), 2.0)
+        return ActivationForm(replace(function, name="Sigmoid", clip=doubled), 2.0)
     if function.name == "Sigmoid" and (factor, added) == (2.0, -1.0):
-        return Form(replace(function, name="Tanh", clip=halved), 0.5)
+        return ActivationForm(replace(function, name="Tanh", clip=halved), 0.5)
     if function.name in ("Clip", "Relu") and _is_unit(factor, added, *_bounds(function)):
-        return Form(Function("HardSigmoid", 1.0), factor, added)
+        return ActivationForm(Function("HardSigmoid", 1.0), factor, added)
     return None
 
 
@@ -80,20 +80,20 @@ def _is_unit(factor: float, added: float, low: float, high: float) -> bool:
     return bool(abs(lowest) <= 1e-7 and abs(highest - 1) <= 1e-7)
 
 
-def complement(function: Function) -> Form | None:
+def complement(function: Function) -> ActivationForm | None:
     """Return ``1 - function(x)`` as a function of a recurrent operator, if it is one."""
     if function.name == "Sigmoid" or (function.name == "HardSigmoid" and function.beta == 0.5):
-        return Form(function, -1.0)
-    return Form(function, -1.0, 1.0) if function == Function("HardSigmoid", 1.0) else None
+        return ActivationForm(function, -1.0)
+    return ActivationForm(function, -1.0, 1.0) if function == Function("HardSigmoid", 1.0) else None
 
 
-def multiple(function: Function, factor: float) -> Form | None:
+def multiple(function: Function, factor: float) -> ActivationForm | None:
     """Return ``factor * function(x)`` as a function of a recurrent operator, if it is one."""
     if factor == 1:
-        return Form(function, 1.0)
+        return ActivationForm(function, 1.0)
     if function.name != "Tanh":
         return None
     if factor < 0:
         opposite = multiple(function, -factor)
         return None if opposite is None else replace(opposite, factor=-1.0)
-    return Form(replace(function, name="ScaledTanh", alpha=factor, beta=1.0), 1.0)
+    return ActivationForm(replace(function, name="ScaledTanh", alpha=factor, beta=1.0), 1.0)

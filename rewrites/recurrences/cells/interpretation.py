@@ -20,7 +20,7 @@ from rewrites.recurrences.cells.linear_map import LinearMap
 from rewrites.recurrences.cells.operators import OPERATORS
 from rewrites.recurrences.cells.polynomial import Polynomial, TooComplex
 from rewrites.recurrences.cells.reading import AbstractValue, Reading
-from rewrites.recurrences.constants import Constants
+from rewrites.recurrences.constants import ConstantReader
 
 __all__ = ["Interpretation", "Scanned"]
 
@@ -62,7 +62,7 @@ class Interpretation(Reading):
             assumed: the outcomes that conditions are assumed to have.
             numbers: what captured tensors are assumed to hold.
         """
-        constants, same = Constants(opset, numbers), dict[str, int | str]()
+        constants, same = ConstantReader(opset, numbers), dict[str, int | str]()
         while True:
             reading = cls(loop, constants, same=dict(same))
             reading._read_body(assumed or {})

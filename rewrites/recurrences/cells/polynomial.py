@@ -13,7 +13,7 @@ import numpy as np
 
 from rewrites.base.lazy import lazy
 from rewrites.ops.rnn.functions import Function
-from rewrites.recurrences.cells.activation_forms import Form, merge_clips, normal_form, stretched
+from rewrites.recurrences.cells.activation_forms import ActivationForm, merge_clips, normal_form, stretched
 from rewrites.recurrences.cells.linear_map import LinearMap, digest
 
 __all__ = ["Activation", "Atom", "Monomial", "Polynomial", "TooComplex", "uniform"]
@@ -53,7 +53,7 @@ class Activation:
         """Return the features at ``index``."""
         return replace(self, of=self.of.gather(index))
 
-    def rewritten(self, form: Form) -> "Activation":
+    def rewritten(self, form: ActivationForm) -> "Activation":
         """Return the activation that applies ``form`` instead."""
         argument = self.of if form.factor == 1.0 else self.of * form.factor
         return Activation(form.function, argument if form.added is None else argument + form.added)

@@ -16,7 +16,7 @@ from rewrites.loops import ScanView
 from rewrites.recurrences.cells.features import Dims, Features, rows_of
 from rewrites.recurrences.cells.linear_map import LinearMap, joined
 from rewrites.recurrences.cells.polynomial import Polynomial
-from rewrites.recurrences.constants import Constants
+from rewrites.recurrences.constants import ConstantReader
 
 __all__ = ["AbstractValue", "OperatorReader", "Reading", "Transposed"]
 
@@ -40,7 +40,7 @@ class Reading:
     """
 
     loop: ScanView
-    constants: Constants
+    constants: ConstantReader
     derived: dict[Hashable, Polynomial] = field(default_factory=dict)
     dims: dict[Hashable, Dims] = field(default_factory=dict)
     same: dict[str, int | str] = field(default_factory=dict)

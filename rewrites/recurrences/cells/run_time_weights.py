@@ -18,7 +18,7 @@ from rewrites.graph.values import static_dims
 from rewrites.loops import ScanView, captured_values
 from rewrites.recurrences.cells.cell import ARRAYS, Cell, Numbers, Piece, Recipe
 from rewrites.recurrences.cells.masks import CellMatch
-from rewrites.recurrences.constants import Constants
+from rewrites.recurrences.constants import ConstantReader
 
 __all__ = ["cells_of_run_time_weights", "run_time_weights"]
 
@@ -33,7 +33,7 @@ _STRUCTURE = ("op_type", "hidden", "cell", "sources", "functions", "linear_befor
 
 def run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
     """Return the captured tensors of known shapes that may be weights, and are no constants."""
-    constants, weights = Constants(opset), list[ir.Value]()
+    constants, weights = ConstantReader(opset), list[ir.Value]()
     for value in captured_values(loop.body):
         dims = static_dims(value)
         if value.dtype is None or not value.dtype.is_floating_point() or dims is None or constants.of(value) is not None:

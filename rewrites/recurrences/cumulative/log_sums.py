@@ -19,7 +19,7 @@ from rewrites.base import since
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.loops import ScanView, State
 from rewrites.ops.versions import axes_of, keepdims
-from rewrites.recurrences.constants import Constants
+from rewrites.recurrences.constants import ConstantReader
 
 __all__ = ["LogSum", "log_sums"]
 
@@ -101,7 +101,7 @@ def _producer(value: ir.Value | None) -> ir.Node | None:
 def _spelled(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
     """Read elementwise work on the state and one other value."""
     assert state.inner.dtype is not None
-    step = _Step(state, varying, Constants(opset))
+    step = _Step(state, varying, ConstantReader(opset))
     if not step.is_followed or len(step.leaves) != 1 or rank_of(step.leaves[0]) is None:
         return None
     dtype = np.dtype(state.inner.dtype.numpy())
@@ -148,7 +148,7 @@ _OPERATORS: Mapping[str, Callable[..., np.ndarray]] = {
 class _Step:
     """The nodes that compute the next value of ``state``, and the other values that they read."""
 
-    def __init__(self, state: State, varying: set[ir.Value], constants: Constants) -> None:
+    def __init__(self, state: State, varying: set[ir.Value], constants: ConstantReader) -> None:
         self._state, self._varying, self._constants = state, varying, constants
         self.nodes, self.leaves = list[ir.Node](), list[ir.Value]()
         self.is_followed = state.next in varying and self._follow(state.next)

@@ -16,7 +16,7 @@ from rewrites.analysis.induction.affine_expression import EXACT
 from rewrites.graph.dims import same
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView
-from rewrites.recurrences.constants import Constants
+from rewrites.recurrences.constants import ConstantReader
 
 __all__ = ["Numbers", "StepNumbers", "combined"]
 
@@ -63,7 +63,7 @@ class StepNumbers:
     """Reads the numbers of the steps of ``loop``."""
 
     def __init__(self, loop: ScanView, opset: int) -> None:
-        self._loop, self._constants = loop, Constants(opset)
+        self._loop, self._constants = loop, ConstantReader(opset)
         self._scans = {scan.inner: scan for scan in loop.scan_inputs}
         self._known = dict[ir.Value, Numbers | None]()
         self._depth = 0

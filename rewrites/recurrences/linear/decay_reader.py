@@ -18,9 +18,9 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.postorder import postorder
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView, State
-from rewrites.recurrences.constants import Constants
+from rewrites.recurrences.constants import ConstantReader
 
-__all__ = ["Drive", "StepFactor", "Linear", "NotLinear", "Path", "DecayReader", "drives_in_order", "gives_states_alone"]
+__all__ = ["DecayReader", "Drive", "Linear", "NotLinear", "Path", "StepFactor", "drives_in_order", "gives_states_alone"]
 
 _MOST = 128
 
@@ -97,7 +97,7 @@ class DecayReader:
     """Reads values of the body of ``loop``; ``opset`` is the model's."""
 
     def __init__(self, loop: ScanView, opset: int) -> None:
-        self._constants = Constants(opset)
+        self._constants = ConstantReader(opset)
         self._known: dict[ir.Value, Linear | NotLinear] = {
             state.inner: Linear((Path(state, np.array(1.0)),), None) for state in loop.states
         }

@@ -16,7 +16,7 @@ from rewrites.graph.values import rank_of, static_dims
 from rewrites.loops import ScanView
 from rewrites.ops.movement import movement
 from rewrites.ops.versions import Dynamic, axes_of, keepdims
-from rewrites.recurrences.constants import Constants
+from rewrites.recurrences.constants import ConstantReader
 from rewrites.recurrences.linear.system import AffineMap, System
 
 __all__ = ["SystemReader"]
@@ -35,7 +35,7 @@ class SystemReader:
     """
 
     def __init__(self, loop: ScanView, opset: int, *, is_elementwise: bool) -> None:
-        self._loop, self._constants, self._opset, self._is_elementwise = loop, Constants(opset), opset, is_elementwise
+        self._loop, self._constants, self._opset, self._is_elementwise = loop, ConstantReader(opset), opset, is_elementwise
         self._rank = min((rank_of(state.inner) or 0 for state in loop.states), default=0)
         self._known = {state.inner: self._source(state.inner, _MOST_STATES) for state in loop.states}
         self._varying = set(self._known)

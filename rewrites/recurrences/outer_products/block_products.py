@@ -21,7 +21,7 @@ from rewrites.graph.builder import Builder
 from rewrites.ops.versions import concat, reduce, reshape, slice_axis, split, transpose
 from rewrites.ops.versions.emit import where
 
-__all__ = ["KeyProducts", "Products", "BlockWeights", "constant_weights", "exponent_weights", "key_products", "product_weights"]
+__all__ = ["BlockWeights", "KeyProducts", "Products", "constant_weights", "exponent_weights", "key_products", "product_weights"]
 
 
 @dataclass(frozen=True)

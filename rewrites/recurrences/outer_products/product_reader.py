@@ -15,7 +15,7 @@ from rewrites.graph.values import shape_dims, static_dims, through_identity
 from rewrites.loops import ScanView
 from rewrites.ops.movement import movement
 from rewrites.ops.versions import axes_of, keepdims
-from rewrites.recurrences.constants import Constants
+from rewrites.recurrences.constants import ConstantReader
 from rewrites.recurrences.outer_products.terms import Axes, Factor, Labels, NotAProduct, Product, Tensor
 
 __all__ = ["ProductReader"]
@@ -35,7 +35,7 @@ class ProductReader:
     def __init__(self, loop: ScanView, varying: set[ir.Value], opset: int, apart: bool) -> None:
         self.axes, self.known = Axes(), dict[ir.Value, Tensor]()
         self._loop, self._varying, self._opset, self._apart = loop, varying, opset, apart
-        self._constants, self._left, self._depth = Constants(opset), _MOST_READ, 0
+        self._constants, self._left, self._depth = ConstantReader(opset), _MOST_READ, 0
 
     def read(self, node: ir.Node) -> Tensor:
         """Return what the one result of ``node``, which depends on a state, is; raises NotAProduct."""

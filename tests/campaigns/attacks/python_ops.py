@@ -20,7 +20,7 @@ import pytest
 import ortscan
 from ortscan.errors import UnsupportedModel
 from rewrites.python_ops.names import DOMAIN, METADATA, OPERATOR
-from rewrites.python_ops.wire import SLOTS, Port, Spec, pack
+from rewrites.python_ops.wire import SLOTS, CallSpec, Port, pack
 from tests.campaigns.attacks.frame import Box, attack, refused
 from tests.support.python_calls import ONE, options, session
 from tests.support.text import parsed
@@ -154,7 +154,7 @@ def _(box: Box) -> None:
 def text_call() -> onnx.ModelProto:
     """A call that is given strings, as no version of ortscan writes one."""
     inner = parsed('<ir_version: 8, opset_import: ["": 18]> g (string[N] a) => (string[N] y) { y = Identity (a) }')
-    spec = Spec("graph", (Port("string", 1),), (Port("string", 1),), {"model": pack(inner)})
+    spec = CallSpec("graph", (Port("string", 1),), (Port("string", 1),), {"model": pack(inner)})
     kinds = {slot: onnx.TensorProto.DataType.Value(slot.upper()) for slot in SLOTS}
     made = [
         onnx.helper.make_node("ConstantOfShape", ["none"], [slot], value=onnx.helper.make_tensor("v", kind, [1], [0]))

@@ -17,7 +17,7 @@ from ortscan.benchmark.result import Bench, SizeResult, Timing
 from ortscan.report.terminal import Entries, wrapped
 from ortscan.running.specs import input_specs
 from rewrites.base.errors import OptionError
-from rewrites.base.report import LoopReport, Reason, Report
+from rewrites.base.report import LoopReport, Reason, RewriteReport
 from tests.support.small_models import ENDLESS
 from tests.support.text import parsed
 
@@ -136,7 +136,7 @@ def test_command_line_prints_advice_with_working_flags(tmp_path, capsys) -> None
 
 def test_reports_with_advice_round_trip_as_plain_data() -> None:
     report = ortscan.explain(parsed(DECAY), target="qnn", advice=True)
-    assert Report.from_dict(json.loads(json.dumps(report.to_dict()))).loops[0].advice[0].flags == "--fix-dim T=16"
+    assert RewriteReport.from_dict(json.loads(json.dumps(report.to_dict()))).loops[0].advice[0].flags == "--fix-dim T=16"
 
 
 def flags_for(reasons: list[str], steps: int | str | None = None, target: str = "cpu", **options: object) -> list[str]:
@@ -144,7 +144,7 @@ def flags_for(reasons: list[str], steps: int | str | None = None, target: str = 
     model = parsed("""<ir_version: 9, opset_import: ["" : 18]>
         g (float[B, 4] h0, float[N] x, int64 n) => (float y) { y = ReduceSum(x) }""")
     defaults: list[str] = options.pop("defaults", [])  # type: ignore[assignment]
-    return [one.flags for one in candidates(Report([loop], target=target), options, input_specs(model.graph), defaults)]
+    return [one.flags for one in candidates(RewriteReport([loop], target=target), options, input_specs(model.graph), defaults)]
 
 
 def test_candidates_follow_from_reasons_and_unused_options() -> None:

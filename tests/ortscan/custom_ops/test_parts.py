@@ -18,7 +18,7 @@ from ortscan.custom_ops.failures import cause_of, keep_exception, run_safely
 from ortscan.custom_ops.signals import deferred
 from ortscan.custom_ops.slots import arrays_of, dtype_of, failed, slots_of
 from rewrites.python_ops.names import ELEMENTWISE, GUARD
-from rewrites.python_ops.wire import META, SLOTS, Port, Spec, is_packed, meta_offsets, parse_spec
+from rewrites.python_ops.wire import META, SLOTS, CallSpec, Port, is_packed, meta_offsets, parse_spec
 from tests.support.python_calls import survives
 from tests.support.text import parsed
 
@@ -73,7 +73,7 @@ def test_values_survive_packing_into_slots(drawn: tuple[list[Port], list[np.ndar
 
 
 def test_spec_round_trips():
-    spec = Spec("scan", (Port("float", 2),), (Port("int64", 0), Port("string", 1)), {"model": "x", "axes": [0, 1]})
+    spec = CallSpec("scan", (Port("float", 2),), (Port("int64", 0), Port("string", 1)), {"model": "x", "axes": [0, 1]})
     assert parse_spec(spec.text()) == spec
 
 

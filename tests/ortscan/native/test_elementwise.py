@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from rewrites.native.operations import Op
-from rewrites.native.plan import ONE, Input, InputKind, Instruction, Operand, Output, Phase, Plan, Size, Value, ValueKind
+from rewrites.native.plan import ONE, Input, InputKind, Instruction, Output, Phase, Plan, PlanOperand, Size, Value, ValueKind
 from tests.support.native_plans import elementwise, operand, run_native
 from tests.support.plan_interpreter import run_plan
 from tests.support.runtime import ort_session
@@ -55,7 +55,7 @@ def all_lengths(op: Op, repeated: tuple[bool, ...]) -> Plan:
     """Return a plan with an instruction for each length, each from its own offset."""
     instructions = []
     for length, start in zip(LENGTHS, STARTS, strict=False):
-        sources: list[Operand] = [operand(1 + k, (0, 0, 0, 0 if flag else 1), length % 10) for k, flag in enumerate(repeated)]
+        sources: list[PlanOperand] = [operand(1 + k, (0, 0, 0, 0 if flag else 1), length % 10) for k, flag in enumerate(repeated)]
         dims = (ONE, ONE, ONE, Size(length))
         instructions.append(Instruction(op, dims, (operand(0, (0, 0, 0, 1), start), *sources), immediates=IMMEDIATES))
     return Plan(

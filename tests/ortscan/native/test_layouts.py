@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from rewrites.native.operations import Op
-from rewrites.native.plan import Operand
+from rewrites.native.plan import PlanOperand
 from tests.support.native_plans import operand, run_native, single
 from tests.support.plan_interpreter import run_plan
 
 DIMS = [1, 1, 2, 3, 5, 17, 0]
 
 
-def laid_out(value: int, dims: list[int], source: random.Random, *, inner: bool, repeats: bool) -> tuple[Operand, int]:
+def laid_out(value: int, dims: list[int], source: random.Random, *, inner: bool, repeats: bool) -> tuple[PlanOperand, int]:
     """Return an operand with a random layout and the number of its elements. ``inner``: True if the last dim stays innermost."""
     order = list(range(3 if inner else 4))
     source.shuffle(order)

@@ -11,11 +11,11 @@ from rewrites.native.plan import (
     Input,
     InputKind,
     Instruction,
-    Operand,
     Output,
     Pack,
     Phase,
     Plan,
+    PlanOperand,
     Size,
     Value,
     ValueKind,
@@ -39,7 +39,7 @@ def laid_out(x: np.ndarray, transposed: bool) -> np.ndarray:
 
 def addend_of(
     kind: str, random: np.random.Generator, m: int, n: int, transposed: bool
-) -> tuple[list[Operand], np.ndarray, list[int]]:
+) -> tuple[list[PlanOperand], np.ndarray, list[int]]:
     if ADDENDS[kind] is None:
         return [], np.zeros((2, 1, 1), np.float32), []
     rows, columns = ADDENDS[kind]
@@ -90,7 +90,7 @@ def test_matmul_over_outer_dims_with_a_shared_factor() -> None:
     check(got, np.matmul(a, b[:, None]).reshape(2, -1))
 
 
-def packed(m: int, n: int, k: int, c: list[Operand], counts: list[int], layout: tuple[bool, bool, bool]) -> Plan:
+def packed(m: int, n: int, k: int, c: list[PlanOperand], counts: list[int], layout: tuple[bool, bool, bool]) -> Plan:
     values = [
         Value(ValueKind.STACKED, 0, Size(m * n)),
         Value(ValueKind.SCANNED, 0, Size(m * k)),
@@ -111,7 +111,7 @@ def packed(m: int, n: int, k: int, c: list[Operand], counts: list[int], layout: 
             Instruction(
                 Op.GEMM,
                 (ONE, ONE, ONE, ONE),
-                (operand(0, (0, 0, *d)), operand(1, (0, 0, *a)), Operand(2), *c),
+                (operand(0, (0, 0, *d)), operand(1, (0, 0, *a)), PlanOperand(2), *c),
                 (Size(m), Size(n), Size(k)),
             ),
         ),

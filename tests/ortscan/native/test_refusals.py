@@ -16,7 +16,7 @@ from onnx import helper
 
 from rewrites.native.encoding import encode
 from rewrites.native.operations import INT32, INT64, Op
-from rewrites.native.plan import ONE, ZERO, Form, Phase, Plan, Size, State, Storage, Symbol, Value, ValueKind
+from rewrites.native.plan import ONE, ZERO, Form, Phase, Plan, PlanState, Size, Storage, Symbol, Value, ValueKind
 from tests.support.finding_plans import finding_plans
 from tests.support.native_plans import elementwise, library, operand, outputs_of, plan_session, row, run_native, single
 from tests.support.sample_plans import counting, lstm, recurrence, sample_plans
@@ -112,11 +112,11 @@ THIRTEEN = Size(13)
         (valued(5, Value(ValueKind.ROWS, 0, THIRTEEN, Size(40))), "value 5 reaches outside its storage"),
         (valued(5, Value(ValueKind.ROWS, 0, THIRTEEN, Size(12))), "value 5 overlaps a state"),
         (valued(6, Value(ValueKind.TEMPORARY, 0, THIRTEEN, Size(0))), "value 6 overlaps a state"),
-        (with_fields(states=(State(Storage.IN_PLACE, Size(53)),)), "state 0 reaches outside the workspace"),
-        (with_fields(states=(State(Storage.TWO_ROWS, Size(40)),)), "state 0 reaches outside the workspace"),
-        (with_fields(states=(State(Storage.IN_PLACE, Size(-1)),)), "state 0 reaches outside the workspace"),
-        (with_fields(states=(State(Storage.OUTPUT_ROWS, ZERO, 1),)), "state 0 is in output 1"),
-        (with_fields(states=(State(Storage.IN_PLACE, ZERO, 1),)), "state 0 is in region 1"),
+        (with_fields(states=(PlanState(Storage.IN_PLACE, Size(53)),)), "state 0 reaches outside the workspace"),
+        (with_fields(states=(PlanState(Storage.TWO_ROWS, Size(40)),)), "state 0 reaches outside the workspace"),
+        (with_fields(states=(PlanState(Storage.IN_PLACE, Size(-1)),)), "state 0 reaches outside the workspace"),
+        (with_fields(states=(PlanState(Storage.OUTPUT_ROWS, ZERO, 1),)), "state 0 is in output 1"),
+        (with_fields(states=(PlanState(Storage.IN_PLACE, ZERO, 1),)), "state 0 is in region 1"),
         (with_fields(regions=(Size(-1),)), "region 0 has a negative size"),
         (with_fields(regions=(Size(64),)), "reaches outside its storage"),
         (with_fields(block=0), "a block of 0 steps is out of range"),
@@ -176,7 +176,7 @@ def test_each_operator_runs_only_its_own_form() -> None:
 
 def test_two_states_may_not_share_storage() -> None:
     plan = lstm(Size(2), 5)
-    two = (State(Storage.IN_PLACE, ZERO), State(Storage.IN_PLACE, Size(9)))
+    two = (PlanState(Storage.IN_PLACE, ZERO), PlanState(Storage.IN_PLACE, Size(9)))
     assert "two states overlap in the workspace" in refused(dataclasses.replace(plan, states=two), 4, 3)
 
 

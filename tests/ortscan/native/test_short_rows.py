@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rewrites.native.operations import Op
-from rewrites.native.plan import ONE, Input, InputKind, Instruction, Output, Phase, Plan, Size, State, Storage, Value, ValueKind
+from rewrites.native.plan import ONE, Input, InputKind, Instruction, Output, Phase, Plan, PlanState, Size, Storage, Value, ValueKind
 from tests.ortscan.native.test_elementwise import ELEMENTWISE, IMMEDIATES, assert_same_bits
 from tests.support.native_plans import row, run_native
 from tests.support.sample_plans import arity
@@ -31,7 +31,7 @@ def recurrence(size: int, storage: Storage, lines: list[tuple[Op, list[int], lis
     return Plan(
         inputs=(Input(InputKind.INITIAL, (count,)), *[Input(InputKind.SCANNED, (count,))] * 4),
         outputs=(Output((count,)),),
-        states=(State(storage),),
+        states=(PlanState(storage),),
         values=tuple(values),
         instructions=tuple(instructions),
         phases=(Phase(True, 0, len(instructions)),),

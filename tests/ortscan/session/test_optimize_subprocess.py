@@ -20,7 +20,7 @@ import ortscan
 from ortscan.base import child_process
 from ortscan.errors import OrtscanWarning
 from ortscan.session import optimize_subprocess, preparing
-from ortscan.session.source import Source
+from ortscan.session.source import SessionSource
 from tests.campaigns.benchmarks.session_memory import peak
 from tests.campaigns.benchmarks.session_start import model_of_20_mb
 from tests.support.small_models import MAP
@@ -127,7 +127,7 @@ def test_a_model_too_large_for_bytes_comes_as_a_folder(
 def test_external_data_stays_where_it_is_and_counts(tmp_path: Path, started: list[Any]) -> None:
     model, path = model_of_20_mb(layers=1, width=64), tmp_path / "m.onnx"
     onnx.save(model, path, save_as_external_data=True, location="weights", size_threshold=0)
-    assert Source(str(path), None).size == os.path.getsize(path) + os.path.getsize(tmp_path / "weights")
+    assert SessionSource(str(path), None).size == os.path.getsize(path) + os.path.getsize(tmp_path / "weights")
     session = ortscan.InferenceSession(path)
     assert (session.ortscan.source, len(started)) == ("optimized", 1)
     x = np.ones((3, 64), np.float32)

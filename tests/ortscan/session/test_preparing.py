@@ -17,7 +17,7 @@ import pytest
 import ortscan
 from ortscan.__main__ import main
 from ortscan.cache.store import Store
-from ortscan.session.source import Source
+from ortscan.session.source import SessionSource
 from tests.campaigns.benchmarks.session_start import model_of_20_mb
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, UNTOUCHED, X, expected_of_map, with_weights
 from tests.support.text import parsed
@@ -69,16 +69,16 @@ def test_a_file_replaced_while_it_is_optimised_is_not_kept_for_what_it_was(tmp_p
     first, second = parsed(MAP), parsed(PLAIN)
     onnx.save(first, path)
     onnx.save(second, other)
-    fingerprint = Source.fingerprint
+    fingerprint = SessionSource.fingerprint
 
-    def replaced_after(source: Source) -> list[str]:
+    def replaced_after(source: SessionSource) -> list[str]:
         digests = fingerprint(source)
         if other.exists():
             other.replace(path)
         return digests
 
     with monkeypatch.context() as patched:
-        patched.setattr(Source, "fingerprint", replaced_after)
+        patched.setattr(SessionSource, "fingerprint", replaced_after)
         ortscan.InferenceSession(path)
     again = ortscan.InferenceSession(first.SerializeToString())
     assert again.ortscan.source == "optimized"

@@ -11,7 +11,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import OrtscanWarning
-from ortscan.modelio.source import Source
+from ortscan.modelio.source import ModelSource
 from ortscan.running import own_process
 from ortscan.running.analysis import analyse
 from ortscan.running.growth import may_exhaust_memory, may_run_long
@@ -88,7 +88,7 @@ def test_a_loop_that_doubles_its_state_is_stopped_by_the_memory_of_its_process()
 def test_a_process_that_runs_a_model_has_the_memory_it_is_given() -> None:
     text = "g (int64[1] n) => (float[N] y) { a = ConstantOfShape (n) y = Neg (a) }"
     proto = model_from_text(text, 18, check=False)
-    runner = OwnProcessRunner(Source(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], memory=512 << 20)
+    runner = OwnProcessRunner(ModelSource(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], memory=512 << 20)
     assert runner.error is None
     try:
         assert runner.run({"n": np.array([1 << 20])}).values is not None
@@ -112,7 +112,7 @@ def test_a_result_for_which_memory_does_not_suffice_is_not_different(monkeypatch
 @pytest.mark.parametrize("in_its_own", [False, True])
 def test_a_session_is_not_made_for_longer_than_there_is_time(in_its_own: bool) -> None:
     proto = constant_loads()
-    source = Source(proto, proto.SerializeToString())
+    source = ModelSource(proto, proto.SerializeToString())
     kind = OwnProcessRunner if in_its_own else Runner
     runner = kind(source, ["y"], ["CPUExecutionProvider"], seconds=0.2)
     assert (runner.error, runner.late) == ("no session of it was made within 0.2 s", True)
@@ -134,7 +134,7 @@ def test_a_process_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(own_process, "_CHILD", "import time; time.sleep(60)")
     monkeypatch.setattr(own_process, "_GRACE_AT_START", 0.1)
     proto = constant_loads(2, 1)
-    runner = OwnProcessRunner(Source(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], seconds=0.1)
+    runner = OwnProcessRunner(ModelSource(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], seconds=0.1)
     assert (runner.error, runner.late) == ("no session of it was made within 0.1 s", True)
 
 

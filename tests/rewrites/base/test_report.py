@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rewrites.base.report import Fired, KernelGap, LoopReport, NodeReport, Reason, Report
+from rewrites.base.report import Fired, KernelGap, LoopReport, NodeReport, Reason, RewriteReport
 
 
 def filled(kind: Any) -> Any:
@@ -34,7 +34,7 @@ def filled(kind: Any) -> Any:
     return {int: 3, str: "ä\n\ud800", bool: True, float: 0.5, typing.Any: [1, 2]}[kind]
 
 
-@pytest.mark.parametrize("kind", [Fired, KernelGap, LoopReport, NodeReport, Reason, Report])
+@pytest.mark.parametrize("kind", [Fired, KernelGap, LoopReport, NodeReport, Reason, RewriteReport])
 def test_every_field_is_filled(kind: type):
     made = filled(kind)
     for field in dataclasses.fields(kind):
@@ -43,10 +43,10 @@ def test_every_field_is_filled(kind: type):
 
 
 def test_a_report_comes_back_from_json_as_it_was():
-    for report in (filled(Report), Report()):
-        again = Report.from_dict(json.loads(json.dumps(report.to_dict())))
+    for report in (filled(RewriteReport), RewriteReport()):
+        again = RewriteReport.from_dict(json.loads(json.dumps(report.to_dict())))
         assert again == report
-        for field in dataclasses.fields(Report):
+        for field in dataclasses.fields(RewriteReport):
             one, other = getattr(again, field.name), getattr(report, field.name)
             assert type(one) is type(other)
             assert not isinstance(one, list) or list(map(type, one)) == list(map(type, other))

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 import ortscan
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 from rewrites.direction import both_directions, reversed_nodes
 from rewrites.graph.context import Options
 from tests.rewrites.apply import apply, patches
@@ -40,7 +40,7 @@ def ops(model: onnx.ModelProto) -> list[str]:
     return within(model.graph)
 
 
-def joined(nodes: TwoNodes, *, bidirectional: Any = "always", steps: int = STEPS, rows: int = 2) -> tuple[list[str], Report]:
+def joined(nodes: TwoNodes, *, bidirectional: Any = "always", steps: int = STEPS, rows: int = 2) -> tuple[list[str], RewriteReport]:
     """The operators that the rule makes of two nodes, compared on onnxruntime."""
     feeds = nodes.feeds(steps=steps, rows=rows)
     after, report = apply(nodes.model(), [both_directions], feeds=feeds, options=Options(bidirectional=bidirectional))

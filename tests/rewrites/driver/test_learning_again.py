@@ -3,7 +3,7 @@
 import onnx_ir as ir
 
 import ortscan
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 from rewrites.cleanup import dead_code
 from rewrites.driver.engine import rewrite
 from rewrites.driver.prepare import learn_again
@@ -15,7 +15,7 @@ ONE = scan("h1 = Add (h, x) y = Neg (h1)", given="float[2] s, float[1,2] xs", re
 MANY = scan("h1 = Add (h, x) d = Abs (x) y = Neg (h1)")
 
 
-def rewritten(text: str, rules, answers: list[bool], **options) -> tuple[Report, int]:
+def rewritten(text: str, rules, answers: list[bool], **options) -> tuple[RewriteReport, int]:
     """The report, and how often the driver asked to learn; `answers` are what it was told."""
     asked = []
 

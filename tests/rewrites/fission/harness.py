@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 from rewrites.cleanup import unused_scan_inputs
 from rewrites.fission import loop_fission
 from rewrites.graph.context import Options
@@ -41,7 +41,7 @@ def scan(body: str, results: str, *, states: str = "", scans: str = "x", attribu
 
 def split(
     text: str, *, opset: int = 18, feeds: Mapping[str, Any] | None = None, options: Options | None = None, numbers: bool = True
-) -> tuple[onnx.ModelProto, Report]:
+) -> tuple[onnx.ModelProto, RewriteReport]:
     """What splitting makes of `text`: run on onnxruntime it must give what onnxruntime, and the plain loop, give for `text`."""
     before = read(text, opset)
     given = data(before) if feeds is None else feeds

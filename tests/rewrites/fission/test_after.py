@@ -9,7 +9,7 @@ import pytest
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import few_rows, staying_ns
 from rewrites.fission.after import Groups
-from rewrites.fission.before import Before
+from rewrites.fission.before import LeavingBefore
 from rewrites.fission.liveness import Liveness
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.context import Context
@@ -124,7 +124,7 @@ def test_two_large_values_are_not_stacked_instead_of_what_is_made_of_them(width,
 class Slow:
     """The same answers, from nothing but the nodes chosen now."""
 
-    def __init__(self, groups: Groups, before: Before, sizes: StepSizes) -> None:
+    def __init__(self, groups: Groups, before: LeavingBefore, sizes: StepSizes) -> None:
         self.chosen, self.before, self.sizes = set(groups.chosen), before, sizes
 
     def makers(self, node: ir.Node) -> set[ir.Node]:
@@ -164,9 +164,9 @@ def agree(groups: Groups, slow: Slow, node: ir.Node) -> None:
     assert groups.least_results(node) == sum(map(slow.sizes.step, given | own))
 
 
-def parts(loop: ScanView, ctx: Context) -> tuple[Before, StepSizes]:
+def parts(loop: ScanView, ctx: Context) -> tuple[LeavingBefore, StepSizes]:
     sizes = StepSizes.of(loop, ctx)
-    return Before(Stacks(loop, ctx.builder()), alive=Liveness(loop, sizes)), sizes
+    return LeavingBefore(Stacks(loop, ctx.builder()), alive=Liveness(loop, sizes)), sizes
 
 
 def test_what_is_remembered_of_a_group_is_what_its_nodes_say_also_after_others_stay() -> None:

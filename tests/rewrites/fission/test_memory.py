@@ -2,7 +2,7 @@
 
 import pytest
 
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 from rewrites.graph.context import Options
 from tests.rewrites.apply import read, reasons
 from tests.rewrites.fission.harness import body_ops, data, loops_of, scan, split
@@ -22,7 +22,7 @@ LONG_AFTER = scan(
 )
 
 
-def notes(report: Report) -> list[str]:
+def notes(report: RewriteReport) -> list[str]:
     return [note for loop in report.loops for note in loop.notes]
 
 

@@ -13,13 +13,13 @@ from rewrites.native.plan import (
     Input,
     InputKind,
     Instruction,
-    Operand,
     Output,
     Pack,
     Phase,
     Plan,
+    PlanOperand,
+    PlanState,
     Size,
-    State,
     Storage,
     Symbol,
     Value,
@@ -37,10 +37,10 @@ OLD, NEW, X, Y = (
 )
 
 
-def summing(storage: State, *, backwards: bool = False) -> Plan:
+def summing(storage: PlanState, *, backwards: bool = False) -> Plan:
     """h + x is the new state and stacked."""
     dims = (ONE, ONE, ONE, TWO)
-    old, new, x, y = (Operand(index, ZERO, ROW) for index in range(4))
+    old, new, x, y = (PlanOperand(index, ZERO, ROW) for index in range(4))
     instructions = [Instruction(Op.ADD, dims, (new, old, x))]
     if storage.storage != Storage.OUTPUT_ROWS:
         instructions.append(Instruction(Op.COPY, dims, (y, new)))
@@ -62,7 +62,7 @@ def everything() -> Plan:
         symbols=(Symbol(1, 1), Symbol(2, 0)),
         inputs=(Input(InputKind.INITIAL, (batch,)), Input(InputKind.SCANNED, (), True), Input(InputKind.CAPTURED, (square, TWO))),
         outputs=(Output((batch, THREE), True),),
-        states=(State(Storage.OUTPUT_ROWS, ZERO, 0), State(Storage.TWO_ROWS, batch)),
+        states=(PlanState(Storage.OUTPUT_ROWS, ZERO, 0), PlanState(Storage.TWO_ROWS, batch)),
         packs=(Pack(2, ONE, TWO, THREE, square, ONE),),
         constants=struct.pack("<3f", 1.5, -0.0, float("nan")),
         values=(Value(ValueKind.ROWS, 0, batch, TWO), Value(ValueKind.PACK, 0, Size(6))),
@@ -70,10 +70,12 @@ def everything() -> Plan:
             Instruction(
                 Op.LAYER_NORMALIZATION,
                 (ONE, TWO, batch, THREE),
-                (Operand(0), Operand(1), None, Operand(0, TWO, ROW)),
+                (PlanOperand(0), PlanOperand(1), None, PlanOperand(0, TWO, ROW)),
                 immediates=(0.5, 0.0),
             ),
-            Instruction(Op.GEMM, (ONE, ONE, ONE, ONE), (Operand(0), Operand(0), Operand(1)), (TWO, THREE, batch), flags=1),
+            Instruction(
+                Op.GEMM, (ONE, ONE, ONE, ONE), (PlanOperand(0), PlanOperand(0), PlanOperand(1)), (TWO, THREE, batch), flags=1
+            ),
         ),
         phases=(Phase(False, 0, 1), Phase(True, 1, 1)),
         regions=(square,),
@@ -81,7 +83,7 @@ def everything() -> Plan:
     )
 
 
-@pytest.mark.parametrize("plan", [everything(), summing(State(Storage.IN_PLACE)), summing(State(Storage.OUTPUT_ROWS))])
+@pytest.mark.parametrize("plan", [everything(), summing(PlanState(Storage.IN_PLACE)), summing(PlanState(Storage.OUTPUT_ROWS))])
 def test_a_plan_is_read_as_it_was_written(plan: Plan) -> None:
     data = encode(plan)
     assert decode(data) == plan
@@ -89,7 +91,7 @@ def test_a_plan_is_read_as_it_was_written(plan: Plan) -> None:
 
 
 def test_the_words_are_those_of_the_format() -> None:
-    words = np.frombuffer(encode(summing(State(Storage.IN_PLACE))), "<i4").tolist()
+    words = np.frombuffer(encode(summing(PlanState(Storage.IN_PLACE))), "<i4").tolist()
     assert words[:16] == [0x314E4C50, len(words), 0, 4, 2, 1, 1, 0, 0, 4, 2, 1, 1, 1, 0, 0]
     assert words[16:20] == [0, 2, 4, 1]  # sizes
     assert words[20:30] == [0, 1, 0, 1, 1, 1, 1, 0, 1, 1]  # inputs
@@ -114,9 +116,11 @@ def test_other_bytes_are_refused(spoil) -> None:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize("storage", [State(Storage.IN_PLACE), State(Storage.TWO_ROWS, ZERO), State(Storage.OUTPUT_ROWS)])
+@pytest.mark.parametrize(
+    "storage", [PlanState(Storage.IN_PLACE), PlanState(Storage.TWO_ROWS, ZERO), PlanState(Storage.OUTPUT_ROWS)]
+)
 @pytest.mark.parametrize("steps", [0, 1, 2, 5])
-def test_a_state_is_the_same_wherever_it_is_stored(storage: State, steps: int, backwards: bool) -> None:
+def test_a_state_is_the_same_wherever_it_is_stored(storage: PlanState, steps: int, backwards: bool) -> None:
     initial, rows = np.float32([10, 20]), np.arange(2 * steps, dtype=np.float32).reshape(steps, 2)
     final, stacked = run_plan(decode(encode(summing(storage, backwards=backwards))), [initial, rows])
     sums = initial + np.cumsum(rows[::-1] if backwards else rows, 0)
@@ -125,8 +129,8 @@ def test_a_state_is_the_same_wherever_it_is_stored(storage: State, steps: int, b
 
 
 def test_what_reaches_outside_its_value_fails() -> None:
-    plan = summing(State(Storage.IN_PLACE))
-    far = Instruction(Op.COPY, (ONE, ONE, ONE, THREE), (Operand(1, ZERO, ROW), Operand(0, ZERO, ROW)))
+    plan = summing(PlanState(Storage.IN_PLACE))
+    far = Instruction(Op.COPY, (ONE, ONE, ONE, THREE), (PlanOperand(1, ZERO, ROW), PlanOperand(0, ZERO, ROW)))
     broken = Plan(plan.inputs, plan.outputs, plan.states, plan.values, (far,), (Phase(True, 0, 1),), regions=(Size(4),))
     with pytest.raises(AssertionError):
         run_plan(broken, [np.zeros(2, np.float32), np.zeros((1, 2), np.float32)])

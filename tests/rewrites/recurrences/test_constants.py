@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from rewrites.recurrences.constants import Constants
+from rewrites.recurrences.constants import ConstantReader
 from tests.rewrites.apply import context_of
 from tests.rewrites.recurrences.cells.random_bodies import random_body
 from tests.support.runtime import ort_run
@@ -21,7 +21,7 @@ def model_of(nodes: list[str], names: list[str], weights: dict[str, np.ndarray])
 
 def compare(model: onnx.ModelProto) -> Counter[str]:
     ctx, found = context_of(model), Counter[str]()
-    constants = Constants(ctx.opset)
+    constants = ConstantReader(ctx.opset)
     for value, wanted in zip(ctx.model.graph.outputs, ort_run(model, {}, optimised=False), strict=True):
         array, maker = constants.of(value), value.producer()
         if array is not None and maker is not None:

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from rewrites.base.report import Report
+from rewrites.base.report import RewriteReport
 from rewrites.fission import loop_fission
 from rewrites.graph.context import Options
 from rewrites.recurrences import blocks_of_steps
@@ -60,7 +60,7 @@ def branches(model: onnx.ModelProto) -> dict[str, list[str]]:
     return {branch.name: [node.op_type for node in branch.g.node] for branch in choice.attribute}
 
 
-def rewritten(text: str, opset: int = 18, options: Options | None = None) -> tuple[onnx.ModelProto, Report]:
+def rewritten(text: str, opset: int = 18, options: Options | None = None) -> tuple[onnx.ModelProto, RewriteReport]:
     return apply(text, RULES, opset=opset, options=options)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rewrites.ops.rnn.functions import Function
-from rewrites.recurrences.cells.activation_forms import Form, complement, merge_clips, multiple, normal_form, stretched
+from rewrites.recurrences.cells.activation_forms import ActivationForm, complement, merge_clips, multiple, normal_form, stretched
 from rewrites.recurrences.cells.linear_map import LinearMap
 from rewrites.recurrences.cells.polynomial import Activation, Polynomial
 from tests.rewrites.recurrences.cells.algebra import ACTIVATIONS, at
@@ -32,7 +32,7 @@ def applied(function: Function, x: np.ndarray) -> np.ndarray:
     ],
 )
 def test_another_form_computes_the_same(
-    rewrite: Callable[[Function], Form | None], factor: float, added: float, names: set[str]
+    rewrite: Callable[[Function], ActivationForm | None], factor: float, added: float, names: set[str]
 ) -> None:
     rewritten = set()
     for function in ACTIVATIONS:
