@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
 
-from ortscan.ort.integer_divisions import may_trap
 from rewrites.base.errors import is_raised_by
 
 if TYPE_CHECKING:
+    import onnx
     import onnxruntime as ort
 
 __all__ = ["entry_of", "evaluate", "has_kernel"]
@@ -26,8 +25,10 @@ def entry_of(options: "ort.SessionOptions | None", key: str) -> str | None:
         return None
 
 
-def evaluate(model: onnx.ModelProto) -> Sequence[np.ndarray] | None:
+def evaluate(model: "onnx.ModelProto") -> Sequence[np.ndarray] | None:
     """Return the outputs of a model without inputs, or None if onnxruntime cannot load or run it, or might crash."""
+    from ortscan.ort.integer_divisions import may_trap  # onnx is dear to import, and a start from the cache needs only entry_of
+
     if may_trap(model):
         return None
     try:
@@ -39,7 +40,7 @@ def evaluate(model: onnx.ModelProto) -> Sequence[np.ndarray] | None:
     return results if all(isinstance(result, np.ndarray) for result in results) else None
 
 
-def has_kernel(model: onnx.ModelProto) -> bool | None:
+def has_kernel(model: "onnx.ModelProto") -> bool | None:
     """Return True if onnxruntime has a kernel for the only node of ``model``, or None if it refuses the node for another reason."""
     return _has_kernel(model.SerializeToString(deterministic=True))
 

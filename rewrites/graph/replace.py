@@ -112,19 +112,28 @@ def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int =
 def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
     """Move each DequantizeLinear of ``body`` and of the graphs in it that reads constants alone to ``main``.
 
-    onnxruntime looks for the weights of a product beside its DequantizeLinear, and refuses the model if they are outside.
+    onnxruntime looks for the weights of a product beside its DequantizeLinear, and refuses the model if they are outside. It does
+    not if the other operand is dequantized too: then it computes the product of the integers, so such a node stays.
     """
     for graph in [body, *inner_graphs(body)]:
         for node in [node for node in graph if node.op_type == "DequantizeLinear" and not node.outputs[0].is_graph_output()]:
             makers = [value.producer() for value in node.inputs if value is not None and value.graph is not main]
             constants = [maker for maker in makers if maker is not None and maker.op_type == "Constant" and maker.graph is graph]
             outside = [value for value in node.inputs if value is not None and value.graph is main]
-            if len(constants) == len(makers) and all(value.is_initializer() for value in outside):
+            is_constant = len(constants) == len(makers) and all(value.is_initializer() for value in outside)
+            if is_constant and not _meets_quantized_operand(node):
                 first = main[0]
                 for moved in (*constants, node):
                     graph.remove(moved)
                     moved.outputs[0].name = names.unshared(moved.outputs[0].name)
                     main.insert_before(first, moved)
+
+
+def _meets_quantized_operand(node: ir.Node) -> bool:
+    """Return True if a user of the DequantizeLinear ``node`` reads another result of a DequantizeLinear."""
+    operands = [value for user, _ in node.outputs[0].uses() for value in user.inputs if value is not node.outputs[0]]
+    makers = (value.producer() for value in operands if value is not None)
+    return any(maker is not None and maker.op_type == "DequantizeLinear" for maker in makers)
 
 
 def remove_nodes(nodes: Iterable[ir.Node]) -> None:

@@ -21,7 +21,7 @@ from rewrites.graph.marks import ROLLED_UP
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, dim_of
 from rewrites.loop_form.written_out.chains import Chain
-from rewrites.loop_form.written_out.packs import Column, Operand, Same, Shared, StepBefore, StepConstants
+from rewrites.loop_form.written_out.packs import Column, Earlier, Operand, Same, Shared, StepConstants
 from rewrites.loop_form.written_out.rows import Rows
 from rewrites.loops import ScanInput, ScanOutput, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
@@ -54,12 +54,12 @@ class _RolledBody:
         previous: dict[tuple[Column, ir.Value], ir.Value] = {}
         for _, operands in self.chain.packs:
             for operand in operands:
-                if isinstance(operand, StepBefore) and (operand.column, operand.initial) not in previous:
+                if isinstance(operand, Earlier) and (operand.column, operand.initial) not in previous:
                     previous[operand.column, operand.initial] = self._new(operand.column.values[0])
         for pack, operands in self.chain.packs:
             node = pack.nodes[0]
             inputs = [
-                previous[operand.column, operand.initial] if isinstance(operand, StepBefore) else self._operand(operand)
+                previous[operand.column, operand.initial] if isinstance(operand, Earlier) else self._operand(operand)
                 for operand in operands
             ]
             attributes, hint = list(node.attributes.values()), node.outputs[0].name

@@ -13,10 +13,10 @@ from rewrites.native.plan import (
     InputKind,
     Instruction,
     Output,
-    Pack,
     Phase,
     Plan,
     PlanOperand,
+    PlanPack,
     PlanState,
     Size,
     Storage,
@@ -161,7 +161,9 @@ class _Reader:
             outputs=tuple(self._output() for _ in range(outputs)),
             regions=tuple(self.size() for _ in range(regions)),
             states=tuple(PlanState(Storage(self.one()), self.size(), self.one()) for _ in range(states)),
-            packs=tuple(Pack(self.one(), self.size(), self.size(), self.size(), self.size(), self.size()) for _ in range(packs)),
+            packs=tuple(
+                PlanPack(self.one(), self.size(), self.size(), self.size(), self.size(), self.size()) for _ in range(packs)
+            ),
             constants=struct.pack(f"<{constants}i", *self.take(constants)),
             values=tuple(self._value() for _ in range(values)),
             instructions=tuple(self._instruction() for _ in range(instructions)),

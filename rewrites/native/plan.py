@@ -15,10 +15,10 @@ __all__ = [
     "InputKind",
     "Instruction",
     "Output",
-    "Pack",
     "Phase",
     "Plan",
     "PlanOperand",
+    "PlanPack",
     "PlanRefused",
     "PlanState",
     "Size",
@@ -109,7 +109,7 @@ class PlanState:
 
 
 @dataclass(frozen=True)
-class Pack:
+class PlanPack:
     """A matrix [k, n] in a captured input."""
 
     input: int
@@ -193,7 +193,7 @@ class Plan:
     values: tuple[Value, ...]
     instructions: tuple[Instruction, ...]
     phases: tuple[Phase, ...]
-    packs: tuple[Pack, ...] = ()
+    packs: tuple[PlanPack, ...] = ()
     symbols: tuple[Symbol, ...] = ()
     constants: bytes = b""
     regions: tuple[Size, ...] = ()

@@ -14,10 +14,10 @@ from rewrites.native.plan import (
     Input,
     Instruction,
     Output,
-    Pack,
     Phase,
     Plan,
     PlanOperand,
+    PlanPack,
     PlanRefused,
     PlanState,
     Size,
@@ -83,7 +83,7 @@ class _Writer:
         self.places = places
         self.temporaries = temporaries
         self.values: dict[Value, int] = {}
-        self.packs: dict[Pack, int] = {}
+        self.packs: dict[PlanPack, int] = {}
         self.constants: dict[bytes, int] = {}
         self.words: list[bytes] = []
         self.instructions: list[Instruction] = []
@@ -152,7 +152,7 @@ class _Writer:
     def pack(self, view: View) -> int:
         rows, columns = view.shape[-2:]
         strides = (Size(view.strides[-2]), Size(view.strides[-1]))
-        pack = Pack(view.buffer.index, Size(view.offset), Size(rows), Size(columns), *strides)
+        pack = PlanPack(view.buffer.index, Size(view.offset), Size(rows), Size(columns), *strides)
         index = self.packs.setdefault(pack, len(self.packs))
         return self.values.setdefault(Value(ValueKind.PACK, index, Size(rows * columns)), len(self.values))
 

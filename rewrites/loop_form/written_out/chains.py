@@ -14,12 +14,12 @@ from rewrites.analysis.dependence import reads
 from rewrites.graph.values import const_array, rank_of
 from rewrites.loop_form.written_out.packs import (
     Column,
+    Earlier,
     Keys,
     Operand,
+    Pack,
     Packs,
     Same,
-    StatePack,
-    StepBefore,
     grow,
     operand_of,
     same_sizes,
@@ -38,7 +38,7 @@ class Chain:
     """The ``packs`` with their operands, in the order of one step; ``falling``: the step written last runs first."""
 
     steps: int
-    packs: Sequence[tuple[StatePack, Sequence[Operand]]]
+    packs: Sequence[tuple[Pack, Sequence[Operand]]]
     falling: bool
 
     @property
@@ -58,7 +58,7 @@ class Chain:
 
     def has_states(self) -> bool:
         """Return True if a step needs a value of the step before."""
-        return any(isinstance(operand, StepBefore) for _, operands in self.packs for operand in operands)
+        return any(isinstance(operand, Earlier) for _, operands in self.packs for operand in operands)
 
 
 def chains_in(graph: ir.Graph, opset: int) -> Iterator[Chain]:
@@ -111,10 +111,10 @@ def _chain(
     return None
 
 
-def _readable(found: Packs, rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int]) -> dict[StatePack, list[Operand]]:
+def _readable(found: Packs, rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int]) -> dict[Pack, list[Operand]]:
     """Return the packs whose operands a loop can read, with these operands, in the order of one step."""
     packs = sorted(found.packs, key=lambda pack: order[pack.nodes[0]])
-    read: dict[StatePack, list[Operand]] = {}
+    read: dict[Pack, list[Operand]] = {}
     for pack in packs:
         operands = [operand_of(values, found, rows) for values in pack.operands()]
         known = [operand for operand in operands if operand is not None]
@@ -130,33 +130,33 @@ def _readable(found: Packs, rows: Mapping[ir.Value, WrittenRow], order: Mapping[
 
 def _fits(operands: Iterable[Operand]) -> bool:
     """Return True if states have one type and shape from the first step on."""
-    return all(same_sizes([operand.initial, operand.column.values[0]]) for operand in operands if isinstance(operand, StepBefore))
+    return all(same_sizes([operand.initial, operand.column.values[0]]) for operand in operands if isinstance(operand, Earlier))
 
 
-def _is_lost(operand: Operand, read: Collection[StatePack]) -> bool:
-    pack = operand.column.pack if isinstance(operand, Same | StepBefore) else None
+def _is_lost(operand: Operand, read: Collection[Pack]) -> bool:
+    pack = operand.column.pack if isinstance(operand, Same | Earlier) else None
     return pack is not None and pack not in read
 
 
-def _one_way(read: Mapping[StatePack, Sequence[Operand]], falling: bool) -> list[StatePack] | None:
+def _one_way(read: Mapping[Pack, Sequence[Operand]], falling: bool) -> list[Pack] | None:
     """Return the packs of recurrences that can run in that direction, with the packs that they need and feed.
 
     Without any state, return all packs; with states but no recurrence, None.
     """
-    kept: dict[StatePack, Sequence[Operand]] = {}
+    kept: dict[Pack, Sequence[Operand]] = {}
     for pack, operands in read.items():
-        wrong = any(isinstance(operand, StepBefore) and operand.falling != falling for operand in operands)
+        wrong = any(isinstance(operand, Earlier) and operand.falling != falling for operand in operands)
         if not wrong and all(other in kept or other is pack for other in _needs(operands, Same)):
             kept[pack] = operands
     while lost := [pack for pack, operands in kept.items() if any(_is_lost(operand, kept) for operand in operands)]:
         for pack in lost:
             del kept[pack]
-    forth = {pack: set(_needs(operands, Same, StepBefore)) for pack, operands in kept.items()}
-    recurrent = {pack for pack, operands in kept.items() if pack in _reached(_needs(operands, StepBefore), forth)}
+    forth = {pack: set(_needs(operands, Same, Earlier)) for pack, operands in kept.items()}
+    recurrent = {pack for pack, operands in kept.items() if pack in _reached(_needs(operands, Earlier), forth)}
     if not recurrent:
-        has_states = any(isinstance(operand, StepBefore) for operands in read.values() for operand in operands)
+        has_states = any(isinstance(operand, Earlier) for operands in read.values() for operand in operands)
         return None if falling or not kept or has_states else list(kept)
-    back: dict[StatePack, set[StatePack]] = {pack: set() for pack in kept}
+    back: dict[Pack, set[Pack]] = {pack: set() for pack in kept}
     for pack, needed in forth.items():
         for other in needed:
             back[other].add(pack)
@@ -165,13 +165,13 @@ def _one_way(read: Mapping[StatePack, Sequence[Operand]], falling: bool) -> list
     return [pack for pack in read if pack in wanted]
 
 
-def _needs(operands: Iterable[Operand], *kinds: type[Same | StepBefore]) -> list[StatePack]:
+def _needs(operands: Iterable[Operand], *kinds: type[Same | Earlier]) -> list[Pack]:
     """Return the packs whose results are operands of one of ``kinds``."""
-    columns = [operand.column for operand in operands if isinstance(operand, kinds) and isinstance(operand, Same | StepBefore)]
+    columns = [operand.column for operand in operands if isinstance(operand, kinds) and isinstance(operand, Same | Earlier)]
     return [column.pack for column in columns if column.pack is not None]
 
 
-def _reached(start: Collection[StatePack], edges: Mapping[StatePack, Iterable[StatePack]]) -> set[StatePack]:
+def _reached(start: Collection[Pack], edges: Mapping[Pack, Iterable[Pack]]) -> set[Pack]:
     reached, waiting = set(start), list(start)
     while waiting:
         for other in edges[waiting.pop()]:
@@ -181,7 +181,7 @@ def _reached(start: Collection[StatePack], edges: Mapping[StatePack, Iterable[St
     return reached
 
 
-def _is_around(packs: Iterable[StatePack], order: Mapping[ir.Node, int]) -> bool:
+def _is_around(packs: Iterable[Pack], order: Mapping[ir.Node, int]) -> bool:
     """Return True if a path leads from the packs through a node outside and back into them."""
     inside = {node for pack in packs for node in pack.nodes}
     first, last = min(order[node] for node in inside), max(order[node] for node in inside)

@@ -19,19 +19,7 @@ from rewrites.graph.values import const_array, shape_dims
 from rewrites.graph.walk import node_graphs
 from rewrites.loop_form.written_out.rows import Rows, WrittenRow, rows_of
 
-__all__ = [
-    "Column",
-    "Operand",
-    "Packs",
-    "Same",
-    "Shared",
-    "StatePack",
-    "StepBefore",
-    "StepConstants",
-    "grow",
-    "operand_of",
-    "same_sizes",
-]
+__all__ = ["Column", "Earlier", "Operand", "Pack", "Packs", "Same", "Shared", "StepConstants", "grow", "operand_of", "same_sizes"]
 
 _CONSTANT_BYTES = 1 << 20
 
@@ -55,7 +43,7 @@ class Column:
     """One value of each step, computed by ``pack``; without a pack the values are rows of a tensor from ``first`` on."""
 
     values: tuple[ir.Value, ...]
-    pack: "StatePack | None" = None
+    pack: "Pack | None" = None
     first: WrittenRow | None = None
 
 
@@ -67,7 +55,7 @@ class Same:
 
 
 @dataclass(frozen=True)
-class StepBefore:
+class Earlier:
     """The value of the previous step in ``column``, at first ``initial``; ``falling``: the steps run backwards."""
 
     column: Column
@@ -75,11 +63,11 @@ class StepBefore:
     falling: bool
 
 
-Operand = Shared | Rows | StepConstants | Same | StepBefore
+Operand = Shared | Rows | StepConstants | Same | Earlier
 
 
 @dataclass(eq=False)
-class StatePack:
+class Pack:
     """One node of each step; ``results`` has a column for each output."""
 
     nodes: tuple[ir.Node, ...]
@@ -95,8 +83,8 @@ class Packs:
     """The packs of some steps; ``positions`` has the column and the step of each value."""
 
     steps: int
-    packs: list[StatePack] = field(default_factory=list)
-    member: dict[ir.Node, StatePack] = field(default_factory=dict)
+    packs: list[Pack] = field(default_factory=list)
+    member: dict[ir.Node, Pack] = field(default_factory=dict)
     positions: dict[ir.Value, tuple[Column, int]] = field(default_factory=dict)
 
     def add_column(self, column: Column) -> None:
@@ -104,9 +92,9 @@ class Packs:
         for step, value in enumerate(column.values):
             self.positions.setdefault(value, (column, step))
 
-    def add(self, nodes: tuple[ir.Node, ...]) -> StatePack:
+    def add(self, nodes: tuple[ir.Node, ...]) -> Pack:
         """Add a pack of ``nodes``."""
-        pack = StatePack(nodes)
+        pack = Pack(nodes)
         pack.results = [Column(values, pack) for values in zip(*(node.outputs for node in nodes), strict=True)]
         for column in pack.results:
             self.add_column(column)
@@ -154,7 +142,7 @@ def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, WrittenRow], order: Ma
     return packs
 
 
-def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Keys) -> list[StatePack]:
+def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Keys) -> list[Pack]:
     """Add packs of nodes that read the column at the same input, as many in each step, in their order; return them."""
     by_key = dict[Hashable, dict[int, list[ir.Node]]]()
     for step, value in enumerate(column.values):
@@ -204,9 +192,7 @@ def _weights(node: ir.Node) -> tuple[ir.Value | None, ...]:
     return tuple(value if value is not None and value.is_initializer() else None for value in node.inputs)
 
 
-def _producers(
-    values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[ir.Value, WrittenRow], keys: Keys
-) -> list[StatePack]:
+def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[ir.Value, WrittenRow], keys: Keys) -> list[Pack]:
     """Add a pack of the producers of ``values``, unless these are known or belong to another step; return it."""
     present = [value for value in values if value is not None]
     if len(present) < len(values) or rows_of(present, rows) is not None:
@@ -241,9 +227,9 @@ def _of_steps(values: Sequence[ir.Value], packs: Packs) -> Operand | None:
         if tuple(values) == column.values and column.pack is not None:
             return Same(column)
         if tuple(values[1:]) == column.values[:-1] and _is_outside(values[0], packs):
-            return StepBefore(column, values[0], falling=False)
+            return Earlier(column, values[0], falling=False)
         if tuple(values[:-1]) == column.values[1:] and _is_outside(values[-1], packs):
-            return StepBefore(column, values[-1], falling=True)
+            return Earlier(column, values[-1], falling=True)
     return None
 
 

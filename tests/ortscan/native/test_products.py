@@ -12,10 +12,10 @@ from rewrites.native.plan import (
     InputKind,
     Instruction,
     Output,
-    Pack,
     Phase,
     Plan,
     PlanOperand,
+    PlanPack,
     Size,
     Value,
     ValueKind,
@@ -116,7 +116,7 @@ def packed(m: int, n: int, k: int, c: list[PlanOperand], counts: list[int], layo
             ),
         ),
         phases=(Phase(True, 0, 1),),
-        packs=(Pack(captured, Size(2), Size(k), Size(n), Size(b[0]), Size(b[1])),),
+        packs=(PlanPack(captured, Size(2), Size(k), Size(n), Size(b[0]), Size(b[1])),),
     )
 
 
