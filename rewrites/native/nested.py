@@ -16,8 +16,8 @@ from rewrites.graph.dims import differ
 from rewrites.graph.values import const_array
 from rewrites.loops import Loop, LoopView, ScanView, is_loop, view
 from rewrites.native.body import Body, type_name
-from rewrites.native.call import TranslatorCall
 from rewrites.native.operations import Op
+from rewrites.native.operator_views import TranslatorCall
 from rewrites.native.plan import PlanRefused
 from rewrites.native.translators import translate
 from rewrites.native.views import View

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.values import const_array
-from rewrites.ops.movement import movement
+from rewrites.ops.element_moves import movement
 
 __all__ = ["ConstantReader"]
 

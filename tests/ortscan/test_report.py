@@ -13,7 +13,7 @@ from rich.console import Console
 import rewrites
 from ortscan.report import text
 from ortscan.report.codes import CODES, lookup, meaning, similar
-from ortscan.report.outcome import RewriteReport as Shown
+from ortscan.report.outcome import Report as Shown
 from ortscan.report.words import dump, headline, report_dict, size
 from rewrites.base.plain_text import one_line, plain
 from rewrites.base.report import Fired, LoopReport, NodeReport, Reason, RewriteReport

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, LARGEST, Affine, at_least, joined
 from rewrites.analysis.induction.integer_domain import IntegerDomain
 from rewrites.graph.values import static_dims
-from rewrites.ops.movement import movement
+from rewrites.ops.element_moves import movement
 from rewrites.ops.versions import axis_of, clip_bounds
 
 __all__ = ["Integers"]

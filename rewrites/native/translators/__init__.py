@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.native.body import Body
-from rewrites.native.call import Translator, TranslatorCall
+from rewrites.native.operator_views import Translator, TranslatorCall
 from rewrites.native.translators.indexing import INDEXING
 from rewrites.native.translators.movement import MOVEMENT, SHAPES
 from rewrites.native.translators.pointwise import POINTWISE

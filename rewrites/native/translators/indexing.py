@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.native.call import Translator, TranslatorCall, rows_along, turned_back
 from rewrites.native.operations import INT32, INT64, Op
+from rewrites.native.operator_views import Translator, TranslatorCall, rows_along, turned_back
 from rewrites.native.translators.movement import MOVEMENT
 from rewrites.native.views import View, dense
 from rewrites.ops.versions import axis_of, keepdims

@@ -13,10 +13,10 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.native.body import Body, elements
-from rewrites.native.call import Translator, TranslatorCall
 from rewrites.native.operations import NUMPY, Op
+from rewrites.native.operator_views import Translator, TranslatorCall
 from rewrites.native.views import View, broadcast, dense, fitted, moved
-from rewrites.ops.movement import movement
+from rewrites.ops.element_moves import movement
 from rewrites.ops.versions import axis_of, dropout_is_identity
 
 __all__ = ["MOVEMENT", "SHAPES"]

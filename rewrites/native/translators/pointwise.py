@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from rewrites.graph.values import const_array, const_scalar
 from rewrites.native.body import Body
-from rewrites.native.call import Translator, TranslatorCall
 from rewrites.native.operations import BOOL, DOUBLE, FLOAT, NUMPY, Op
+from rewrites.native.operator_views import Translator, TranslatorCall
 from rewrites.native.views import View
 from rewrites.ops.versions import clip_bounds
 

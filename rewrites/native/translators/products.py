@@ -14,8 +14,8 @@ from itertools import product as places_of
 
 import numpy as np
 
-from rewrites.native.call import Translator, TranslatorCall, in_order, merged
 from rewrites.native.operations import FLOAT, Op
+from rewrites.native.operator_views import Translator, TranslatorCall, in_order, merged
 from rewrites.native.views import Home, View, broadcast, dense
 
 __all__ = ["PRODUCTS", "product"]

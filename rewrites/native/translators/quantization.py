@@ -12,8 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.native.body import Body
-from rewrites.native.call import Translator, TranslatorCall, rows_along
 from rewrites.native.operations import FLOAT, INT8, INT32, UINT8, Op
+from rewrites.native.operator_views import Translator, TranslatorCall, rows_along
 from rewrites.native.views import Home, View, broadcast, dense
 from rewrites.ops.versions import axis_of
 

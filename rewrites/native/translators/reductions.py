@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.native.call import Translator, TranslatorCall, rows_along, turned_back
 from rewrites.native.operations import INT32, INT64, Op
+from rewrites.native.operator_views import Translator, TranslatorCall, rows_along, turned_back
 from rewrites.native.views import View, broadcast, dense
 from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, keepdims, softmax_spec
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import reads, varying_values
 from rewrites.graph.values import rank_of, static_dims
 from rewrites.loops import ScanView
-from rewrites.ops.movement import movement
+from rewrites.ops.element_moves import movement
 from rewrites.ops.versions import Dynamic, axes_of, keepdims
 from rewrites.recurrences.constants import ConstantReader
 from rewrites.recurrences.linear.system import AffineMap, System

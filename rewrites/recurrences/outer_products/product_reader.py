@@ -13,7 +13,7 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import reads
 from rewrites.graph.values import shape_dims, static_dims, through_identity
 from rewrites.loops import ScanView
-from rewrites.ops.movement import movement
+from rewrites.ops.element_moves import movement
 from rewrites.ops.versions import axes_of, keepdims
 from rewrites.recurrences.constants import ConstantReader
 from rewrites.recurrences.outer_products.terms import Axes, Factor, Labels, NotAProduct, Product, Tensor

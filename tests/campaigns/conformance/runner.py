@@ -11,7 +11,7 @@ from typing import NamedTuple
 import onnx_ir as ir
 
 from tests.campaigns.conformance.node_tests import NodeTest
-from tests.campaigns.conformance.try_out import Rewritten, Status, try_out
+from tests.campaigns.conformance.try_out import Outcome, Status, try_out
 from tests.campaigns.conformance.wrapping import Form, wrap
 
 __all__ = ["Plan", "plans", "run"]
@@ -40,7 +40,7 @@ def plans(tests: Iterable[NodeTest]) -> list[Plan]:
     return found
 
 
-def run(todo: Sequence[Plan], processes: int = 1) -> Iterator[Rewritten]:
+def run(todo: Sequence[Plan], processes: int = 1) -> Iterator[Outcome]:
     """Give the outcomes of all plans, in no order; those whose results are no tensors are left out."""
     working = [_Worker(todo[start::processes]) for start in range(processes)]
     while working:
@@ -56,7 +56,7 @@ def run(todo: Sequence[Plan], processes: int = 1) -> Iterator[Rewritten]:
                 if rest:
                     working.append(_Worker(rest))
                 continue
-            if isinstance(message, Rewritten):
+            if isinstance(message, Outcome):
                 yield message
             else:
                 worker.at, worker.stage = message
@@ -73,7 +73,7 @@ class _Worker:
         self._process.start()
         sender.close()
 
-    def end(self) -> tuple[Rewritten | None, Sequence[Plan]]:
+    def end(self) -> tuple[Outcome | None, Sequence[Plan]]:
         """Wait for the end; gives the outcome of the plan that ended the process, if one did, and what is left to do."""
         self._process.join()
         if self.at == len(self.part):
@@ -81,9 +81,7 @@ class _Worker:
         plan = self.part[self.at]
         status: Status = "crash" if self.stage == "rewriting" else "not run"
         name = f"{plan.test.name} {plan.form}"
-        return Rewritten(name, plan.test.op, status, detail=f"the process ended ({self._process.exitcode})"), self.part[
-            self.at + 1 :
-        ]
+        return Outcome(name, plan.test.op, status, detail=f"the process ended ({self._process.exitcode})"), self.part[self.at + 1 :]
 
 
 def import_rules() -> None:

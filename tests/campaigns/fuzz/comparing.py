@@ -17,13 +17,15 @@ RELATIVE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 3e-4, "float64": 1e-9}
 
 
 def coarseness(model: ModelProto) -> float:
-    """The share by which numbers of a model with halves may differ, whatever the type they come out in: onnxruntime rounds to
-    halves at places of its own choosing.
+    """Return the share by which numbers may differ in a model with halves, or with casts to floats, whatever their type.
+
+    onnxruntime rounds to halves at places of its own choosing, and a double that was cast to a float has the digits of a float.
     """
     types = [tensor.data_type for graph in graphs_of(model) for tensor in graph.initializer]
     types += [info.type.tensor_type.elem_type for info in [*model.graph.input, *model.graph.output]]
-    types += [a.i for graph in graphs_of(model) for node in graph.node for a in node.attribute if a.name == "to"]
-    return max((RELATIVE[name] for kind, name in ((10, "float16"), (16, "bfloat16")) if kind in types), default=0.0)
+    casts = {a.i for graph in graphs_of(model) for node in graph.node for a in node.attribute if a.name == "to"}
+    shares = [RELATIVE[name] for kind, name in ((10, "float16"), (16, "bfloat16")) if kind in {*types, *casts}]
+    return max([*shares, RELATIVE["float32"] if 1 in casts else 0.0])
 
 
 def difference(before: Sequence[Any], after: Sequence[Any], least: float = 0.0) -> str | None:

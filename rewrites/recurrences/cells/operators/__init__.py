@@ -5,9 +5,9 @@ An operator is read exactly or not at all.
 
 from collections.abc import Mapping
 
+from rewrites.recurrences.cells.operators.constant_products import PRODUCTS
 from rewrites.recurrences.cells.operators.elementwise import ELEMENTWISE
-from rewrites.recurrences.cells.operators.movement import MOVEMENT
-from rewrites.recurrences.cells.operators.products import PRODUCTS
+from rewrites.recurrences.cells.operators.feature_moves import MOVEMENT
 from rewrites.recurrences.cells.reading import OperatorReader
 
 __all__ = ["OPERATORS"]

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.dims import same
-from rewrites.ops.movement import Movement, movement
+from rewrites.ops.element_moves import Movement, movement
 from rewrites.ops.versions import DYNAMIC, ints_operand, perm_of, zero_copies_size
 from rewrites.recurrences.cells.features import Dims, Features
 from rewrites.recurrences.cells.reading import AbstractValue, OperatorReader, Reading, Transposed

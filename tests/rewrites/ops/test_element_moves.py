@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 
 from rewrites.graph.values import const_array, shape_dims
-from rewrites.ops.movement import Movement, movement
+from rewrites.ops.element_moves import Movement, movement
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text
 
