@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TOO_SLOW", "Bare", "RunOutcome", "Runner", "Runs", "check_providers", "on_one_thread", "register_called"]
 
-_NO_MEMORY = ("bad_alloc", "Failed to allocate memory", "MemoryError", "BFCArena")
+_NO_MEMORY = ("bad_alloc", "Failed to allocate memory", "MemoryError", "BFCArena", "tensor would require more than")
 _CANCELED = "ModelLoadCanceled"
 TOO_SLOW = "no session of it was made within {:.2g} s"
 
