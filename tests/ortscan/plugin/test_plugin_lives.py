@@ -319,5 +319,5 @@ def test_what_cannot_be_had_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(OptionError, match=r"needs onnxruntime\.SessionOptions, not int"):
         ortscan.register_plugin(3)  # type: ignore[arg-type]
     monkeypatch.setattr(installed, "_built", lambda: None)
-    with pytest.raises(OptionError, match="needs ortscan's library: this ortscan was installed where no compiler"):
+    with pytest.raises(OptionError, match="needs ortscan's library: this ortscan was installed without a compiler"):
         asked_options()
