@@ -46,10 +46,11 @@ def unlist_weights(model: ir.Model) -> ListedWeights | None:
     quantized = [body for body in bodies if any(map(_is_quantized, _listed(body)))]
     for body in bodies:
         _unlist(body)
-    for body in quantized:
+    if quantized:
         names = Names(model)
-        lift_initializers(body, model.graph, names)
-        dequantize_outside(body, model.graph, names)
+        for body in quantized:
+            lift_initializers(body, model.graph, names)
+            dequantize_outside(body, model.graph, names)
     if model.ir_version != _LISTING_IR:
         return None
     listed = ListedWeights(tuple(value.name or "" for value in model.graph.inputs), frozenset(model.graph.initializers))

@@ -13,8 +13,8 @@ from rewrites.graph.values import const_array, is_overridable
 from rewrites.ops.rnn.functions import DEFAULTS, compact
 from rewrites.ops.rnn.recurrent_node import GATES
 from rewrites.ops.traits import operators
-from rewrites.ops.versions import concat, reshape, shape_of, split, squeeze, transpose
-from rewrites.recurrent_nodes.expand import zeros_of
+from rewrites.ops.versions import concat, reshape, split, squeeze, transpose
+from rewrites.recurrent_nodes.expand import zero_state
 
 __all__ = ["constant_behind", "hand_out", "is_zero", "write_bidirectional"]
 
@@ -64,7 +64,7 @@ def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
         values = [b.const(nothing.numpy()) if value is None else value for value in values]
     if None not in constants:
         return b.const(np.concatenate([constant.numpy() for constant in constants if constant is not None]))
-    return concat(b, [_zeros(b, pair) if value is None else value for value in values], 0)
+    return concat(b, [zero_state(b, pair.forward) if value is None else value for value in values], 0)
 
 
 def constant_behind(value: ir.Value) -> ir.TensorProtocol | None:
@@ -83,14 +83,6 @@ def is_zero(value: ir.Value) -> bool:
         return "value" not in node.attributes or not node.attributes["value"].as_tensor().numpy().any()
     source = node.inputs[0] if node.inputs else None
     return node.op_type in _KEEP_ZEROS and source is not None and is_zero(source)
-
-
-def _zeros(b: Builder, pair: Pair) -> ir.Value:
-    """Return an initial state of zeros: [1, rows, hidden]."""
-    kind = pair.forward.dtype
-    assert kind is not None
-    shape = concat(b, [b.const([1]), shape_of(b, pair.forward.x, 1), b.const([pair.forward.hidden])], 0)
-    return zeros_of(b, shape, kind)
 
 
 def hand_out(b: Builder, pair: Pair, results: Sequence[ir.Value], names: Names, anchor: ir.Node) -> None:

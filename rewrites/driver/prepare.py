@@ -78,6 +78,8 @@ def prepare(ctx: Context) -> None:
     rejoin_outer_products(ctx)
     keep_sizes_of_reversals(graph, ctx.opset)
     _move_weights_out(ctx, 0)
+    for body in [body for node in all_nodes(graph) if is_loop(node) for body in node_graphs(node)]:
+        dequantize_outside(body, graph, ctx.names)
     _learn_from_captures(ctx)
     make_range_inputs_scalars(graph, ctx.builder)
     note_quantized_weights(graph)
@@ -137,7 +139,6 @@ def _move_weights_out(ctx: Context, least: int) -> None:
         if is_loop(node):
             for body in node_graphs(node):
                 lift_initializers(body, graph, ctx.names, least)
-                dequantize_outside(body, graph, ctx.names)
 
 
 def _learn_from_captures(ctx: Context) -> None:

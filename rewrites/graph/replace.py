@@ -122,11 +122,7 @@ def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
             outside = [value for value in node.inputs if value is not None and value.graph is main]
             is_constant = len(constants) == len(makers) and all(value.is_initializer() for value in outside)
             if is_constant and not _meets_quantized_operand(node):
-                first = main[0]
-                for moved in (*constants, node):
-                    graph.remove(moved)
-                    moved.outputs[0].name = names.unshared(moved.outputs[0].name)
-                    main.insert_before(first, moved)
+                move_before(main[0], [*constants, node], names)
 
 
 def _meets_quantized_operand(node: ir.Node) -> bool:

@@ -25,7 +25,7 @@ from rewrites.ops.versions import concat, count_up, shape_of, slice_axis, split,
 from rewrites.ops.versions.emit import checked_lengths
 from rewrites.rule import NotApplicable, Patch
 
-__all__ = ["as_scans", "expand", "in_float32", "initial_states", "zeros_of"]
+__all__ = ["as_scans", "expand", "in_float32", "initial_states", "zero_state", "zeros_of"]
 
 
 _NO_CONSTANT_OF = {ir.DataType.BFLOAT16: ir.DataType.FLOAT}
@@ -74,10 +74,11 @@ def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
 def initial_states(b: Builder, view: RecurrentNode) -> list[ir.Value]:
     """Return the initial states as [directions, batch, hidden], zeros by default; ``layout`` is 0."""
-    return [_zeros(b, view) if state is None else state for state in view.states]
+    return [zero_state(b, view) if state is None else state for state in view.states]
 
 
-def _zeros(b: Builder, view: RecurrentNode) -> ir.Value:
+def zero_state(b: Builder, view: RecurrentNode) -> ir.Value:
+    """Return the initial state that the node has by default, [directions, batch, hidden] of zeros; ``layout`` is 0."""
     shape = concat(b, [b.const([view.directions]), shape_of(b, view.x, 1), b.const([view.hidden])], 0)
     return zeros_of(b, shape, view.dtype or ir.DataType.FLOAT)
 

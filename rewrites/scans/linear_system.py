@@ -42,7 +42,12 @@ def block_length(steps: int, width: int) -> int:
 
 @dataclass(frozen=True)
 class Matrices:
-    """A system without its loop; see ``System``."""
+    """The matrices of a system; their first axis is what is read, the second what is computed.
+
+    Args:
+        step: [n, n], drive [m, n] and more [n] make the next states.
+        seen: [n, k], through [m, k] and offset [k] make the outputs.
+    """
 
     step: np.ndarray
     drive: np.ndarray

@@ -46,7 +46,7 @@ from rewrites.recurrences.linear.system import System
 from rewrites.recurrences.linear.system_reader import SystemReader
 from rewrites.recurrences.linear.zeros import gives_negative_zeros
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scans.linear_system import Matrices, SystemBlocks, block_length, reach
+from rewrites.scans.linear_system import SystemBlocks, block_length, reach
 
 __all__ = ["RULE", "check"]
 
@@ -111,8 +111,8 @@ def _is_alike(system: System) -> bool:
 
 def _is_left_to_others(loop: ScanView, system: System, ctx: Context) -> bool:
     """Return True if each state only decays, or is only added to, and stacks leave the cache or a state only adds up."""
-    decays = np.diag(system.step)
-    if (system.step - np.diag(decays)).any() or not ((decays > 0) & (decays <= 1)).all():
+    decays = np.diag(system.matrices.step)
+    if (system.matrices.step - np.diag(decays)).any() or not ((decays > 0) & (decays <= 1)).all():
         return False
     sizes = StepSizes.of(loop, ctx)
     step = sum(sizes.step(state.inner) for state in system.states)
@@ -143,7 +143,7 @@ def _step_bytes(system: System, sizes: StepSizes) -> int:
 def _too_slow(loop: ScanView, system: System, sizes: StepSizes, steps: int) -> NotApplicable | None:
     step, costs = _step_bytes(system, sizes), sizes.options.costs
     rows = sizes.elements(system.states[0].inner) if system.is_elementwise else 1
-    (inputs, outputs), states = system.through.shape, len(system.step)
+    (inputs, outputs), states = system.matrices.through.shape, len(system.matrices.step)
     length = block_length(steps, max(states, inputs, outputs))
     products = steps * rows * ((length * inputs + states) * outputs + inputs * states) * 2 * costs.product
     moved = steps * step * costs.near_byte * (6 if rows == 1 else 12)
@@ -157,9 +157,9 @@ def _too_slow(loop: ScanView, system: System, sizes: StepSizes, steps: int) -> N
 
 def _largest(system: System, steps: int, dtype: np.dtype) -> float | None:
     """Return how large numbers may be for which no sum overflows; None if states grow too much."""
-    total = reach(system.step, steps)
-    states = (np.abs(system.drive).sum(0) + np.abs(system.more) + 1) @ total
-    count = len(system.step)
+    total = reach(system.matrices.step, steps)
+    states = (np.abs(system.matrices.drive).sum(0) + np.abs(system.matrices.more) + 1) @ total
+    count = len(system.matrices.step)
     with np.errstate(all="ignore"):
         gain = max(states.max(), (states @ np.abs(system.largest[:count]) + np.abs(system.largest[count:]).sum(0)).max(initial=0))
     squared, summed = _LARGEST[dtype.itemsize]
@@ -203,12 +203,11 @@ def _results(
     assert kind is not None
     dtype, count = np.dtype(kind.numpy()), steps if isinstance(steps, int) else -1
     rows = 1 if not system.is_elementwise else -1 if dims is None else math.prod(dims)
-    matrices = Matrices(system.step, system.drive, system.more, system.seen, system.through, system.offset)
     parts = [(reshape(build, value, [count, rows, size]), size) for value, size in zip(inputs, system.input_sizes, strict=True)]
     sizes, states = list(system.state_sizes), system.states
     initial = concat(build, [reshape(build, each.initial, [1, rows, size]) for each, size in zip(states, sizes, strict=True)], 2)
     blocks = SystemBlocks(build, rows, dtype)
-    stacks, final = blocks.outputs(matrices, parts, initial, steps, system.output_sizes, bool(system.kept))
+    stacks, final = blocks.outputs(system.matrices, parts, initial, steps, system.output_sizes, bool(system.kept))
     if final is not None:
         last = split(build, final, 2, sizes, len(states)) if len(states) > 1 else (final,)
         for value, state in zip(last, states, strict=True):

@@ -8,17 +8,17 @@ import onnx_ir as ir
 
 from rewrites.loops import ScanOutput, State
 from rewrites.recurrences.results import is_used
+from rewrites.scans.linear_system import Matrices
 
 __all__ = ["AffineMap", "System"]
 
 
 @dataclass(frozen=True)
 class System:
-    """The matrices of a loop; their first axis is what is read, the second what is computed.
+    """A loop as a system.
 
     Args:
-        step: [n, n], drive [m, n] and more [n] make the next states.
-        seen: [n, k], through [m, k] and offset [k] make the outputs.
+        matrices: The n states from m inputs, and the k outputs.
         largest: [n + m, ...], the columns of all that the body computes on the way.
         state_sizes: The elements of each state; ``inputs`` and ``outputs`` have theirs.
         is_elementwise: The system is the same for each element, and each state, input and output is one number.
@@ -27,12 +27,7 @@ class System:
     states: tuple[State, ...]
     inputs: tuple[ir.Value, ...]
     outputs: tuple[ScanOutput, ...]
-    step: np.ndarray
-    drive: np.ndarray
-    more: np.ndarray
-    seen: np.ndarray
-    through: np.ndarray
-    offset: np.ndarray
+    matrices: Matrices
     largest: np.ndarray
     state_sizes: tuple[int, ...]
     input_sizes: tuple[int, ...]

@@ -18,6 +18,7 @@ from rewrites.ops.element_moves import movement
 from rewrites.ops.versions import Dynamic, axes_of, keepdims
 from rewrites.recurrences.constants import ConstantReader
 from rewrites.recurrences.linear.system import AffineMap, System
+from rewrites.scans.linear_system import Matrices
 
 __all__ = ["SystemReader"]
 
@@ -81,12 +82,7 @@ class SystemReader:
             loop.states,
             tuple(inputs),
             loop.scan_outputs,
-            nexts[:end],
-            nexts[end:],
-            _more(maps[:count]),
-            outputs[:end],
-            outputs[end:],
-            _more(maps[count:]),
+            Matrices(nexts[:end], nexts[end:], _more(maps[:count]), outputs[:end], outputs[end:], _more(maps[count:])),
             _matrix(between, sources, widths),
             tuple(widths[:count]),
             tuple(widths[count:]),

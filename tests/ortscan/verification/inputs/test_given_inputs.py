@@ -6,27 +6,7 @@ import pytest
 
 from ortscan.verification import verify
 from rewrites.base.errors import ModelFileError, OptionError
-from tests.support.text import model_from_text
-
-
-def model(text, opset=18):
-    return model_from_text(text, opset)
-
-
-def ran(outcome):
-    return [case for case in outcome.cases if case.status == "equal"]
-
-
-def ok(text, opset=18, **options):
-    """The cases that ran; all is equal."""
-    outcome = verify(model(text, opset), model(text, opset), **options)
-    assert outcome.ok, outcome.summary()
-    return ran(outcome)
-
-
-TABLE = """
-g (int64[N] ids) => (float[N, 2] y) <float[5, 2] table = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}> { y = Gather(table, ids) }
-"""
+from tests.ortscan.verification.inputs.equal_cases import TABLE, model, ok, ran
 
 
 def test_inputs_given_are_used_and_nothing_else():

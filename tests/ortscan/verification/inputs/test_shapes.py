@@ -4,22 +4,7 @@ import pytest
 
 from ortscan.verification import verify
 from rewrites.base.errors import OptionError
-from tests.support.text import model_from_text
-
-
-def model(text, opset=18):
-    return model_from_text(text, opset)
-
-
-def ran(outcome):
-    return [case for case in outcome.cases if case.status == "equal"]
-
-
-def ok(text, opset=18, **options):
-    """The cases that ran; all is equal."""
-    outcome = verify(model(text, opset), model(text, opset), **options)
-    assert outcome.ok, outcome.summary()
-    return ran(outcome)
+from tests.ortscan.verification.inputs.equal_cases import model, ok
 
 
 @pytest.mark.parametrize("size", [2**63 - 1, 2**70, 10**12])
