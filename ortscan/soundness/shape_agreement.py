@@ -1,18 +1,21 @@
-"""Whether the operators of two models, as onnx infers them, tell the same type and shape of each value that both have.
+"""Compare the types and shapes that onnx infers for the values that two models share.
 
-Asked with a size for every free dimension, since a name says nothing where it does not come out: a row taken out of [3, 1, 4] and
-squeezed has another rank with a batch of 1. What onnx cannot infer of either model is not compared.
+Each free dimension gets a number first, since names hide differences: a row taken out of [3, 1, 4] and squeezed has another rank if
+the batch is 1. If onnx cannot infer the shape of a value in one of the models, that value is not compared.
 """
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, count, repeat
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, count
 
 import onnx
 from onnx.external_data_helper import uses_external_data
 
 from ortscan.base.proto_graphs import all_graphs
+from ortscan.running.analysis import analyse
+from ortscan.running.constraints import learn_sizes
 from ortscan.running.graph_index import all_nodes
 from ortscan.running.joined_vectors import has_long_vectors
+from ortscan.running.specs import input_specs
 from rewrites.analysis.shapes.shown_scopes import give_own_names, given_to, show_captured_constants
 from rewrites.analysis.shapes.unknown_bounds import hide_unknown_bounds
 from rewrites.base.errors import is_raised_by
@@ -22,25 +25,45 @@ __all__ = ["disagreement"]
 _FIRST, _STEP = 11, 12
 """Free dimensions get 11, 23, 35, …: all different, none a divisor of another, and unlike the sizes that models have."""
 
+_Free = list[tuple[str, onnx.TensorShapeProto.Dimension]]
+
 
 def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
-    """Return what the two say differently of an output, or of a value between, in one line, or None.
+    """Return the first difference between the types or shapes of an output or an inner value, in one line, or None.
 
-    ``before`` must be sound at the sizes it is asked at: where inference finds contradictions in it, nothing is compared.
+    The sizes are tried in three ways: all different, all 1, and, if the first way shows a difference, equal when the operators of
+    ``before`` need them equal. A difference that this last way does not show comes from sizes that do not fit each other. If
+    inference contradicts itself in ``before`` at some sizes, nothing is compared at them.
     """
     old, new = _bare(before, after.graph.input), _bare(after)
     free = [_free_dims(old.graph), _free_dims(new.graph)]
-    for sizes in (lambda: iter(count(_FIRST, _STEP)), lambda: repeat(1)):
-        for dims in free:
-            _choose(dims, sizes())
-        was = _inferred(old, strict=True)
-        now = _inferred(new, strict=False) if was is not None else None
-        said = next(_contradictions(was.graph, now.graph), None) if was is not None and now is not None else None
-        if was is not None and said is not None and not _spreads_in_vain(was):
-            return said
-        if not any(free):
-            break
-    return None
+    names = list(dict.fromkeys(name for dims in free for name, _ in dims))
+    different = dict(zip(names, count(_FIRST, _STEP), strict=False))
+    difference = _difference_at(different, old, new, free)
+    if difference is not None and names:
+        difference = _difference_at(_fitting(_bare(before, after.graph.input), different), old, new, free)
+    if difference is None and names:
+        difference = _difference_at(dict.fromkeys(names, 1), old, new, free)
+    return difference
+
+
+def _difference_at(sizes: Mapping[str, int], old: onnx.ModelProto, new: onnx.ModelProto, free: Iterable[_Free]) -> str | None:
+    for name, dim in chain.from_iterable(free):
+        dim.dim_value = sizes[name]
+    was = _inferred(old, strict=True)
+    now = _inferred(new, strict=False) if was is not None else None
+    difference = next(_contradictions(was.graph, now.graph), None) if was is not None and now is not None else None
+    return None if was is None or difference is None or _spreads_in_vain(was) else difference
+
+
+def _fitting(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return ``sizes`` with one number for the dimensions that the operators of ``model`` need to be equal."""
+    facts = learn_sizes(analyse(model, input_specs(model.graph)))
+    fitting = dict(sizes)
+    for group in facts.groups(sizes):
+        number = facts.likely_number(group[0][0]) or sizes[group[0][0]]
+        fitting |= {name: facts.number(name) or number for part in group for name in part}
+    return fitting
 
 
 def _contradictions(before: onnx.GraphProto, after: onnx.GraphProto) -> Iterator[str]:
@@ -92,16 +115,10 @@ def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) ->
     return proto
 
 
-def _free_dims(graph: onnx.GraphProto) -> list[tuple[str, onnx.TensorShapeProto.Dimension]]:
+def _free_dims(graph: onnx.GraphProto) -> _Free:
     """Return the free dimensions of the inputs; those of one name have one size."""
     dims = [(f"{info.name}[{axis}]", dim) for info in graph.input for axis, dim in enumerate(info.type.tensor_type.shape.dim)]
     return [(dim.dim_param or place, dim) for place, dim in dims if not dim.HasField("dim_value")]
-
-
-def _choose(dims: Iterable[tuple[str, onnx.TensorShapeProto.Dimension]], sizes: Iterator[int]) -> None:
-    chosen = dict[str, int]()
-    for name, dim in dims:
-        dim.dim_value = chosen[name] if name in chosen else chosen.setdefault(name, next(sizes))
 
 
 def _inferred(model: onnx.ModelProto, strict: bool) -> onnx.ModelProto | None:

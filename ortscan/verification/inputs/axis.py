@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import onnx
 
 from ortscan.running.budget import Level
+from ortscan.running.constraints import SizeFacts
 from ortscan.running.graph_index import all_nodes
-from ortscan.verification.inputs.constraints import SizeFacts
 from ortscan.verification.inputs.turning_points import Known
 
 __all__ = ["Axis", "asked_size", "derived_dims", "derived_size", "dimension_values", "likely_values", "raised", "trip_values"]

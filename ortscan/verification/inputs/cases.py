@@ -11,9 +11,9 @@ import onnx
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.analysis import KnownSizes
 from ortscan.running.budget import Budget, Level
+from ortscan.running.constraints import SizeFacts
 from ortscan.running.specs import SessionSpec
 from ortscan.verification.inputs.axis import Axis, derived_dims, derived_size, likely_values, raised, trip_values
-from ortscan.verification.inputs.constraints import SizeFacts
 from ortscan.verification.inputs.integers import AS_NAMED, ATTEMPTS, OTHER_ATTEMPTS
 from ortscan.verification.inputs.make_value import is_integer, make_value, shape_of
 from ortscan.verification.inputs.named_values import Named

@@ -9,12 +9,12 @@ import onnx
 
 from ortscan.running.analysis import Analysis, KnownSizes, analyse, known_sizes
 from ortscan.running.budget import Budget, Level
+from ortscan.running.constraints import SizeFacts, learn_sizes
 from ortscan.running.crash_risks import crashes_on_empty_input, may_crash, rank_conflicts
 from ortscan.running.graph_index import all_nodes
 from ortscan.running.specs import SessionSpec, input_specs, overridable_names
 from ortscan.verification.inputs.axis import asked_size
 from ortscan.verification.inputs.cases import Inputs
-from ortscan.verification.inputs.constraints import SizeFacts, learn_sizes
 from ortscan.verification.inputs.interface import quoted
 from ortscan.verification.inputs.make_value import is_integer, unmakeable
 from ortscan.verification.inputs.may_be_large import may_be_divided, may_be_large

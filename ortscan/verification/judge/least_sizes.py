@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from ortscan.running.constraints import SizeFacts
 from ortscan.verification.inputs.axis import Axis
 from ortscan.verification.inputs.cases import Inputs
-from ortscan.verification.inputs.constraints import SizeFacts
 from ortscan.verification.judge.judge import Judge
 
 __all__ = ["least_sizes", "rows_by_numbers"]

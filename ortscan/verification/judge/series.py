@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from ortscan.running.constraints import SizeFacts
 from ortscan.running.specs import SessionSpec
 from ortscan.verification.inputs.cases import Inputs
-from ortscan.verification.inputs.constraints import SizeFacts
 from ortscan.verification.inputs.interface import quoted
 from ortscan.verification.inputs.point import PlannedCase
 from ortscan.verification.inputs.prepare import InputPlan

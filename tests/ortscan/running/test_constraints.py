@@ -1,6 +1,6 @@
 """What operators say of the sizes of inputs."""
 
-from ortscan.verification.inputs.constraints import SizeFacts
+from ortscan.running.constraints import SizeFacts
 
 
 def test_what_is_learned_of_sizes_is_joined():
