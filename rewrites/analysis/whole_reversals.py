@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dataflow import Domain
-from rewrites.analysis.induction.affine_expression import Affine, Dim, Symbol, surely_equal
+from rewrites.analysis.induction.affine_expression import AffineExpression, Dim, Symbol, surely_equal
 from rewrites.analysis.induction.integers import Integers
 from rewrites.graph.dims import forgotten, is_unknown, refined
 from rewrites.graph.values import rank_of
@@ -43,9 +43,9 @@ class Reversal:
 class _Progression:
     """``first``, ``first + slope``, …: ``count`` numbers."""
 
-    first: Affine
+    first: AffineExpression
     slope: int
-    count: Affine
+    count: AffineExpression
 
 
 class Reversals:
@@ -72,14 +72,14 @@ class _Reader:
         self.integers, self.source, self.rank = integers, source, rank
         self.progressions = _Progressions(integers)
 
-    def is_size(self, expression: Affine | None, axis: int, less: int = 0) -> bool:
+    def is_size(self, expression: AffineExpression | None, axis: int, less: int = 0) -> bool:
         """Return True if ``expression`` is the size of ``axis``, less a number."""
         size = self._size(self.source, axis)
         if expression is None or size is None or expression.const.size != 1:
             return False
-        return surely_equal(self._from_the_source(expression.reshaped(())), size - Affine.of(less))
+        return surely_equal(self._from_the_source(expression.reshaped(())), size - AffineExpression.of(less))
 
-    def _size(self, value: ir.Value, axis: int) -> Affine | None:
+    def _size(self, value: ir.Value, axis: int) -> AffineExpression | None:
         while (node := value.producer()) is not None and node.domain == "" and node.op_type in ("Identity", "Transpose"):
             source = node.inputs[0]
             if source is None or source.shape is None:
@@ -88,14 +88,14 @@ class _Reader:
             value = source
         return self.integers.size_of(value, axis)
 
-    def _from_the_source(self, expression: Affine) -> Affine:
+    def _from_the_source(self, expression: AffineExpression) -> AffineExpression:
         """Return sizes of transposed tensors as those of the tensors themselves."""
-        sizes: Mapping[Symbol, Affine | None] = {
+        sizes: Mapping[Symbol, AffineExpression | None] = {
             symbol: self._size(symbol.value, symbol.axis) for symbol in expression.terms if isinstance(symbol, Dim)
         }
         return expression.substituted({symbol: size for symbol, size in sizes.items() if size is not None})
 
-    def every_element(self, value: ir.Value | None) -> Affine | None:
+    def every_element(self, value: ir.Value | None) -> AffineExpression | None:
         """Return the number that all elements of a tensor are, or None."""
         if value is None:
             return None
@@ -111,7 +111,7 @@ class _Reader:
             return self.every_element(node.inputs[0])
         if node.op_type == "ConstantOfShape" and "value" in node.attributes:
             filled = node.attributes["value"].as_tensor().numpy()
-            return Affine.of(filled).reshaped(()) if filled.dtype.kind == "i" else None
+            return AffineExpression.of(filled).reshaped(()) if filled.dtype.kind == "i" else None
         return None
 
 
@@ -156,7 +156,7 @@ def _slice(reader: _Reader, node: ir.Node) -> int | None:
     if len(node.inputs) < 5:
         return None
     starts, ends, steps = (reader.integers.operand(node, index) for index in (1, 2, 4))
-    axes = Affine.of(0) if node.inputs[3] is None and reader.rank == 1 else reader.integers.operand(node, 3)
+    axes = AffineExpression.of(0) if node.inputs[3] is None and reader.rank == 1 else reader.integers.operand(node, 3)
     if starts is None or ends is None or steps is None or axes is None:
         return None
     end, axis = ends.number, axes.number

@@ -15,13 +15,7 @@ from rewrites.ops.versions import DYNAMIC, axis_of, gather, ints_operand, unsque
 __all__ = ["after_steps", "aligned", "axes_after_steps", "axis_after_steps", "expanded", "repeated", "unit_axes", "with_rank"]
 
 _NO_EXPAND_KERNEL = frozenset(
-    {
-        ir.DataType.BFLOAT16,
-        ir.DataType.FLOAT8E4M3FN,
-        ir.DataType.FLOAT8E4M3FNUZ,
-        ir.DataType.FLOAT8E5M2,
-        ir.DataType.FLOAT8E5M2FNUZ,
-    }
+    {ir.DataType.BFLOAT16, ir.DataType.FLOAT8E4M3FN, ir.DataType.FLOAT8E4M3FNUZ, ir.DataType.FLOAT8E5M2, ir.DataType.FLOAT8E5M2FNUZ}
 )
 
 

@@ -113,12 +113,7 @@ def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> LeavingBefore
 
 
 def _attempt(
-    loop: ScanView,
-    ctx: Context,
-    sizes: StepSizes,
-    blocked: dict[ir.Node, NotApplicable],
-    *,
-    bounded: bool = True,
+    loop: ScanView, ctx: Context, sizes: StepSizes, blocked: dict[ir.Node, NotApplicable], *, bounded: bool = True
 ) -> LeavingBefore:
     before = LeavingBefore(Stacks(loop, ctx.builder()), refused=dict(blocked), alive=Liveness(loop, sizes))
     nodes = [node for node in loop.body if node not in blocked]

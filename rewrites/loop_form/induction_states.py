@@ -10,7 +10,7 @@ that depend on them, need a constant trip count up to which the floats are exact
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import INTEGERS, Affine, within
+from rewrites.analysis.induction.affine_expression import INTEGERS, AffineExpression, within
 from rewrites.analysis.induction.emission import emit, larger, scalar_of
 from rewrites.analysis.induction.induction_variables import Counter, counters, trip_count
 from rewrites.base.plain_text import listed
@@ -60,7 +60,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"made the counting states {names} from the number of the step", edit)
 
 
-def _may_go(counter: Counter, steps: Affine | None) -> bool:
+def _may_go(counter: Counter, steps: AffineExpression | None) -> bool:
     final, most = counter.state.final, None if steps is None else steps.number
     if counter.exact_to is not None:
         return most is not None and counter.start.number is not None and within(max(0, most), counter.exact_to)
@@ -88,10 +88,10 @@ def _now(b: Builder, counter: Counter, iteration: ir.Value, kind: ir.DataType | 
     return number if fits else reshape(b, number, list(dims))
 
 
-def _after(b: Builder, counter: Counter, steps: Affine | None, limit: ir.Value, zero: ir.Value) -> ir.Value:
+def _after(b: Builder, counter: Counter, steps: AffineExpression | None, limit: ir.Value, zero: ir.Value) -> ir.Value:
     """Return the induction variable after all steps as an int64 without axes."""
     if steps is not None and steps.number is not None:
-        return emit(b, counter.start + Affine.of(counter.step * max(0, steps.number)))
+        return emit(b, counter.start + AffineExpression.of(counter.step * max(0, steps.number)))
     count = larger(b, scalar_of(b, limit), zero)
     if counter.step != 1:
         count = b.op("Mul", count, b.const(np.array(counter.step, np.int64)))

@@ -18,7 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import unread_nodes, varying_values
-from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim, at_least, surely_equal
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim, at_least, surely_equal
 from rewrites.analysis.induction.emission import emit, exceeds
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Integers
@@ -51,28 +51,28 @@ class RowRead:
     node: ir.Node
     source: ir.Value
     axis: int
-    start: Affine
+    start: AffineExpression
     reverse: bool
     single_axes: int
 
-    def first(self, steps: Affine) -> Affine:
+    def first(self, steps: AffineExpression) -> AffineExpression:
         """Return the lowest index that is read."""
-        return self.start - steps + Affine.of(1) if self.reverse else self.start
+        return self.start - steps + AffineExpression.of(1) if self.reverse else self.start
 
     @property
-    def length(self) -> Affine:
+    def length(self) -> AffineExpression:
         """The number of rows of the source."""
         dim = dim_of(self.source, self.axis)
         if isinstance(dim, int):
-            return Affine.of(dim)
-        return Affine.symbol(Dim(dim if dim is not None else (id(self.source), self.axis), self.source, self.axis))
+            return AffineExpression.of(dim)
+        return AffineExpression.symbol(Dim(dim if dim is not None else (id(self.source), self.axis), self.source, self.axis))
 
-    def missing(self, steps: Affine) -> bool:
+    def missing(self, steps: AffineExpression) -> bool:
         """Return True if a row is read that surely does not exist."""
         after = self.first(steps) + steps - self.length
         return after.number is not None and after.number > 0
 
-    def rows(self, b: Builder, steps: Affine, count: ir.Value) -> ir.Value:
+    def rows(self, b: Builder, steps: AffineExpression, count: ir.Value) -> ir.Value:
         """Return the rows in the order of the source; the new nodes fail on too few rows as the loop would.
 
         ``count``: the number of steps, as one int64 element with one axis.
@@ -167,7 +167,7 @@ def _scan_input(read: RowRead, rows: ir.Value, ctx: Context) -> ScanInput:
     return ScanInput(rows, inner, read.axis, read.reverse)
 
 
-def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: Affine) -> ScanInput:
+def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: AffineExpression) -> ScanInput:
     counts = count_up(build, count)
     if steps.number is not None:
         counts.shape = ir.Shape([steps.number])
@@ -215,7 +215,7 @@ def _guarded(
     return node, [(loop.node.outputs[i], value) for i, value in zip(used, outputs, strict=True)]
 
 
-def row_reads(loop: LoopView, inside: Integers, steps: Affine) -> list[RowRead]:
+def row_reads(loop: LoopView, inside: Integers, steps: AffineExpression) -> list[RowRead]:
     """Return the Gathers of outer tensors whose index changes by one from step to step, and is never negative."""
     reads = (_read(node, loop, inside) for node in loop.body)
     return [read for read in reads if read is not None and at_least(read.first(steps), 0, steps)]

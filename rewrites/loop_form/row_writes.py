@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression
 from rewrites.analysis.induction.integers import Integers
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import dim_of, rank_of, static_dims
@@ -30,7 +30,7 @@ class RowWrite:
 
     node: ir.Node
     axis: int
-    index: Affine
+    index: AffineExpression
     row: Callable[[Builder], ir.Value]
     parts: tuple[ir.Node, ...] = ()
 
@@ -73,7 +73,7 @@ def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite
     return RowWrite(node, axis, index, lambda b: reshape(b, updates, wanted))
 
 
-def _counts_through(flat: Affine, axis: int, sizes: list[int]) -> bool:
+def _counts_through(flat: AffineExpression, axis: int, sizes: list[int]) -> bool:
     """Return True if the indices of the other axes are complete and in order."""
     if not sizes:
         return True
@@ -117,7 +117,7 @@ def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | No
     (axis,) = wide
     row = gap.reshaped((-1,))
     sign = 1 if int(row.const[1] - row.const[0]) == 1 else -1
-    index = _all_the_same(Affine.of(np.arange(row.const.size)) - Affine.of(sign) * row)
+    index = _all_the_same(AffineExpression.of(np.arange(row.const.size)) - AffineExpression.of(sign) * row)
     new = static_dims(on_true)
     whole = [d for k, d in enumerate(tensor.shape.dims) if k != axis] if tensor.shape is not None else []
     # the new row must be the same at every index of the axis, and have all other sizes
@@ -141,7 +141,7 @@ def _concat(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | N
     if row is None or first is None or last is None or dim_of(row, axis) != 1 or length is None:
         return None
     (start, index, head), (again, end, tail) = first, last
-    gap = again - index - Affine.of(1)
+    gap = again - index - AffineExpression.of(1)
     to_the_end = end.number is not None and end.number >= (1 << 31) - 1
     rest = end - length
     if start.number != 0 or gap.number != 0 or not (to_the_end or rest.number == 0):
@@ -149,7 +149,9 @@ def _concat(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | N
     return RowWrite(node, axis, index, lambda b: squeeze(b, row, [axis]), (head, tail))
 
 
-def _range_of(value: ir.Value | None, tensor: ir.Value, axis: int, integers: Integers) -> tuple[Affine, Affine, ir.Node] | None:
+def _range_of(
+    value: ir.Value | None, tensor: ir.Value, axis: int, integers: Integers
+) -> tuple[AffineExpression, AffineExpression, ir.Node] | None:
     node = None if value is None else value.producer()
     if node is None or node.op_type != "Slice" or node.domain != "" or node.inputs[0] is not tensor or len(node.inputs) < 4:
         return None
@@ -159,7 +161,7 @@ def _range_of(value: ir.Value | None, tensor: ir.Value, axis: int, integers: Int
     return bounds[0].start, bounds[0].end, node
 
 
-def _all_the_same(indices: Affine) -> Affine | None:
+def _all_the_same(indices: AffineExpression) -> AffineExpression | None:
     """Return the expression that all elements have in common, or None."""
     flat = indices.reshaped((-1,))
     first = flat.moved(lambda array: array[0])

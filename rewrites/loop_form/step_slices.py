@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine, at_least
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, at_least
 from rewrites.analysis.induction.emission import emit, scalar_of
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integer_domain import Bounds
@@ -38,7 +38,7 @@ class _SlidingRead:
     node: ir.Node
     source: ir.Value
     axis: int
-    start: Affine
+    start: AffineExpression
     width: int | None
     cuts: tuple[Bounds, ...]
 
@@ -66,7 +66,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"read {counted(len(reads), 'slice')}, which start elsewhere in each step, by Gather", edit)
 
 
-def _read(node: ir.Node, loop: LoopView, integers: Integers, steps: Affine) -> _SlidingRead | None:
+def _read(node: ir.Node, loop: LoopView, integers: Integers, steps: AffineExpression) -> _SlidingRead | None:
     source = node.inputs[0] if node.inputs else None
     if node.domain != "" or source is None or source.graph is loop.body or source.dtype in (None, ir.DataType.STRING):
         return None
@@ -88,7 +88,7 @@ def _read(node: ir.Node, loop: LoopView, integers: Integers, steps: Affine) -> _
     width, length = (row.end - row.start).number, integers.size_of(source, row.axis)
     if width is None or width < 1 or length is None or row.start.exact_to is not None or not row.start.factor(STEP):
         return None
-    if not at_least(row.start, 0, steps) or not at_least(length - row.start - Affine.of(width), 0, steps):
+    if not at_least(row.start, 0, steps) or not at_least(length - row.start - AffineExpression.of(width), 0, steps):
         return None
     cuts = [bound for bound in bounds if bound is not row and not _is_whole(bound, integers.size_of(source, bound.axis))]
     if any(bound.start.number is None or bound.end.number is None for bound in cuts):
@@ -96,7 +96,7 @@ def _read(node: ir.Node, loop: LoopView, integers: Integers, steps: Affine) -> _
     return _SlidingRead(node, source, row.axis, row.start, width, tuple(cuts))
 
 
-def _is_whole(bound: Bounds, length: Affine | None) -> bool:
+def _is_whole(bound: Bounds, length: AffineExpression | None) -> bool:
     rest = None if length is None else bound.end - length
     to_the_end = bound.end.number is not None and bound.end.number >= (1 << 31) - 1
     return bound.start.number == 0 and (to_the_end or (rest is not None and rest.number is not None and rest.number >= 0))
@@ -104,7 +104,11 @@ def _is_whole(bound: Bounds, length: Affine | None) -> bool:
 
 def _emit(outside: Builder, inside: Builder, read: _SlidingRead, loop: LoopView) -> ir.Value:
     fixed = emit(outside, read.start.without(STEP))
-    moving = emit(inside, Affine.symbol(STEP) * Affine.of(read.start.factor(STEP)), {STEP: scalar_of(inside, loop.iteration)})
+    moving = emit(
+        inside,
+        AffineExpression.symbol(STEP) * AffineExpression.of(read.start.factor(STEP)),
+        {STEP: scalar_of(inside, loop.iteration)},
+    )
     start = moving if read.start.without(STEP).number == 0 else inside.op("Add", moving, fixed)
     width = read.width
     if width is not None and width > 1:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim, at_least, within
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim, at_least, within
 from rewrites.analysis.induction.emission import emit, exceeds, larger, scalar_of, smaller
 from rewrites.analysis.induction.induction_variables import integers_of
 from rewrites.analysis.induction.integers import Integers
@@ -39,7 +39,7 @@ _CONJOINED = frozenset({"And", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 class _Bound:
     """The loop continues after step t while ``room`` - ``slope`` * t is 1 or more; ``slope`` is 1 or more."""
 
-    room: Affine
+    room: AffineExpression
     slope: int
 
 
@@ -77,7 +77,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch("turned the condition, which counts steps, into a trip count", edit, tuple(notes))
 
 
-def _may_cancel(room: Affine) -> bool:
+def _may_cancel(room: AffineExpression) -> bool:
     """Return True if ``room`` may be small although the compared numbers are large, because one is subtracted from another."""
     free = [key for key in room.terms if key is not STEP and not isinstance(key, Dim)]
     return len(free) > 1 or any(room.factor(key) < 0 for key in free)
@@ -110,7 +110,7 @@ def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
     return [part for part in postorder([value], sides) if not sides(part)]
 
 
-def _starts(condition: ir.Value | None, outside: Integers) -> list[Affine] | ir.Value | bool:
+def _starts(condition: ir.Value | None, outside: Integers) -> list[AffineExpression] | ir.Value | bool:
     """Return True or False if it is known whether the loop starts; else the numbers that must be 1 or more, or the condition."""
     if condition is None:
         return True
@@ -127,7 +127,7 @@ def _starts(condition: ir.Value | None, outside: Integers) -> list[Affine] | ir.
     return rooms or True
 
 
-def _number(limit: Affine | None, bounds: list[_Bound], starts: list[Affine] | ir.Value | bool) -> int | None:
+def _number(limit: AffineExpression | None, bounds: list[_Bound], starts: list[AffineExpression] | ir.Value | bool) -> int | None:
     """Return the trip count if it is a constant."""
     if starts is False or (limit is not None and limit.number is not None and limit.number <= 0):
         return 0
@@ -138,7 +138,11 @@ def _number(limit: Affine | None, bounds: list[_Bound], starts: list[Affine] | i
 
 
 def _emit(
-    b: Builder, loop: LoopView, limit: Affine | None, bounds: list[_Bound], starts: list[Affine] | ir.Value | bool
+    b: Builder,
+    loop: LoopView,
+    limit: AffineExpression | None,
+    bounds: list[_Bound],
+    starts: list[AffineExpression] | ir.Value | bool,
 ) -> ir.Value:
     """Write the trip count, without bounds that another bound implies."""
     ends = [_end(bound) for bound in bounds]
@@ -162,18 +166,18 @@ def _emit(
     return count
 
 
-def _end(bound: _Bound) -> Affine | None:
+def _end(bound: _Bound) -> AffineExpression | None:
     """Return the number of steps that ``bound`` allows, if it is 1 or more; None if it takes a division."""
-    return bound.room + Affine.of(1) if bound.slope == 1 else None
+    return bound.room + AffineExpression.of(1) if bound.slope == 1 else None
 
 
-def _starts_below(starts: list[Affine] | ir.Value | bool, end: Affine) -> bool:
+def _starts_below(starts: list[AffineExpression] | ir.Value | bool, end: AffineExpression) -> bool:
     """Return True if the loop has no step when ``end`` is 0 or less."""
     return isinstance(starts, list) and any(at_least(end - room, 0) for room in starts)
 
 
 def _steps(b: Builder, bound: _Bound) -> ir.Value:
-    room = emit(b, bound.room + Affine.of(bound.slope - 1))
+    room = emit(b, bound.room + AffineExpression.of(bound.slope - 1))
     if bound.slope != 1:
         room = b.op("Div", room, b.const(np.array(bound.slope, np.int64)))
     unit = b.const(np.array(1, np.int64))

@@ -13,7 +13,7 @@ from functools import partial
 
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine, at_least, surely_equal
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, at_least, surely_equal
 from rewrites.analysis.induction.emission import emit
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Integers
@@ -77,7 +77,7 @@ def _may_write(state: State) -> bool:
     return node is not None and node.op_type in ("ScatterND", "ScatterElements", "Where", "Concat")
 
 
-def _written(state: State, loop: LoopView, integers: Integers, steps: Affine) -> _Written | None:
+def _written(state: State, loop: LoopView, integers: Integers, steps: AffineExpression) -> _Written | None:
     source = through_identity(state.next)
     node = None if source is None else source.producer()
     write = None if node is None or node.graph is not loop.body else row_write(node, state.inner, integers)
@@ -95,9 +95,9 @@ def _written(state: State, loop: LoopView, integers: Integers, steps: Affine) ->
     return _Written(state, write, tuple(reads))
 
 
-def _is_there(write: RowWrite, state: State, integers: Integers, steps: Affine) -> bool:
+def _is_there(write: RowWrite, state: State, integers: Integers, steps: AffineExpression) -> bool:
     length = integers.size_of(state.initial, write.axis)
-    room = None if length is None else length - Affine.of(1) - write.index
+    room = None if length is None else length - AffineExpression.of(1) - write.index
     return room is not None and at_least(write.index, 0, steps) and at_least(room, 0, steps)
 
 
@@ -108,14 +108,18 @@ def _reads_initial(node: ir.Node, write: RowWrite, integers: Integers) -> bool:
         return True
     if node.op_type == "Slice":
         bounds = integers.bounds(node) or []
-        is_row = len(bounds) == 1 and bounds[0].axis == write.axis and surely_equal(bounds[0].end - bounds[0].start, Affine.of(1))
+        is_row = (
+            len(bounds) == 1
+            and bounds[0].axis == write.axis
+            and surely_equal(bounds[0].end - bounds[0].start, AffineExpression.of(1))
+        )
         return is_row and surely_equal(bounds[0].start.reshaped(()), write.index)
     index = integers.scalar(node.inputs[1]) if node.op_type == "Gather" else None
     axis = axis_of(node, 0, rank_of(write.node.outputs[0]))
     return index is not None and axis == write.axis and surely_equal(index, write.index)
 
 
-def _collected(written: _Written, steps: Affine) -> Collected:
+def _collected(written: _Written, steps: AffineExpression) -> Collected:
     state, write = written.state, written.write
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
@@ -123,12 +127,12 @@ def _collected(written: _Written, steps: Affine) -> Collected:
         ordered = backwards(b, stack) if falling else stack
         rows = joined_rows(b, ordered, write.axis, None, partial(shape_of, b, state.initial), rank_of(state.initial) or 0)
         start = write.index.without(STEP)
-        first = start - steps + Affine.of(1) if falling else start
+        first = start - steps + AffineExpression.of(1) if falling else start
         length = Integers(b.opset).size_of(state.initial, write.axis)
         assert length is not None
         parts = [rows]
         if first.number != 0:
-            parts.insert(0, _part(b, state.initial, write.axis, Affine.of(0), first))
+            parts.insert(0, _part(b, state.initial, write.axis, AffineExpression.of(0), first))
         if not surely_equal(first + steps, length):
             parts.append(_part(b, state.initial, write.axis, first + steps, length))
         return concat(b, parts, write.axis)
@@ -137,7 +141,7 @@ def _collected(written: _Written, steps: Affine) -> Collected:
     return Collected(state, row, write.row, [(state.final, final)] if state.final is not None else [])
 
 
-def _part(b: Builder, tensor: ir.Value, axis: int, start: Affine, end: Affine) -> ir.Value:
+def _part(b: Builder, tensor: ir.Value, axis: int, start: AffineExpression, end: AffineExpression) -> ir.Value:
     bounds = [reshape(b, emit(b, bound), [1]) if bound.number is None else b.const([bound.number]) for bound in (start, end)]
     return b.op("Slice", tensor, *bounds, b.const([axis]))
 

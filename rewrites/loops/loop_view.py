@@ -76,15 +76,11 @@ class LoopView:
             raise malformed(node, "inputs", "loop-carried values cannot be left out")
         if len(body.inputs) != count + 2:
             raise malformed(
-                node,
-                "body",
-                f"has {len(body.inputs)} inputs, but {count + 2} (iteration, condition, states) are needed",
+                node, "body", f"has {len(body.inputs)} inputs, but {count + 2} (iteration, condition, states) are needed"
             )
         if len(body.outputs) != len(node.outputs) + 1 or len(node.outputs) < count:
             raise malformed(
-                node,
-                "body",
-                f"has {len(body.outputs)} outputs, but the node's {len(node.outputs)} and a condition are needed",
+                node, "body", f"has {len(body.outputs)} outputs, but the node's {len(node.outputs)} and a condition are needed"
             )
         check_body_values(node, body)
         values = [value for value in operands if value is not None]

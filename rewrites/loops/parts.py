@@ -101,9 +101,7 @@ def check_element_types(node: ir.Node, outer: ir.Value, inner: ir.Value) -> None
     """Refuse different element types of two values that stand for the same thing."""
     if not same_type(outer, inner):
         raise malformed(
-            node,
-            "body",
-            f"has type {inner.type} for '{inner.name}', but '{outer.name}' of type {outer.type} is passed to it",
+            node, "body", f"has type {inner.type} for '{inner.name}', but '{outer.name}' of type {outer.type} is passed to it"
         )
 
 

@@ -40,11 +40,7 @@ def rebuild(
         attributes = _scan_attributes(loop.batched, scan_inputs, scan_outputs)
     else:
         inner_inputs = [loop.iteration, loop.condition_in, *(state.inner for state in states)]
-        inner_outputs = [
-            loop.condition_out,
-            *(state.next for state in states),
-            *(output.inner for output in scan_outputs),
-        ]
+        inner_outputs = [loop.condition_out, *(state.next for state in states), *(output.inner for output in scan_outputs)]
         operands = [loop.limit, loop.condition, *(state.initial for state in states)]
         attributes = []
     del old.attributes["body"]

@@ -15,16 +15,7 @@ from rewrites.loops.loop_view import LoopView
 from rewrites.loops.parts import label
 from rewrites.loops.scan_view import ScanView
 
-__all__ = [
-    "Loop",
-    "captured_values",
-    "fewest_states",
-    "is_loop",
-    "loops_in",
-    "may_end_the_process",
-    "view",
-    "with_paths",
-]
+__all__ = ["Loop", "captured_values", "fewest_states", "is_loop", "loops_in", "may_end_the_process", "view", "with_paths"]
 
 
 Loop = ScanView | LoopView

@@ -97,10 +97,7 @@ def whole(buffer: Buffer, shape: Sequence[int], *, truth: bool = False) -> View:
 def broadcast(view: View, shape: Sequence[int]) -> View:
     """Return the view spread to a larger shape, by strides of zero."""
     new = len(shape) - len(view.shape)
-    strides = (
-        *[0] * new,
-        *(0 if own == 1 else stride for own, stride in zip(view.shape, view.strides, strict=True)),
-    )
+    strides = (*[0] * new, *(0 if own == 1 else stride for own, stride in zip(view.shape, view.strides, strict=True)))
     return View(view.buffer, tuple(shape), strides, view.offset, view.truth)
 
 

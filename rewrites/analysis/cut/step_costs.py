@@ -12,16 +12,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 
-__all__ = [
-    "carrying_ns",
-    "few_rows",
-    "product_ns",
-    "reading_ns",
-    "start_ns",
-    "staying_ns",
-    "to_carry",
-    "weight_bytes",
-]
+__all__ = ["carrying_ns", "few_rows", "product_ns", "reading_ns", "start_ns", "staying_ns", "to_carry", "weight_bytes"]
 
 _CARRY_NS, _READ_NS = 300, 150
 _CACHE = 2 << 20

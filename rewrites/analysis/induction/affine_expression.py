@@ -18,7 +18,7 @@ __all__ = [
     "LARGEST",
     "SLOPE_IN_FLOATS",
     "STEP",
-    "Affine",
+    "AffineExpression",
     "Dim",
     "Symbol",
     "at_least",
@@ -47,7 +47,7 @@ Symbol = Dim | ir.Value | str
 
 
 @dataclass(frozen=True, eq=False)
-class Affine:
+class AffineExpression:
     """``const`` plus each symbol times its factors; the arrays hold Python integers and have the shape of the tensor.
 
     ``exact_to``: the floating-point numbers on the way hold integers exactly up to this magnitude; None if there are none.
@@ -58,12 +58,12 @@ class Affine:
     exact_to: int | None = None
 
     @classmethod
-    def of(cls, array: np.ndarray | int, exact_to: int | None = None) -> "Affine":
+    def of(cls, array: np.ndarray | int, exact_to: int | None = None) -> "AffineExpression":
         """Make the expression of constants."""
         return cls(np.asarray(array).astype(object), {}, exact_to)
 
     @classmethod
-    def symbol(cls, symbol: Symbol, shape: tuple[int, ...] = ()) -> "Affine":
+    def symbol(cls, symbol: Symbol, shape: tuple[int, ...] = ()) -> "AffineExpression":
         """Make the expression of one symbol."""
         return cls(_filled(shape, 0), {symbol: _filled(shape, 1)})
 
@@ -87,66 +87,66 @@ class Affine:
         array = self.terms.get(symbol)
         return 0 if array is None else int(array.reshape(-1)[0])
 
-    def without(self, symbol: Symbol) -> "Affine":
+    def without(self, symbol: Symbol) -> "AffineExpression":
         """Return the expression without its part in ``symbol``."""
-        return Affine(self.const, {key: array for key, array in self.terms.items() if key != symbol}, self.exact_to)
+        return AffineExpression(self.const, {key: array for key, array in self.terms.items() if key != symbol}, self.exact_to)
 
-    def substituted(self, values: Mapping[Symbol, "Affine"]) -> "Affine":
+    def substituted(self, values: Mapping[Symbol, "AffineExpression"]) -> "AffineExpression":
         """Put the (one-element) expressions ``values`` in the place of symbols."""
-        result = Affine(self.const, {key: array for key, array in self.terms.items() if key not in values}, self.exact_to)
+        result = AffineExpression(self.const, {key: array for key, array in self.terms.items() if key not in values}, self.exact_to)
         for symbol, other in values.items():
             if symbol in self.terms:
-                result = result + other.reshaped(()) * Affine(self.terms[symbol], {})
+                result = result + other.reshaped(()) * AffineExpression(self.terms[symbol], {})
         return result
 
-    def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> "Affine":
+    def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> "AffineExpression":
         """Apply a rearrangement of elements."""
         parts = {key: _array(move(array)) for key, array in self.terms.items()}
-        return Affine(_array(move(self.const)), _nonzero(parts), self.exact_to)
+        return AffineExpression(_array(move(self.const)), _nonzero(parts), self.exact_to)
 
-    def reshaped(self, shape: tuple[int, ...]) -> "Affine":
+    def reshaped(self, shape: tuple[int, ...]) -> "AffineExpression":
         """Return the same elements in another shape."""
         return self.moved(lambda array: array.reshape(shape))
 
-    def limited(self, exact_to: int | None) -> "Affine":
+    def limited(self, exact_to: int | None) -> "AffineExpression":
         """Return the same expression, exact up to ``exact_to`` at most."""
-        return Affine(self.const, self.terms, _least(self.exact_to, exact_to))
+        return AffineExpression(self.const, self.terms, _least(self.exact_to, exact_to))
 
-    def __add__(self, other: "Affine") -> "Affine":
+    def __add__(self, other: "AffineExpression") -> "AffineExpression":
         """Add element by element, broadcasting."""
         const = _array(self.const + other.const)
         parts = {}
         for key in {**self.terms, **other.terms}:
             mine, theirs = self.terms.get(key, _filled((), 0)), other.terms.get(key, _filled((), 0))
             parts[key] = _array(np.broadcast_to(_array(mine + theirs), const.shape))
-        return Affine(const, _nonzero(parts), _least(self.exact_to, other.exact_to))
+        return AffineExpression(const, _nonzero(parts), _least(self.exact_to, other.exact_to))
 
-    def __mul__(self, other: "Affine") -> "Affine":
+    def __mul__(self, other: "AffineExpression") -> "AffineExpression":
         """Multiply element by element, broadcasting, by constants (on either side)."""
         if self.terms and other.terms:
             raise ValueError("the product of two symbols is not affine")
         varying, fixed = (other, self) if other.terms else (self, other)
         const = _array(varying.const * fixed.const)
         parts = {key: _array(np.broadcast_to(_array(array * fixed.const), const.shape)) for key, array in varying.terms.items()}
-        return Affine(const, _nonzero(parts), _least(self.exact_to, other.exact_to))
+        return AffineExpression(const, _nonzero(parts), _least(self.exact_to, other.exact_to))
 
-    def __neg__(self) -> "Affine":
+    def __neg__(self) -> "AffineExpression":
         """Change the sign."""
-        return self * Affine.of(-1)
+        return self * AffineExpression.of(-1)
 
-    def __sub__(self, other: "Affine") -> "Affine":
+    def __sub__(self, other: "AffineExpression") -> "AffineExpression":
         """Subtract element by element, broadcasting."""
         return self + -other
 
 
-def joined(parts: list[Affine], axis: int) -> Affine:
+def joined(parts: list[AffineExpression], axis: int) -> AffineExpression:
     """Join expressions along ``axis``."""
     symbols = {key for part in parts for key in part.terms}
     terms = {key: _join([part.terms.get(key, _filled(part.shape, 0)) for part in parts], axis) for key in symbols}
     limit: int | None = None
     for part in parts:
         limit = _least(limit, part.exact_to)
-    return Affine(_join([part.const for part in parts], axis), _nonzero(terms), limit)
+    return AffineExpression(_join([part.const for part in parts], axis), _nonzero(terms), limit)
 
 
 def _join(arrays: list[np.ndarray], axis: int) -> np.ndarray:
@@ -171,7 +171,7 @@ def _least(left: int | None, right: int | None) -> int | None:
     return min(limits) if limits else None
 
 
-def at_least(value: Affine, least: int, steps: Affine | None = None) -> bool:
+def at_least(value: AffineExpression, least: int, steps: AffineExpression | None = None) -> bool:
     """Return True if every element is provably ``least`` or more, in a step of a loop of ``steps`` steps (None: of any number)."""
     rest = value.without(STEP)
     slopes = value.terms.get(STEP)
@@ -185,7 +185,7 @@ def at_least(value: Affine, least: int, steps: Affine | None = None) -> bool:
         if np.any(falling):
             if steps is None:
                 return False
-            rest = rest + (steps.reshaped(()) - Affine.of(1)) * Affine.of(falling)
+            rest = rest + (steps.reshaped(()) - AffineExpression.of(1)) * AffineExpression.of(falling)
     low = rest.const - least
     for symbol, factors in rest.terms.items():
         floor = max(known.get(symbol, 0), 0) if isinstance(symbol, Dim) else known.get(symbol)
@@ -195,7 +195,7 @@ def at_least(value: Affine, least: int, steps: Affine | None = None) -> bool:
     return bool(np.all(low >= 0))
 
 
-def surely_equal(left: Affine, right: Affine) -> bool:
+def surely_equal(left: AffineExpression, right: AffineExpression) -> bool:
     """Return True if two expressions of the same shape are the same."""
     difference = left - right
     return not difference.terms and not np.any(difference.const)
@@ -214,7 +214,7 @@ SLOPE_IN_FLOATS = 16
 """The greatest change from step to step that is followed in floating-point numbers."""
 
 
-def constants(array: np.ndarray) -> Affine | None:
+def constants(array: np.ndarray) -> AffineExpression | None:
     """Return the expression of a constant of integers, or of whole floating-point numbers; None for others."""
     if array.size > LARGEST:
         return None
@@ -222,12 +222,14 @@ def constants(array: np.ndarray) -> Affine | None:
         exact = EXACT.get(ir.DataType.from_numpy(array.dtype), 0)
         whole = np.isfinite(array).all() and (array == np.trunc(array)).all() and (abs(array) <= exact).all()
         return (
-            Affine(np.vectorize(int, otypes=[object])(array) if array.size else array.astype(object), {}, exact) if whole else None
+            AffineExpression(np.vectorize(int, otypes=[object])(array) if array.size else array.astype(object), {}, exact)
+            if whole
+            else None
         )
-    return Affine.of(array) if array.dtype in (np.int32, np.int64) else None
+    return AffineExpression.of(array) if array.dtype in (np.int32, np.int64) else None
 
 
-def in_type(expression: Affine, dtype: ir.DataType | None) -> bool:
+def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
     """Whether constants are far from the ends of their type; floating-point numbers leave room for some hundred thousand steps."""
     if dtype in EXACT:
         slopes = expression.terms.get(STEP, np.zeros((), object))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import Affine, Dim, Symbol
+from rewrites.analysis.induction.affine_expression import AffineExpression, Dim, Symbol
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import static_dims
 from rewrites.ops.versions import reshape, shape_of
@@ -13,7 +13,7 @@ from rewrites.ops.versions import reshape, shape_of
 __all__ = ["emit", "exceeds", "larger", "scalar_of", "smaller", "times"]
 
 
-def emit(b: Builder, expression: Affine, values: Mapping[Symbol, ir.Value] | None = None) -> ir.Value:
+def emit(b: Builder, expression: AffineExpression, values: Mapping[Symbol, ir.Value] | None = None) -> ir.Value:
     """Return the value of ``expression``; ``values`` has that of symbols which are no value by themselves."""
     parts = []
     for symbol in expression.terms:

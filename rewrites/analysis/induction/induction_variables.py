@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, SLOPE_IN_FLOATS, STEP, Affine
+from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, SLOPE_IN_FLOATS, STEP, AffineExpression
 from rewrites.analysis.induction.integers import Integers
 from rewrites.graph.values import static_dims
 from rewrites.loops import Loop, LoopView, State
@@ -24,17 +24,17 @@ class Counter:
     """A state that is ``start`` in the first step and ``step`` more in each after it; ``exact_to``: see Affine."""
 
     state: State
-    start: Affine
+    start: AffineExpression
     step: int
     exact_to: int | None
 
     @property
-    def value(self) -> Affine:
+    def value(self) -> AffineExpression:
         """What the state is in a step."""
-        return (self.start + Affine.of(self.step) * Affine.symbol(STEP)).limited(self.exact_to)
+        return (self.start + AffineExpression.of(self.step) * AffineExpression.symbol(STEP)).limited(self.exact_to)
 
 
-def trip_count(loop: LoopView, opset: int) -> Affine | None:
+def trip_count(loop: LoopView, opset: int) -> AffineExpression | None:
     """Return the limit of a Loop that nothing stops early, as one element without axes; a Loop takes a negative one as 0."""
     return Integers(opset).scalar(loop.limit) if loop.limit is not None and loop.never_stops_early else None
 
@@ -42,17 +42,17 @@ def trip_count(loop: LoopView, opset: int) -> Affine | None:
 def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]:
     """Find the induction variables; with ``any_rank`` also one element that gets another rank in a step."""
     outside = Integers(opset)
-    starts: dict[ir.Value, Affine] = {}
+    starts: dict[ir.Value, AffineExpression] = {}
     for state in loop.states:
         start, kind = outside.scalar(state.initial), state.initial.dtype
         if start is not None and (kind in INTEGERS or (kind in EXACT and start.number is not None)):
             starts[state.inner] = start.limited(_last_exact(kind))
     shapes = {state.inner: static_dims(state.initial) or () for state in loop.states}
-    known: dict[ir.Value, Affine] = {
-        inner: Affine.symbol(inner, shapes[inner]).limited(_last_exact(inner.dtype)) for inner in starts
+    known: dict[ir.Value, AffineExpression] = {
+        inner: AffineExpression.symbol(inner, shapes[inner]).limited(_last_exact(inner.dtype)) for inner in starts
     }
     if isinstance(loop, LoopView):
-        known[loop.iteration] = Affine.symbol(STEP, _one_element(loop.iteration))
+        known[loop.iteration] = AffineExpression.symbol(STEP, _one_element(loop.iteration))
     body = Integers(opset, loop.body, known)
     variables = []
     for state in loop.states:
@@ -74,7 +74,7 @@ def _last_exact(dtype: ir.DataType | None) -> int | None:
     return EXACT[dtype] - 1 if dtype in EXACT else None
 
 
-def _counter(state: State, start: Affine, after: Affine) -> Counter | None:
+def _counter(state: State, start: AffineExpression, after: AffineExpression) -> Counter | None:
     counter = _of_step(state, start, after)
     if counter is None or counter.exact_to is None:
         return counter
@@ -82,7 +82,7 @@ def _counter(state: State, start: Affine, after: Affine) -> Counter | None:
     return None if is_far or abs(counter.step) > SLOPE_IN_FLOATS else counter
 
 
-def _of_step(state: State, start: Affine, after: Affine) -> Counter | None:
+def _of_step(state: State, start: AffineExpression, after: AffineExpression) -> Counter | None:
     if not after.terms.keys() - {state.inner} and after.factor(state.inner) == 1:
         return Counter(state, start, int(after.const.item()), after.exact_to)
     slope = after.factor(STEP)
@@ -91,13 +91,13 @@ def _of_step(state: State, start: Affine, after: Affine) -> Counter | None:
     return None
 
 
-def integers_of(loop: LoopView, opset: int, steps: Affine | None = None, *, any_rank: bool = False) -> Integers:
+def integers_of(loop: LoopView, opset: int, steps: AffineExpression | None = None, *, any_rank: bool = False) -> Integers:
     """Return the integers of the body of ``loop``: its step number is STEP. With ``any_rank``, the ranks of the expressions mean
     nothing.
     """
-    known: Mapping[ir.Value, Affine] = {
+    known: Mapping[ir.Value, AffineExpression] = {
         counter.state.inner: counter.value.reshaped(static_dims(counter.state.initial) or ())
         for counter in counters(loop, opset, any_rank=any_rank)
     }
-    number = Affine.symbol(STEP, _one_element(loop.iteration))
+    number = AffineExpression.symbol(STEP, _one_element(loop.iteration))
     return Integers(opset, loop.body, {**known, loop.iteration: number}, steps)

@@ -17,7 +17,7 @@ from rewrites.analysis.induction.affine_expression import (
     INTEGERS,
     LARGEST,
     STEP,
-    Affine,
+    AffineExpression,
     Dim,
     at_least,
     constants,
@@ -34,11 +34,11 @@ class Bounds:
     """What a Slice takes of one axis."""
 
     axis: int
-    start: Affine
-    end: Affine
+    start: AffineExpression
+    end: AffineExpression
 
 
-class IntegerDomain(Domain[Affine]):
+class IntegerDomain(Domain[AffineExpression]):
     """The affine expressions of values, as seen from a loop body; ``Integers`` adds how operators transfer them.
 
     Args:
@@ -53,8 +53,8 @@ class IntegerDomain(Domain[Affine]):
         self,
         opset: int,
         body: ir.Graph | None = None,
-        known: Mapping[ir.Value, Affine] | None = None,
-        steps: Affine | None = None,
+        known: Mapping[ir.Value, AffineExpression] | None = None,
+        steps: AffineExpression | None = None,
         same_sizes: bool = False,
     ) -> None:
         super().__init__(known)
@@ -62,7 +62,7 @@ class IntegerDomain(Domain[Affine]):
         self.opset, self.body, self.steps = opset, body, steps
         self._truths: dict[ir.Value, bool | None] = {}
 
-    def scalar(self, value: ir.Value | None) -> Affine | None:
+    def scalar(self, value: ir.Value | None) -> AffineExpression | None:
         """Return the expression of the one element of ``value``, without axes, or None."""
         expression = self.of(value)
         return expression.reshaped(()) if expression is not None and expression.const.size == 1 else None
@@ -99,7 +99,7 @@ class IntegerDomain(Domain[Affine]):
             return True
         return False if at_least(-room, 0, self.steps) else None
 
-    def room(self, value: ir.Value | None) -> Affine | None:
+    def room(self, value: ir.Value | None) -> AffineExpression | None:
         """Return the expression that is 1 or more just where a comparison of integers holds, or None."""
         node = value.producer() if value is not None else None
         if node is None or node.domain != "":
@@ -108,7 +108,7 @@ class IntegerDomain(Domain[Affine]):
             return self.room(node.inputs[0]) if _elements(node.inputs[0]) == 1 else None
         if node.op_type == "Not":
             inner = self.room(node.inputs[0])
-            return None if inner is None else Affine.of(1) - inner
+            return None if inner is None else AffineExpression.of(1) - inner
         if node.op_type not in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
             return None
         sides, has_equal = list(node.inputs), node.op_type.endswith("OrEqual")
@@ -117,13 +117,13 @@ class IntegerDomain(Domain[Affine]):
         # an integer is less than 5.5 where it is less than 6, and more where it is more than 5; or equal where below, and above
         low = self.of(sides[0]) or _whole(sides[0], np.ceil if has_equal else np.floor)
         high = self.of(sides[1]) or _whole(sides[1], np.floor if has_equal else np.ceil)
-        return None if low is None or high is None else high - low + Affine.of(1 if has_equal else 0)
+        return None if low is None or high is None else high - low + AffineExpression.of(1 if has_equal else 0)
 
-    def read(self, value: ir.Value) -> Affine | None:
+    def read(self, value: ir.Value) -> AffineExpression | None:
         """Return the expression of ``value``, or None."""
         return self._exactly(self._expression(value))
 
-    def _expression(self, value: ir.Value) -> Affine | None:
+    def _expression(self, value: ir.Value) -> AffineExpression | None:
         array = const_array(value)
         if array is not None:
             return constants(array)
@@ -136,23 +136,23 @@ class IntegerDomain(Domain[Affine]):
         inside = self.body is not None and value.graph is self.body
         if inside or value.dtype not in INTEGERS or static_dims(value) not in ((), (1,)):
             return None
-        return Affine.symbol(value, static_dims(value) or ())
+        return AffineExpression.symbol(value, static_dims(value) or ())
 
-    def transferred(self, node: ir.Node) -> Affine | None:
+    def transferred(self, node: ir.Node) -> AffineExpression | None:
         """Return the expression of the result of ``node``, or None if its operands do not fit each other."""
         try:
             return super().transferred(node)
         except ValueError:  # numpy's; behind operators that onnx does not know it cannot tell either
             return None
 
-    def _exactly(self, expression: Affine | None) -> Affine | None:
+    def _exactly(self, expression: AffineExpression | None) -> AffineExpression | None:
         """Return ``expression`` as the integers it is, where the floating-point numbers on the way hold those of all steps."""
         if expression is None or expression.exact_to is None or self.steps is None or self.steps.number is None:
             return expression
         is_held = not expression.terms.keys() - {STEP} and within(self.steps.number, expression.exact_to)
-        return Affine(expression.const, expression.terms) if is_held else expression
+        return AffineExpression(expression.const, expression.terms) if is_held else expression
 
-    def size_of(self, value: ir.Value, axis: int) -> Affine | None:
+    def size_of(self, value: ir.Value, axis: int) -> AffineExpression | None:
         """Return one dimension of ``value``; None where it may change from step to step."""
         return None if value.shape is None else self.dim(value, axis)
 
@@ -181,20 +181,20 @@ class IntegerDomain(Domain[Affine]):
             for i, axis in enumerate(places)
         ]
 
-    def dim(self, value: ir.Value, axis: int) -> Affine | None:
+    def dim(self, value: ir.Value, axis: int) -> AffineExpression | None:
         """Return one dimension of a value of known rank; None where it may change from step to step."""
         assert value.shape is not None
         dim = value.shape[axis]
         if isinstance(dim, int):
-            return Affine.of(dim)
+            return AffineExpression.of(dim)
         sliced = self._sliced(value, axis)
         if sliced is not None:
             return sliced
         if self.body is not None and value.graph is self.body and (dim.value is None or not self._same_sizes):
             return None
-        return Affine.symbol(Dim(dim.value if dim.value is not None else (id(value), axis), value, axis))
+        return AffineExpression.symbol(Dim(dim.value if dim.value is not None else (id(value), axis), value, axis))
 
-    def _sliced(self, value: ir.Value, axis: int) -> Affine | None:
+    def _sliced(self, value: ir.Value, axis: int) -> AffineExpression | None:
         """Return how many elements of ``axis`` a Slice takes, none of which is beyond an end."""
         node = value.producer()
         source = node.inputs[0] if node is not None and node.op_type == "Slice" and node.domain == "" else None
@@ -209,7 +209,7 @@ class IntegerDomain(Domain[Affine]):
         return length
 
 
-def _whole(value: ir.Value | None, rounded: np.ufunc) -> Affine | None:
+def _whole(value: ir.Value | None, rounded: np.ufunc) -> AffineExpression | None:
     """Return the integer next to one constant floating-point number."""
     array = const_array(value)
     return constants(rounded(array)) if array is not None and array.dtype.kind == "f" and array.size == 1 else None

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, LARGEST, Affine, at_least, joined
+from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, LARGEST, AffineExpression, at_least, joined
 from rewrites.analysis.induction.integer_domain import IntegerDomain
 from rewrites.graph.values import static_dims
 from rewrites.ops.element_moves import movement
@@ -15,7 +15,7 @@ from rewrites.ops.versions import axis_of, clip_bounds
 __all__ = ["Integers"]
 
 
-def _cast(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _cast(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the elements as another type of number."""
     data, to = integers.operand(node, 0), ir.DataType(node.attributes["to"].as_int())
     if data is None or (to not in EXACT and to not in INTEGERS):
@@ -23,7 +23,7 @@ def _cast(integers: IntegerDomain, node: ir.Node) -> Affine | None:
     return data.limited(EXACT.get(to))
 
 
-def _arithmetic(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _arithmetic(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return a sum, difference or product."""
     left, right = integers.operand(node, 0), integers.operand(node, 1)
     if left is None or right is None or (node.op_type == "Mul" and left.terms and right.terms):
@@ -34,19 +34,19 @@ def _arithmetic(integers: IntegerDomain, node: ir.Node) -> Affine | None:
         return None
 
 
-def _negated(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _negated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the negative elements."""
     data = integers.operand(node, 0)
     return None if data is None else -data
 
 
-def _min_or_max(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _min_or_max(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the input of a Min or Max that surely is the least, or the greatest."""
     parts = [integers.of(value) for value in node.inputs]
     return _extreme(integers, [part for part in parts if part is not None], node.op_type == "Max") if None not in parts else None
 
 
-def _clipped(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _clipped(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the input of a Clip between bounds that it surely keeps."""
     data = integers.operand(node, 0)
     low, high = clip_bounds(node, integers.opset)
@@ -57,11 +57,11 @@ def _clipped(integers: IntegerDomain, node: ir.Node) -> Affine | None:
     return data
 
 
-def _whole(bound: float) -> Affine | None:
-    return Affine.of(int(bound)) if float(bound).is_integer() else None
+def _whole(bound: float) -> AffineExpression | None:
+    return AffineExpression.of(int(bound)) if float(bound).is_integer() else None
 
 
-def _extreme(integers: IntegerDomain, parts: list[Affine], greatest: bool) -> Affine | None:
+def _extreme(integers: IntegerDomain, parts: list[AffineExpression], greatest: bool) -> AffineExpression | None:
     for part in parts:
         others = [part - other if greatest else other - part for other in parts if other is not part]
         if all(at_least(other, 0, integers.steps) for other in others):
@@ -70,7 +70,7 @@ def _extreme(integers: IntegerDomain, parts: list[Affine], greatest: bool) -> Af
     return None
 
 
-def _chosen(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _chosen(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the side of a Where whose condition surely holds, or surely does not."""
     holds = integers.truth(node.inputs[0])
     if holds is None:
@@ -86,7 +86,7 @@ def _chosen(integers: IntegerDomain, node: ir.Node) -> Affine | None:
     return side.moved(lambda array: np.broadcast_to(array, shape))
 
 
-def _range(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _range(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the numbers of a Range of which it is known how many there are."""
     start, limit, by = (integers.scalar(value) for value in node.inputs)
     wide = None if start is None or limit is None else (limit - start).number
@@ -94,10 +94,10 @@ def _range(integers: IntegerDomain, node: ir.Node) -> Affine | None:
     if start is None or wide is None or not step or abs(wide) > LARGEST or (start.terms and start.exact_to is not None):
         return None
     numbers = np.arange(0, wide, step, dtype=np.int64)
-    return Affine.of(numbers) + start.moved(partial(np.broadcast_to, shape=numbers.shape))
+    return AffineExpression.of(numbers) + start.moved(partial(np.broadcast_to, shape=numbers.shape))
 
 
-def _shape(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _shape(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the dimensions of the input of a Shape; dimensions inside the body may change from step to step."""
     source = node.inputs[0]
     if source is None or source.shape is None:
@@ -106,16 +106,16 @@ def _shape(integers: IntegerDomain, node: ir.Node) -> Affine | None:
     dims = [integers.dim(source, axis) for axis in axes]
     known = [dim for dim in dims if dim is not None]
     if not dims or len(known) < len(dims):
-        return None if dims else Affine.of(np.zeros(0, np.int64))
+        return None if dims else AffineExpression.of(np.zeros(0, np.int64))
     return joined([dim.reshaped((1,)) for dim in known], 0)
 
 
-def _element_count(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _element_count(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the size of the input of a Size, where all but one dimension are numbers."""
     dims = _shape(integers, node)
     if dims is None:
         return None
-    product = Affine.of(1)
+    product = AffineExpression.of(1)
     for i in range(dims.const.size):
         part = dims.moved(partial(np.take, indices=i))
         if part.terms and product.terms:
@@ -124,7 +124,7 @@ def _element_count(integers: IntegerDomain, node: ir.Node) -> Affine | None:
     return product
 
 
-def _gather(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _gather(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return chosen elements, or the number that stands at a place of an even row of numbers."""
     data, places = integers.operand(node, 0), integers.operand(node, 1)
     if data is None or places is None:
@@ -135,13 +135,13 @@ def _gather(integers: IntegerDomain, node: ir.Node) -> Affine | None:
         return None
     start, step = int(data.const[0]), int(data.const[1] - data.const[0])
     even = (data.const == start + step * np.arange(data.const.size).astype(object)).all()
-    room = Affine.of(data.const.size - 1) - places
+    room = AffineExpression.of(data.const.size - 1) - places
     if not even or not at_least(places, 0, integers.steps) or not at_least(room, 0, integers.steps):
         return None
-    return Affine.of(start) + Affine.of(step) * places
+    return AffineExpression.of(start) + AffineExpression.of(step) * places
 
 
-def _from_range(integers: IntegerDomain, node: ir.Node, places: Affine) -> Affine | None:
+def _from_range(integers: IntegerDomain, node: ir.Node, places: AffineExpression) -> AffineExpression | None:
     source = node.inputs[0]
     maker = source.producer() if source is not None else None
     if maker is None or maker.op_type != "Range" or maker.domain != "" or maker.graph is integers.body:
@@ -149,12 +149,12 @@ def _from_range(integers: IntegerDomain, node: ir.Node, places: Affine) -> Affin
     start, limit, step = (integers.scalar(value) for value in maker.inputs)
     if start is None or limit is None or step is None or step.number != 1:
         return None
-    if not at_least(places, 0, integers.steps) or not at_least(limit - start - Affine.of(1) - places, 0, integers.steps):
+    if not at_least(places, 0, integers.steps) or not at_least(limit - start - AffineExpression.of(1) - places, 0, integers.steps):
         return None
     return start + places
 
 
-def _moved(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _moved(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the elements where a constant movement puts them."""
     data = integers.operand(node, 0)
     if data is None:
@@ -170,14 +170,14 @@ def _numbers(integers: IntegerDomain, node: ir.Node, index: int) -> np.ndarray |
     return None if operand is None else operand.numbers
 
 
-def _concatenated(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _concatenated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return joined elements."""
     parts = [integers.of(value) for value in node.inputs]
     known = [part for part in parts if part is not None and part.const.ndim]
     return joined(known, axis_of(node, 0)) if len(known) == len(parts) else None
 
 
-def _tiled(integers: IntegerDomain, node: ir.Node) -> Affine | None:
+def _tiled(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the elements repeated constant numbers of times."""
     data, repeats = integers.operand(node, 0), integers.operand(node, 1)
     times = None if repeats is None else repeats.numbers
@@ -186,7 +186,7 @@ def _tiled(integers: IntegerDomain, node: ir.Node) -> Affine | None:
     return data.moved(partial(np.tile, reps=tuple(int(number) for number in times)))
 
 
-_TRANSFER: Mapping[str, Callable[[IntegerDomain, ir.Node], Affine | None]] = {
+_TRANSFER: Mapping[str, Callable[[IntegerDomain, ir.Node], AffineExpression | None]] = {
     **dict.fromkeys(("Add", "Mul", "Sub"), _arithmetic),
     **dict.fromkeys(("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"), _moved),
     "Cast": _cast,

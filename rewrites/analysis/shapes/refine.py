@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import Affine, Dim
+from rewrites.analysis.induction.affine_expression import AffineExpression, Dim
 from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.shapes.bodies import Walk, out_of_scan
 from rewrites.base.not_applicable import NotApplicable
@@ -47,14 +47,14 @@ def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape
     return changed
 
 
-def dims_said_by(sizes: Affine | None) -> list[int | str | None] | None:
+def dims_said_by(sizes: AffineExpression | None) -> list[int | str | None] | None:
     """Return the dimensions that a vector of sizes says: numbers, symbols, or None for what is neither."""
     if sizes is None or sizes.const.ndim != 1:
         return None
     return [size_said_by(sizes.moved(partial(np.take, indices=i))) for i in range(sizes.const.size)]
 
 
-def size_said_by(size: Affine) -> int | str | None:
+def size_said_by(size: AffineExpression) -> int | str | None:
     """Return the dimension that an integer says, as ``dims_said_by`` does."""
     symbols = list(size.terms)
     alone = len(symbols) == 1 and size.factor(symbols[0]) == 1 and not size.const.item()

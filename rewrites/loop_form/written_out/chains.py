@@ -12,18 +12,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
 from rewrites.graph.values import const_array, rank_of
-from rewrites.loop_form.written_out.packs import (
-    Column,
-    Earlier,
-    Keys,
-    Operand,
-    Pack,
-    Packs,
-    Same,
-    grow,
-    operand_of,
-    same_sizes,
-)
+from rewrites.loop_form.written_out.packs import Column, Earlier, Keys, Operand, Pack, Packs, Same, grow, operand_of, same_sizes
 from rewrites.loop_form.written_out.rows import Family, WrittenRow, rows_in
 
 __all__ = ["LEAST_STEPS", "Chain", "chains_in", "may_be_written_out", "without_rank"]

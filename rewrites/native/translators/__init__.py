@@ -19,15 +19,7 @@ from rewrites.native.views import View
 
 __all__ = ["TRANSLATORS", "translate"]
 
-TRANSLATORS: dict[str, Translator] = {
-    **MOVEMENT,
-    **INDEXING,
-    **POINTWISE,
-    **PRODUCTS,
-    **QUANTIZATION,
-    **REDUCTIONS,
-    **SHAPES,
-}
+TRANSLATORS: dict[str, Translator] = {**MOVEMENT, **INDEXING, **POINTWISE, **PRODUCTS, **QUANTIZATION, **REDUCTIONS, **SHAPES}
 
 
 def translate(node: ir.Node, body: Body) -> Sequence[View]:

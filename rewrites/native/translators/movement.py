@@ -202,9 +202,4 @@ MOVEMENT: dict[str, Translator] = {
 }
 
 
-SHAPES: dict[str, Translator] = {
-    "ConstantOfShape": _filled,
-    "OneHot": _one_hot,
-    "Shape": _shape,
-    "Size": _size,
-}
+SHAPES: dict[str, Translator] = {"ConstantOfShape": _filled, "OneHot": _one_hot, "Shape": _shape, "Size": _size}

@@ -201,9 +201,4 @@ def _shaped(view: View, shape: tuple[int, ...]) -> View:
     return View(view.buffer, shape, dense(shape), view.offset)
 
 
-PRODUCTS: dict[str, Translator] = {
-    "Gemm": _gemm,
-    "MatMul": _matmul,
-    "Einsum": _einsum,
-    "Conv": _conv,
-}
+PRODUCTS: dict[str, Translator] = {"Gemm": _gemm, "MatMul": _matmul, "Einsum": _einsum, "Conv": _conv}

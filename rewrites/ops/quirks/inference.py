@@ -43,22 +43,14 @@ INFERENCE = (
         seen="1.23",
         kind=Kind.WRONG_SIZES,
         symptom="What a Slice of opset 10 cuts from an axis keeps the name of the axis' size.",
-        worked_round=(
-            "rewrites.driver.tidying",
-            "rewrites.analysis.shapes.unknown_bounds",
-            "rewrites.ops.versions.emit",
-        ),
+        worked_round=("rewrites.driver.tidying", "rewrites.analysis.shapes.unknown_bounds", "rewrites.ops.versions.emit"),
     ),
     Quirk(
         id="ONNX-OUTER-PRODUCT",
         seen="1.23",
         kind=Kind.REFUSAL,
         symptom="From opset 14 on, an Unsqueeze of a vector is followed as if it still were one: 3 of them by 2 are refused.",
-        worked_round=(
-            "rewrites.cleanup.parted_products",
-            "rewrites.scan_form.induction_rows",
-            "ortscan.soundness.new_fault",
-        ),
+        worked_round=("rewrites.cleanup.parted_products", "rewrites.scan_form.induction_rows", "ortscan.soundness.new_fault"),
     ),
     Quirk(
         id="ONNX-IF-10-SIZES",
@@ -79,11 +71,7 @@ INFERENCE = (
         seen="1.23",
         kind=Kind.MEMORY,
         symptom="Vectors of integers are followed element by element, at some 100 bytes for each.",
-        worked_round=(
-            "rewrites.analysis.shapes.long_vectors",
-            "ortscan.running.joined_vectors",
-            "ortscan.soundness.new_fault",
-        ),
+        worked_round=("rewrites.analysis.shapes.long_vectors", "ortscan.running.joined_vectors", "ortscan.soundness.new_fault"),
     ),
     Quirk(
         id="ONNX-SPLIT-OUTPUTS",

@@ -24,22 +24,14 @@ LOOPS = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="Of a Loop whose body returns its step number, each row of the stack is the number after the last step.",
-        worked_round=(
-            "rewrites.repair.own_outputs",
-            "rewrites.loops.own_results",
-            "ortscan.verification.oracle.sound",
-        ),
+        worked_round=("rewrites.repair.own_outputs", "rewrites.loops.own_results", "ortscan.verification.oracle.sound"),
     ),
     Quirk(
         id="ORT-SCAN-CHANGING-STATE",
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A Scan whose state changes its shape from step to step fails when it runs, or is not loaded.",
-        worked_round=(
-            "rewrites.repair.growing_state",
-            "rewrites.migration.scan_8.one_step_apart",
-            "ortscan.custom_ops.calls",
-        ),
+        worked_round=("rewrites.repair.growing_state", "rewrites.migration.scan_8.one_step_apart", "ortscan.custom_ops.calls"),
     ),
     Quirk(
         id="ORT-SCAN-NO-STEPS",
@@ -72,10 +64,7 @@ LOOPS = (
         seen="1.31-1.32",
         kind=Kind.GARBAGE,
         symptom="An opset-8 Scan gives uninitialised states without steps; without rows it gives no value, or ends the process.",
-        worked_round=(
-            "ortscan.running.crash_risks",
-            "tests.campaigns.fuzz.judging",
-        ),
+        worked_round=("ortscan.running.crash_risks", "tests.campaigns.fuzz.judging"),
     ),
     Quirk(
         id="ORT-SCAN-8-LENGTH-0",
@@ -176,10 +165,7 @@ LOOPS = (
         seen="1.31-1.32",
         kind=Kind.REFUSAL,
         symptom="A body or branch that returns a value of the graph around it is not loaded.",
-        worked_round=(
-            "ortscan.modelio.mending",
-            "tests.campaigns.fuzz.spellings.loops",
-        ),
+        worked_round=("ortscan.modelio.mending", "tests.campaigns.fuzz.spellings.loops"),
     ),
     Quirk(
         id="ORT-BRANCH-CONTRADICTION",

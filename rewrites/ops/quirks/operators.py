@@ -10,11 +10,7 @@ OPERATORS = (
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="Some Einsums of operands without elements end the process.",
-        worked_round=(
-            "rewrites.repair.guard_einsum",
-            "rewrites.batching.einsum",
-            "ortscan.running.crash_risks",
-        ),
+        worked_round=("rewrites.repair.guard_einsum", "rewrites.batching.einsum", "ortscan.running.crash_risks"),
     ),
     Quirk(
         id="ORT-UNIQUE-OF-NOTHING",
@@ -42,11 +38,7 @@ OPERATORS = (
         seen="1.31-1.32",
         kind=Kind.DEATH,
         symptom="The least integer of a type divided by -1 ends the process that runs it, or folds it.",
-        worked_round=(
-            "rewrites.cleanup.folding",
-            "ortscan.ort.integer_divisions",
-            "ortscan.verification.inputs.integers",
-        ),
+        worked_round=("rewrites.cleanup.folding", "ortscan.ort.integer_divisions", "ortscan.verification.inputs.integers"),
     ),
     Quirk(
         id="ORT-GATHER-STRINGS",
@@ -100,10 +92,7 @@ OPERATORS = (
         seen="1.31-1.32",
         kind=Kind.WRONG_NUMBERS,
         symptom="A LogSoftmax of float64 gives large numbers for those beside NaN, unless NaN comes first.",
-        worked_round=(
-            "ortscan.verification.judge.precision",
-            "ortscan.verification.judge.compare_outputs",
-        ),
+        worked_round=("ortscan.verification.judge.precision", "ortscan.verification.judge.compare_outputs"),
     ),
     Quirk(
         id="ORT-CLIP-HALF",

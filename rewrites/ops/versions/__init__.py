@@ -34,15 +34,7 @@ from rewrites.ops.versions.emit import (
     unsqueeze,
     where,
 )
-from rewrites.ops.versions.movement import (
-    SliceSpec,
-    SplitSpec,
-    perm_of,
-    slice_range,
-    slice_spec,
-    split_spec,
-    zero_copies_size,
-)
+from rewrites.ops.versions.movement import SliceSpec, SplitSpec, perm_of, slice_range, slice_spec, split_spec, zero_copies_size
 from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
 
 __all__ = [

@@ -6,15 +6,7 @@ import onnx_ir as ir
 
 from rewrites.ops.versions.attributes import DYNAMIC, Dynamic, axis_of, ints_operand
 
-__all__ = [
-    "SliceSpec",
-    "SplitSpec",
-    "perm_of",
-    "slice_range",
-    "slice_spec",
-    "split_spec",
-    "zero_copies_size",
-]
+__all__ = ["SliceSpec", "SplitSpec", "perm_of", "slice_range", "slice_spec", "split_spec", "zero_copies_size"]
 
 _TO_THE_END = frozenset({2**31 - 1, 2**63 - 1})
 """Ends that onnxruntime takes for the end of the axis, whichever way a Slice goes."""

@@ -7,7 +7,7 @@ import onnxruntime as ort
 import pytest
 
 import ortscan
-from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim
 from rewrites.analysis.induction.emission import emit
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.cleanup import dead_code
@@ -381,7 +381,7 @@ def text_of(place: str, limit: str) -> str:
             go1 = Identity (go) c1 = Add (c, k1) d1 = Sub (d, k1) {PLACES[place]} {reads} }}> ({limit}, , k1, k3) }}"""
 
 
-def number_in(expression: Affine, feeds: dict[str, np.ndarray]) -> int:
+def number_in(expression: AffineExpression, feeds: dict[str, np.ndarray]) -> int:
     total = int(expression.const.item())
     for symbol in expression.terms:
         assert symbol != STEP

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Integers
 from rewrites.graph.context import Context
@@ -215,7 +215,7 @@ def random_program(seed: int, length: int = 10) -> Program | None:
     return Program(loop, ctx, integers_of(loop, ctx.opset, trip_count(loop, ctx.opset)), steps, out, x, text)
 
 
-def affine_in(program: Program, found: Affine, step: int) -> np.ndarray:
+def affine_in(program: Program, found: AffineExpression, step: int) -> np.ndarray:
     """What an expression is in one step."""
     total = found.const.copy()
     for symbol, factors in found.terms.items():

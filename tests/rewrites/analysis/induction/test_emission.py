@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 
 from ortscan import optimize
-from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim
 from rewrites.analysis.induction.emission import emit, scalar_of, times
 from tests.rewrites.apply import prepared
 from tests.support.text import assert_same_numbers, model_from_text, ort_run
@@ -23,9 +23,9 @@ def test_an_expression_written_as_nodes_is_its_number() -> None:
         ctx = prepared(GRAPH, check=False)
         x, m, n, i = ctx.model.graph.inputs
         numbers = {Dim("B", x, 0): 2, Dim("T", x, 2): 5, m: -7, n: 4, STEP: 6}
-        expression = Affine.of(rng.randint(-3, 3))
+        expression = AffineExpression.of(rng.randint(-3, 3))
         for symbol in rng.sample(list(numbers), rng.randint(0, 4)):
-            expression = expression + Affine.symbol(symbol) * Affine.of(rng.choice([-2, -1, 1, 3]))
+            expression = expression + AffineExpression.symbol(symbol) * AffineExpression.of(rng.choice([-2, -1, 1, 3]))
         wanted = int(expression.const.item()) + sum(expression.factor(symbol) * number for symbol, number in numbers.items())
         b = ctx.builder()
         result = b.op("Identity", emit(b, expression, {STEP: i}))

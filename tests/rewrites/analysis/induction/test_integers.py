@@ -4,20 +4,20 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from rewrites.analysis.induction.affine_expression import STEP, Affine, Dim, at_least
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim, at_least
 from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.shapes.refine import sharpen
 from tests.rewrites.apply import prepared
 
 
-def value_of(nodes: str, given: str = "float[B,3,T] x") -> tuple[Affine | None, ir.Value]:
+def value_of(nodes: str, given: str = "float[B,3,T] x") -> tuple[AffineExpression | None, ir.Value]:
     weights = "int64 o = {0}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] minus = {-1}, int64[2] pair = {2, 0}, float half = {0.5}"
     ctx = prepared(f"g ({given}, int64 m) => (int64[K] y) <{weights}> {{ {nodes} y = Identity (v) }}", check=False)
     value = ctx.model.graph.outputs[0].producer().inputs[0]
     return Integers(ctx.opset).of(value), value
 
 
-def as_text(found: Affine | None) -> str:
+def as_text(found: AffineExpression | None) -> str:
     if found is None:
         return "?"
     parts = []
@@ -60,11 +60,11 @@ def test_a_size_with_one_open_dimension_is_known(size: str, found: str) -> None:
     assert as_text(value_of("n = Size (x) v = Reshape (n, minus)", f"{size} x")[0]) == found
 
 
-def step(factor: int, const: int) -> Affine:
-    return Affine.symbol(STEP) * Affine.of(factor) + Affine.of(const)
+def step(factor: int, const: int) -> AffineExpression:
+    return AffineExpression.symbol(STEP) * AffineExpression.of(factor) + AffineExpression.of(const)
 
 
-T = Affine.symbol(Dim("T", ir.Value(name="x"), 0))
+T = AffineExpression.symbol(Dim("T", ir.Value(name="x"), 0))
 
 
 @pytest.mark.parametrize(
@@ -73,24 +73,24 @@ T = Affine.symbol(Dim("T", ir.Value(name="x"), 0))
         (step(1, 0), None, True),
         (step(1, -1), None, False),
         (step(-1, 5), None, False),
-        (step(-1, 5), Affine.of(6), True),
-        (step(-1, 5), Affine.of(7), False),
+        (step(-1, 5), AffineExpression.of(6), True),
+        (step(-1, 5), AffineExpression.of(7), False),
         (T - step(1, 1), T, True),
         (T - step(1, 2), T, False),
-        (T - Affine.of(1), T, True),
-        (T - Affine.of(1), None, False),
-        (T - Affine.of(2), T - Affine.of(1), True),
-        (Affine.symbol(ir.Value(name="m")), None, False),
+        (T - AffineExpression.of(1), T, True),
+        (T - AffineExpression.of(1), None, False),
+        (T - AffineExpression.of(2), T - AffineExpression.of(1), True),
+        (AffineExpression.symbol(ir.Value(name="m")), None, False),
         (-T, T, False),
     ],
 )
-def test_what_is_never_negative_in_a_step_is_proven(value: Affine, steps: Affine | None, proven: bool) -> None:
+def test_what_is_never_negative_in_a_step_is_proven(value: AffineExpression, steps: AffineExpression | None, proven: bool) -> None:
     assert at_least(value, 0, steps) == proven
 
 
 def test_affine_arithmetic_broadcasts_and_keeps_what_floats_can_hold() -> None:
-    two = Affine.of(np.array([[1], [2]])) * Affine.symbol(STEP)
-    total = two.limited(1 << 24) + Affine.of(np.array([10, 20]))
+    two = AffineExpression.of(np.array([[1], [2]])) * AffineExpression.symbol(STEP)
+    total = two.limited(1 << 24) + AffineExpression.of(np.array([10, 20]))
     assert total.const.tolist() == [[10, 20], [10, 20]]
     assert total.terms[STEP].tolist() == [[1, 1], [2, 2]]
     assert total.exact_to == 1 << 24
