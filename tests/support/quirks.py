@@ -1,11 +1,14 @@
 """Defects of onnxruntime and onnx shown as they are, each by a test that fails as soon as the defect is gone."""
 
+import ast
 import functools
 import multiprocessing
+import re
 import resource
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +20,26 @@ from tests.campaigns.fuzz.unwritten import unwritten_outputs
 from tests.support.runtime import ort_run, ort_session, run_session
 from tests.support.text import parsed
 
-__all__ = ["Fate", "dies", "fate_of", "gives", "model", "ones", "refuses", "run", "shown", "shows", "unwritten"]
+__all__ = [
+    "ID",
+    "Fate",
+    "dies",
+    "fate_of",
+    "gives",
+    "model",
+    "ones",
+    "refuses",
+    "run",
+    "shown",
+    "shows",
+    "unwritten",
+    "workarounds",
+]
 
 Feeds = Mapping[str, Any]
 _SECONDS = 60.0
+ROOT = Path(__file__).parents[2]
+ID = re.compile(r"\b(?:ORT|ONNX)-[A-Z0-9]+(?:-[A-Z0-9]+)*\b")
 
 
 def shows(name: str) -> Callable[[Callable[..., bool]], Callable[..., None]]:
@@ -47,9 +66,21 @@ def shown(module: Any) -> set[str]:
 
 
 def _gone(quirk: Quirk) -> str:
-    version = {"onnxruntime": ort.__version__, "onnx": onnx.__version__}[quirk.of]
-    modules = ", ".join(quirk.worked_round)
-    return f"{quirk.id} is gone in {quirk.of} {version}: remove what works round it: {modules}"
+    library = ort if quirk.id.startswith("ORT-") else onnx
+    modules = ", ".join(workarounds().get(quirk.id, ()))
+    return f"{quirk.id} is gone in {library.__name__} {library.__version__}: remove what works round it: {modules}"
+
+
+@functools.cache
+def workarounds() -> Mapping[str, list[str]]:
+    """The modules whose docstrings name each defect."""
+    modules: dict[str, list[str]] = {}
+    for file in (file for package in ("rewrites", "ortscan", "tests") for file in sorted((ROOT / package).rglob("*.py"))):
+        text = file.read_text(encoding="utf-8")
+        words = (ast.get_docstring(ast.parse(text)) or "") if ID.search(text) else ""
+        for name in dict.fromkeys(ID.findall(words)):
+            modules.setdefault(name, []).append(".".join(file.relative_to(ROOT).with_suffix("").parts))
+    return modules
 
 
 def model(text: str, opset: int = 22, domains: str = "") -> onnx.ModelProto:

@@ -28,6 +28,7 @@ from rewrites.rule import Rule
 from tests.campaigns.providers import record as providers
 from tests.campaigns.published import record as published
 from tests.support.exporter_tables import found, gains_in_short, gains_table, left_table, setting
+from tests.support.quirks import workarounds
 
 __all__ = ["FOLDER", "PARTS", "ROOT", "TABLES", "with_parts", "write_tables"]
 
@@ -169,7 +170,8 @@ def options() -> str:
 def quirks() -> str:
     """Return QUIRKS.md."""
     rows = [
-        (f"`{one.id}`", one.seen, one.symptom, ", ".join(f"`{module}`" for module in one.worked_round)) for one in QUIRKS.values()
+        (f"`{quirk.id}`", quirk.seen, quirk.symptom, ", ".join(f"`{module}`" for module in workarounds()[quirk.id]))
+        for quirk in QUIRKS.values()
     ]
     head = (
         f"# What onnxruntime and onnx get wrong\n\n{_MADE}\nThe named modules avoid each defect. A test fails as soon as the defect is fixed, "
