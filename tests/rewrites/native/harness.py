@@ -13,10 +13,11 @@ from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
 from rewrites.loops import ScanView, loops_in, view
 from rewrites.native.compiling import Compiled, compile_loop
-from rewrites.native.encoding import decode, encode
+from rewrites.native.encoding import encode
 from rewrites.native.operations import NUMPY, bytes_of
 from rewrites.native.plan import Plan, Size, Storage, ValueKind
 from tests.rewrites.apply import context_of, read
+from tests.support.plan_decoder import decode
 from tests.support.plan_interpreter import run_plan
 from tests.support.runtime import ort_run
 

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from rewrites.native.encoding import MalformedPlan, decode, encode
+from rewrites.native.encoding import encode
 from rewrites.native.operations import Op
 from rewrites.native.plan import (
     ONE,
@@ -25,6 +25,7 @@ from rewrites.native.plan import (
     Value,
     ValueKind,
 )
+from tests.support.plan_decoder import MalformedPlan, decode
 from tests.support.plan_interpreter import run_plan
 
 TWO, THREE = Size(2), Size(3)

@@ -6,9 +6,9 @@ import pytest
 
 import ortscan
 from rewrites.native import native_loop
-from rewrites.native.encoding import from_text
 from tests.rewrites.apply import apply, read
 from tests.rewrites.harness import loop, scan, stays
+from tests.support.plan_decoder import from_text
 from tests.support.runtime import ort_run
 from tests.support.text import assert_text_equal, normalised
 
