@@ -1,3 +1,3 @@
-"""Work that is constant, done twice, loop-invariant, or for nobody. What a loop computes for each step stays as it is."""
+"""Simplifies bodies: constant, repeated, loop-invariant and unused work goes. The other computations of a step stay unchanged."""
 
 __all__: list[str] = []

@@ -36,7 +36,7 @@ _OPPOSITE = {"Squeeze": "Unsqueeze", "Unsqueeze": "Squeeze"}
 
 
 def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir.Node]:
-    """Simplify ``nodes`` of ``graph`` (in order) as far as it goes, branches included; return those that are left, in order."""
+    """Simplify ``nodes`` of ``graph`` (in order) and their branches until nothing changes; return the remaining nodes, in order."""
     allowance = ctx.options.unroll.bytes
     nodes, changed = list(nodes), True
     while changed:
@@ -56,7 +56,7 @@ def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir
 
 
 def _fold(nodes: Sequence[ir.Node], allowance: int, ctx: Context) -> int:
-    """Replace constant ``nodes`` by constants if these take at most ``allowance`` bytes; return their bytes, 0 for none."""
+    """Replace constant ``nodes`` by constants if these take at most ``allowance`` bytes; return the number of bytes, or 0."""
     inner = (node for node in nodes if not any(value.is_graph_output() for value in node.outputs))
     folded = fold(inner, ctx)
     put_shapes(folded.learned)
@@ -72,7 +72,7 @@ def _in(graph: ir.Graph, nodes: Iterable[ir.Node]) -> list[ir.Node]:
 
 
 def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
-    """Infer the incomplete shapes of results again; return True if one of them is complete now."""
+    """Infer incomplete result shapes again; return True if one of them is complete now."""
     learned = False
     for node in nodes:
         vague = [value for value in node.outputs if static_dims(value) is None]
@@ -84,7 +84,7 @@ def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
 
 
 def copies_among(nodes: Iterable[ir.Node], opset: int) -> list[ir.Node]:
-    """Return those of ``nodes`` that copy a value whose users could read it itself."""
+    """Return the copies among ``nodes`` that are unnecessary: their users can read the source."""
     return [
         node for node in nodes if (source := _copied(node, opset)) is not None and (_may_go(node, source) or _is_worth_it(node))
     ]
@@ -142,22 +142,22 @@ def _there_and_back(node: ir.Node, inner: ir.Node, opset: int) -> ir.Value | Non
 
 
 def _may_go(node: ir.Node, source: ir.Value) -> bool:
-    """Return True if ``source`` may take the position of the copy, also as an output of the graph."""
+    """Return True if ``source`` can replace the copy everywhere, including as an output of the graph."""
     producer = source.producer()
     may_return = producer is not None and producer.graph is node.graph and not source.is_graph_output()
     return may_return or not node.outputs[0].is_graph_output()
 
 
 def _is_worth_it(node: ir.Node) -> bool:
-    """Return True if other users can read past a copy that must stay."""
+    """Return True if other users can read the source of a copy that must stay."""
     return node.op_type not in _PLAIN or bool(node.outputs[0].uses())
 
 
 def drop_copies(copies: Iterable[ir.Node], names: Names, opset: int) -> None:
-    """Let the users of ``copies``, which ``copies_among`` returned, read the sources; remove the copies that may go."""
+    """Let the users of ``copies`` (from ``copies_among``) read the sources; remove the copies that nothing else needs."""
     for node in copies:
         source, copy = _copied(node, opset), node.outputs[0]
-        if source is None:  # what it copied was a copy itself
+        if source is None:  # its source was a copy itself
             continue
         if node.op_type in _PLAIN and not _may_go(node, source):
             for user, index in copy.uses():
@@ -170,7 +170,7 @@ def drop_copies(copies: Iterable[ir.Node], names: Names, opset: int) -> None:
 
 
 def merge_equal(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
-    """Let the users of the first node of each pair, as ``equal_nodes`` returns them, read the second; remove the first."""
+    """Replace the first node of each pair (from ``equal_nodes``) by the second."""
     pairs = list(twins)
     for node, earlier in pairs:
         for value, same in zip(node.outputs, earlier.outputs, strict=True):
@@ -179,7 +179,7 @@ def merge_equal(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
 
 
 def equal_nodes(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
-    """Return the nodes that repeat an earlier one of ``nodes`` (all of one graph, in order), each with that one."""
+    """Return pairs (node, earlier equal node) of ``nodes``, which belong to one graph and are in order."""
     first: dict[Hashable, ir.Node] = {}
     same: dict[ir.Value, ir.Value] = {}
     twins = []

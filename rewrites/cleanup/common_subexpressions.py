@@ -1,9 +1,9 @@
-"""Equal work in a body is done once.
+"""Computes equal nodes of a body once.
 
     a = Tanh(x); b = Tanh(x); y = Add(a, b)    ->    a = Tanh(x); y = Add(a, a)
 
-Two nodes are equal by operator, inputs, attributes and the optional outputs asked for. Never nodes with graphs in them, never
-random ones, and never a node that gives a body output: each output keeps a node of its own.
+Two nodes are equal if they have the same operator, inputs, attributes and optional outputs. Nodes with graphs in them and random
+nodes stay. A node that computes a body output stays too, because each output needs a node of its own.
 """
 
 import onnx_ir as ir

@@ -1,4 +1,4 @@
-"""An If whose condition is a constant is the branch that it takes.
+"""An If with a constant condition becomes the branch that runs.
 
 y = If(true) then () => (f(x)) else () => (g(x))    ->    y = f(x)
 """
@@ -21,7 +21,7 @@ def is_if(node: ir.Node) -> bool:
 
 
 def decide_branches(graph: ir.Graph, ctx: Context) -> int:
-    """Do so all over ``graph`` and the graphs nested in it; return how many branches were taken."""
+    """Inline the branches of decided Ifs in ``graph`` and its nested graphs; return their number."""
     count = 0
     nodes: Iterable[ir.Node] = list(graph)
     while nodes:
@@ -38,7 +38,7 @@ def decide_branches(graph: ir.Graph, ctx: Context) -> int:
 
 
 def inline_decided(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node], int]:
-    """Do so for ``nodes`` of one graph, not for what is nested in them; return what is there now, and how many were decided."""
+    """Inline the branches of decided Ifs among ``nodes``, without nested graphs; return the new nodes and the number of Ifs."""
     now: list[ir.Node] = []
     count = 0
     for node in nodes:
@@ -52,7 +52,7 @@ def inline_decided(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node
 
 
 def taken_branch(node: ir.Node, ctx: Context) -> ir.Graph | None:
-    """Return the branch that ``node``, an If, takes; None where that is not known, or the branch cannot take its place."""
+    """Return the branch that ``node``, an If, runs; None if it is unknown or cannot replace the If."""
     condition = const_scalar(node.inputs[0])
     if condition is None or node.graph is None:
         return None

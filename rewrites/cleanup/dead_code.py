@@ -1,12 +1,12 @@
-"""Body nodes whose results nobody reads go.
+"""Removes body nodes whose results are never read.
 
     y = Tanh(x); unused = Exp(x)    ->    y = Tanh(x)
 
-The same in the branches of the body; loops in it are loops of their own. Where a Loop's condition may turn out not to be one
-element, nodes that may fail stay with what they read: without the error that ended the run, onnxruntime reads a condition without
-elements, and the process dies.
+The rule also looks into the branches of the body, but not into nested loops: these are subjects themselves.
+If the condition of a Loop may be empty, nodes that may fail stay, with everything that they read. Without their error, onnxruntime
+would go on, read the empty condition and crash.
 
-Works round ORT-LOOP-EMPTY-CONDITION.
+Works around ORT-LOOP-EMPTY-CONDITION.
 """
 
 import onnx_ir as ir

@@ -1,4 +1,4 @@
-"""An If whose condition is a constant is the branch that it takes, all over the model; before any rule looks at a loop.
+"""An If with a constant condition becomes the branch that runs, all over the model, before rules on loops are tried.
 
 y = If(true) then () => (f(x)) else () => (g(x))    ->    y = f(x)
 """
@@ -14,7 +14,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find Ifs on constants."""
+    """Find Ifs with constant conditions."""
     if not any(is_if(node) and taken_branch(node, ctx) is not None for node in all_nodes(model.graph)):
         return NOTHING_HERE
 

@@ -1,11 +1,11 @@
-"""Body nodes that compute a constant become that constant, and an If on a constant the branch that it takes.
+"""Body nodes that compute a constant become that constant, and Ifs with constant conditions become one branch.
 
     k = Concat(Shape(W)[0:1], [-1]); y = Reshape(x, k)    ->    y = Reshape(x, [4, -1])
 
-Folds nodes whose inputs are constants, Constant nodes themselves, and Shape or Size where the dimensions asked for are known; all
-foldable nodes of a body are run at once by the runtime the context gives. What reads them has its shapes inferred again. Never
-computes results of more bytes than ``_LARGEST`` or of unknown size; never folds strings, random operators, integers divided by 0,
-what dequantizes the weights of a product of dequantized numbers, or a node that gives a body output.
+Folds Constant nodes, nodes with constant inputs, and Shape or Size of known dimensions. The runtime of the context computes all
+foldable nodes of a body in one run. Afterwards the shapes of their users are inferred again.
+Never folds results of unknown size or of more than ``_LARGEST`` bytes, strings, random operators, and integer divisions by 0.
+Nodes that compute a body output stay, and so does a DequantizeLinear of weights of a quantized product.
 """
 
 import onnx_ir as ir
@@ -22,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find constant work and run it."""
+    """Find constant nodes and compute them."""
     inner = (node for node in loop.body if not any(value.is_graph_output() for value in node.outputs))
     folded = fold(inner, ctx)
     ifs = [node for node in loop.body if is_if(node) and taken_branch(node, ctx) is not None]

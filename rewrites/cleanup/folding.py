@@ -1,17 +1,17 @@
-"""Runs nodes whose inputs are constants, and puts their results in their place.
+"""Runs nodes whose inputs are constants, and replaces them by their results.
 
-A size that is read out of a shape is a constant too, even if other sizes of that shape are not known:
+A known size that is read from a shape is a constant too, even if the shape has unknown sizes:
 
     s = Shape (x)  n = Gather (s, 1)          x [T, 4]       ->    n = 4
     s = Shape (x)  n = Slice (s, [1], [3])    x [T, 4, 8]    ->    n = [4, 8]
 
-The dequantized weights of a product of dequantized numbers stay as they are: next to them onnxruntime multiplies integers.
+A quantized product keeps its DequantizeLinear nodes, because onnxruntime then multiplies integers.
 
     y = MatMul(DequantizeLinear(q, s, z), DequantizeLinear(W, t, u))
 
-As float32 constants they take four times the memory, and another kernel with other rounding would multiply them.
+Folded to float32, the weights would take four times the memory, and another kernel would round differently.
 
-Works round ORT-DIVISION-OVERFLOW.
+Works around ORT-DIVISION-OVERFLOW.
 """
 
 import math
@@ -47,7 +47,7 @@ _PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 
 @dataclass(frozen=True)
 class Folded:
-    """The nodes with constant results (``done``), their constants (``known``), and the shapes ``learned`` on the way."""
+    """The nodes with constant results (``done``), their constants (``known``), and the shapes inferred meanwhile (``learned``)."""
 
     done: Sequence[ir.Node]
     known: Mapping[ir.Value, np.ndarray]
@@ -55,7 +55,7 @@ class Folded:
 
 
 def fold(nodes: Iterable[ir.Node], ctx: Context) -> Folded:
-    """Run the constant nodes among ``nodes`` (producers before users, no name twice); leave all shapes as they are."""
+    """Run the constant nodes among ``nodes`` (producers before users, no name twice); leave all shapes unchanged."""
     before: dict[ir.Value, ir.Shape | None] = {}
     known: dict[ir.Value, np.ndarray] = {}
     work: list[ir.Node] = []
@@ -108,7 +108,7 @@ def _has_constant_inputs(node: ir.Node, known: dict[ir.Value, np.ndarray], compu
 
 
 def _is_small(node: ir.Node, ctx: Context, before: dict[ir.Value, ir.Shape | None]) -> bool:
-    """Return True if the results are known to be small before they are computed; an Expand may give any size."""
+    """Return True if the results are known to be small. This is checked before they are computed: an Expand may have any size."""
     results = [value for value in node.outputs if value.name]
     vague = [value for value in results if static_dims(value) is None]
     shapes = told_anew(node, ctx.infer) if vague else {}
@@ -148,13 +148,13 @@ def put_constants(folded: Folded, ctx: Context) -> None:
 
 
 def computed_constants(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, np.ndarray]:
-    """Return the constants among ``values`` and their backward slices, if a few nodes compute them."""
+    """Return the constants among ``values`` and their backward slices if a few nodes compute them."""
     nodes = {node: None for value in values for node in _backward_slice(value)}
     return dict(fold(nodes, ctx).known) if nodes else {}
 
 
 def _backward_slice(value: ir.Value) -> list[ir.Node]:
-    """Return the nodes that ``value`` depends on, producers before users, up to sizes; none if there are many."""
+    """Return the nodes that ``value`` depends on, producers before users, back to the sizes read; none if there are many."""
     order: dict[ir.Node, None] = {}
     seen: set[ir.Node] = set()
     waiting = [(value.producer(), False)]
@@ -175,9 +175,9 @@ def _backward_slice(value: ir.Value) -> list[ir.Node]:
 
 
 def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool:
-    """Return True if ``node`` may divide integers by 0 or -1, which may crash onnxruntime (-1 for the smallest integer).
+    """Return True if ``node`` may divide integers by 0, or the smallest integer by -1. Both may crash onnxruntime.
 
-    ``known`` holds constants beside those of the model.
+    ``known`` has more constants than those of the model.
     """
     by = node.inputs[1] if node.op_type in ("Div", "Mod") and len(node.inputs) == 2 else None
     if by is None or (by.dtype is not None and by.dtype.is_floating_point()):
@@ -187,7 +187,7 @@ def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool
 
 
 def _sizes_read(node: ir.Node, ctx: Context) -> np.ndarray | None:
-    """Return the sizes that a Gather or Slice reads of a Shape, or None."""
+    """Return the sizes that a Gather or Slice reads from a Shape, or None."""
     if node.op_type not in ("Gather", "Slice") or not node.inputs or node.inputs[0] is None:
         return None
     shape = node.inputs[0].producer()
@@ -204,7 +204,7 @@ def _sizes_read(node: ir.Node, ctx: Context) -> np.ndarray | None:
 
 
 def positions_read(node: ir.Node, length: int, opset: int) -> np.ndarray | None:
-    """Return the positions that a Gather or Slice reads of its operand, a vector; None if they are not constant."""
+    """Return the positions at which a Gather or Slice reads its operand, a vector; None if they are not constant."""
     if node.domain != "" or node.op_type not in ("Gather", "Slice"):
         return None
     if node.op_type == "Gather":
@@ -216,12 +216,12 @@ def positions_read(node: ir.Node, length: int, opset: int) -> np.ndarray | None:
 
 
 def dequantizes_operand(node: ir.Node) -> bool:
-    """Return True if ``node`` dequantizes an operand of a product of dequantized numbers."""
+    """Return True if ``node`` dequantizes an operand of a quantized product."""
     return bool(quantized_products(node))
 
 
 def quantized_products(node: ir.Node) -> list[ir.Node]:
-    """Return the products of dequantized numbers, in the same graph, that read the result of ``node``."""
+    """Return the products in the same graph that read ``node`` and whose operands all come from a DequantizeLinear."""
     if not _dequantizes(node, node.graph):
         return []
     return [

@@ -1,12 +1,12 @@
-"""Loop-invariant work moves before the loop and is done once.
+"""Moves loop-invariant nodes before the loop.
 
     Scan(h0, xs) body(h, x) => Add(MatMul(h, Transpose(W)), x)
     ->    Wt = Transpose(W); Scan(h0, xs) body(h, x) => Add(MatMul(h, Wt), x)
 
-Conditions: the node reads nothing that changes from step to step and always gives the same result; in a Loop that might have no
-step at all it must also be unable to fail. What dequantizes weights stays beside a product of dequantized numbers, for which
-onnxruntime multiplies integers. Moves whole nested loops and branches too. A node that gives a body output leaves an
-Identity behind, so that each output has a node of its own; it stays where the opset has no Identity for its type.
+Conditions: the node is deterministic and reads only loop-invariant values. In a Loop that may run no step, it must also be unable
+to fail. Whole nested loops and branches move too. A DequantizeLinear of a quantized product stays, because next to it onnxruntime
+multiplies integers. If the node computes a body output, an Identity takes its position, because each output needs a node of its
+own; the node stays if the opset has no Identity for its type.
 """
 
 import onnx_ir as ir

@@ -1,12 +1,11 @@
-"""Copies inside a body go: Identity, Cast to the type a value already has, sums with 0, axes put in and taken out again.
+"""Removes copies inside a body: Identity, Cast to the same type, sums with 0, axes that are added and removed again.
 
     a = Identity(x); y = Tanh(a)                           ->    y = Tanh(x)
     a = Squeeze(Unsqueeze(x, [0]) + 0, [0]); y = Tanh(a)   ->    y = Tanh(x)
 
-Adding 0.0 makes one zero of the two; onnxruntime leaves such sums out itself.
-
-Kept where the copy is a body output and its source may not stand there itself (an input, an outer value, another output); what
-else reads such a copy reads its source then.
+Adding 0.0 turns -0.0 into 0.0; onnxruntime removes such sums as well.
+A copy stays if the body returns it and cannot return its source (an input, an outer value, another output). Its other users then
+read the source.
 """
 
 import onnx_ir as ir
@@ -21,7 +20,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find copies that can go."""
+    """Find copies that can be removed."""
     copies = copies_among(loop.body, ctx.opset)
     if not copies:
         return NOTHING_HERE

@@ -1,12 +1,12 @@
-"""An Identity keeps onnx's inference from taking the numbers of vectors for sizes where it fails over those.
+"""An Identity protects an outer product from onnx's shape inference, which would reject it.
 
-    Mul(Unsqueeze(a, 1), Unsqueeze(b, 0))    ->    Mul(Identity(Unsqueeze(a, 1)), Unsqueeze(b, 0))      a of 3 numbers, b of 2
+    Mul(Unsqueeze(a, 1), Unsqueeze(b, 0))    ->    Mul(Identity(Unsqueeze(a, 1)), Unsqueeze(b, 0))      a [3], b [2]
 
-From opset 14 on the data propagation of onnx 1.23 follows what vectors of known length hold, whatever their type, through
-Unsqueeze and the like, and refuses a sum or product of 3 of them by 2. Nothing goes through an Identity, which onnxruntime drops.
-Rules would drop it, too: in the body of a loop it is taken out before the first and put back after the last.
+From opset 14 on, the data propagation of onnx 1.23 follows the elements of vectors of known length, also through Unsqueeze. It
+still treats them as vectors and rejects a product of 3 elements by 2. It does not follow an Identity, which onnxruntime removes.
+Rules would remove the Identity as well, so bodies of loops lose it before the first rule and get it back after the last.
 
-Works round ONNX-OUTER-PRODUCT.
+Works around ONNX-OUTER-PRODUCT.
 """
 
 import onnx_ir as ir
@@ -27,7 +27,7 @@ _GO_THROUGH = _HAND_ON | _MEET | {"Concat", "Gather", "Slice"}
 
 
 def part_outer_products(ctx: Context) -> None:
-    """Do so all over the model."""
+    """Add the Identities all over the model."""
     if ctx.opset < _SINCE:
         return
     lengths: dict[ir.Value, int | None] = {}
@@ -52,7 +52,7 @@ def part_outer_products(ctx: Context) -> None:
 
 
 def rejoin_outer_products(ctx: Context) -> None:
-    """Take out of the bodies of loops what was put there to part an outer product, and remember what it was called."""
+    """Remove the Identities of ``part_outer_products`` from bodies of loops, and remember their names."""
     for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():
             for node in [one for one in body if one.op_type == "Identity" and one.domain == ""]:
@@ -73,7 +73,7 @@ def _goes_through(value: ir.Value) -> bool:
 
 
 def _length(value: ir.Value | None, lengths: dict[ir.Value, int | None]) -> int | None:
-    """Return how many numbers onnx would follow."""
+    """Return the number of elements that onnx would follow, or None."""
     if value is None:
         return None
     if value not in lengths:

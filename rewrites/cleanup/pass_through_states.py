@@ -1,11 +1,11 @@
-"""A state variable that is handed on unchanged becomes a capture.
+"""A state variable that no step changes becomes a capture.
 
     Scan(w, xs) body(w_in, x) => (Identity(w_in), f(w_in, x))    ->    Scan(xs) body(x) => f(w, x)
 
-Conditions: the body returns the state's own input, through Identity nodes at most. Final uses read the initial value. Never a
-state of an opset-8 Scan: its body sees one row of the batch, which no capture gives. Never a sequence or optional that the graph
-returns, in opsets whose Identity cannot copy it; and never the last state of a Loop that needs one (before opset 11). A loop that
-is left with nothing to give goes.
+Conditions: the body returns the state unchanged, through Identity nodes at most. Users of the final value read the initial value.
+These states stay: states of an opset-8 Scan (a capture cannot read one batch element), sequences and optionals that the graph
+returns if Identity cannot copy them, and the last state of a Loop that needs one (before opset 11). A loop without any result left
+is removed.
 """
 
 from dataclasses import replace
@@ -44,7 +44,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             replace_value(state.inner, state.initial, ctx.names)
             if state.final is not None:
                 replace_value(state.final, state.initial, ctx.names)
-        # a passenger that the body returns elsewhere too is another value there now
+        # a removed state that the body also returns elsewhere has been replaced there
         now = list(loop.body.outputs)
         if len(now) == len(lead):
             remove_nodes([loop.node])
@@ -60,7 +60,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _may_go(state: State, loop: Loop, ctx: Context) -> bool:
-    """Return True if what is returned in the state's place, if anything, can be a copy of its initial value."""
+    """Return True if a copy of the initial value can replace the state wherever it is returned."""
     public = state.final is not None and state.final.is_graph_output()
     returned = sum(value is state.inner for value in loop.body.outputs) > (state.next is state.inner)
     return not (public or returned) or can_copy(state.initial, ctx.opset)

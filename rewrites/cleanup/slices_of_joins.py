@@ -1,10 +1,10 @@
-"""A Slice that reads one part of a Concat alone reads that part.
+"""A Slice of a Concat reads the only part that it needs.
 
     w = Concat <axis = 1> (s, a)  n = Slice (w, [4], [7], [1])    s [2, 3], a [2, 4]    ->    n = Slice (a, [1], [4], [1])
 
-A frame that overlaps the one before keeps the end of it so, where the state is none any more once it is read from the row itself.
+Overlapping frames keep their last samples as a state this way. If the new frame holds these samples, no state is left.
 
-Conditions: one axis, forwards, by constants; the sizes of the parts along it are known.
+Conditions: the Slice cuts one axis forwards at constant bounds; the sizes of the parts along it are known.
 """
 
 import onnx_ir as ir
@@ -20,7 +20,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find one such Slice; where there are more, the engine asks again."""
+    """Find the first such Slice; the engine asks again for others."""
     found = next(((node, part) for node in loop.body if (part := _part(node, ctx.opset)) is not None), None)
     if found is None:
         return NOTHING_HERE
@@ -38,7 +38,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _part(node: ir.Node, opset: int) -> tuple[ir.Value, int, int, int] | None:
-    """Return the part that a Slice reads, along which axis, and from where to where."""
+    """Return the part that a Slice reads, the axis, and the start and end in that part; None if it reads several parts."""
     joined = node.inputs[0] if node.op_type == "Slice" and node.domain == "" and node.inputs else None
     join = None if joined is None else joined.producer()
     if joined is None or join is None or join.op_type != "Concat" or join.domain != "" or join.graph is not node.graph:

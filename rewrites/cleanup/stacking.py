@@ -1,9 +1,9 @@
-"""Stacks steps, and reads a step out of a stack where it was made.
+"""Stacks steps, and reads a step directly instead of from its stack.
 
     ys = Reshape(Concat(y0, y1, y2)); last = Gather(ys, -1)                      ->    last = y2
     b = Transpose(ys)   # batch first;  last = Squeeze(Slice(b, -1))             ->    last = y2
 
-A stack of steps carries a mark, which names its axis. A stack without other users is then never written.
+A stack of steps has a mark with its axis. A stack that no other node reads is then unused.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,9 +42,9 @@ class Steps:
 
 
 def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> ir.Value:
-    """Join two or more ``steps`` along a new ``axis``; ``like`` has what is known of their shape.
+    """Join two or more ``steps`` along a new ``axis``; ``like`` is a value whose shape tells what is known of their shape.
 
-    If the sizes allow it, join them along the axis that follows and reshape: two nodes instead of one for each step.
+    If the sizes allow it, join them along the next axis and reshape: two nodes instead of one per step.
     """
     target = _reshaped(like, axis, len(steps))
     if target is not None:
@@ -62,7 +62,7 @@ def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> i
 
 
 def _reshaped(like: ir.Value, axis: int, count: int) -> list[int] | None:
-    """Return the shape of the stack, to which the steps joined along ``axis`` are reshaped, or None."""
+    """Return the shape to which steps joined along ``axis`` are reshaped, or None."""
     dims = None if like.shape is None else shape_dims(like.shape)
     if dims is None or not 0 <= axis < len(dims):
         return None
@@ -76,10 +76,10 @@ def _reshape_target(dims: Sequence[int | str | None]) -> list[int] | None:
 
 
 def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value]:
-    """Return the ``count`` slices of ``value`` along ``axis``, in order: its steps if it is a known stack.
+    """Return the ``count`` slices of ``value`` along ``axis``, in order. If ``value`` is a known stack, they are its steps.
 
-    If the sizes allow it, merge the axis with the one that follows and split that: two nodes instead of one for each step.
-    The following axis must not be empty, because onnxruntime cannot split an empty axis.
+    If the sizes allow it, merge the axis with the next one and split that: two nodes instead of one per step.
+    The next axis must not be empty, because onnxruntime cannot split an empty axis.
     """
     known = steps_of(value)
     if known is not None and known.axis == axis and len(known.values) == count:
@@ -113,7 +113,7 @@ def steps_of(value: ir.Value) -> Steps | None:
 
 
 def read_steps(nodes: Iterable[ir.Node], ctx: Context) -> None:
-    """Let users of stacks among the results of ``nodes`` read the steps themselves if they need only these."""
+    """Let users of stacks among the results of ``nodes`` read the steps themselves if they need no whole stack."""
     for node in nodes:
         for value in node.outputs:
             steps = steps_of(value)
@@ -155,7 +155,7 @@ def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | N
 
 
 def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tuple[list[int], bool] | None:
-    """Return the steps that ``user`` reads, and whether it drops their axis; None if it reads something else."""
+    """Return the positions of the steps that ``user`` reads, and True if it drops their axis; None if it reads something else."""
     if user.op_type == "Gather":
         indices = const_array(user.inputs[1])
         if user.attributes.get_int("axis", 0) % rank != axis or indices is None or indices.ndim > 1 or not indices.size:

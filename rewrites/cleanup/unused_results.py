@@ -1,13 +1,13 @@
-"""Scan outputs and states that nobody needs go, and the whole loop with them where nothing is left.
+"""Removes unused scan outputs and states, and the whole loop if nothing is left.
 
     hT, ys = Scan(h0, xs)   # ys unused       ->    hT = Scan(h0, xs)
     cT, ys = Scan(c0, xs)   # c an induction variable, else unused    ->    ys = Scan(xs)
 
-A state is needed where its final value is used, or where something needed reads it inside; the condition of a Loop that gives
-anything is needed too, and before opset 11 such a Loop keeps one state whatever it is for. onnxruntime wants every result of a
-Scan named, so a result is dropped together with its body output.
+A state is needed if its final value is used, or if a needed value of the body depends on it. A used Loop also needs its condition,
+and before opset 11 at least one state. onnxruntime requires a name for every result of a Scan, so a result and its body output are
+removed together.
 
-Works round ORT-SCAN-UNNAMED-RESULT.
+Works around ORT-SCAN-UNNAMED-RESULT.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find results that nobody needs."""
+    """Find unused results."""
     outputs = [output for output in loop.scan_outputs if _used(output.outer)]
     if not outputs and not any(_used(state.final) for state in loop.states):
 

@@ -1,9 +1,9 @@
-"""Scan inputs that the body does not read go; scan inputs that are the same twice become one.
+"""Removes scan inputs that the body does not read, and merges equal scan inputs.
 
     Scan(h0, xs, zs) body(h, x, z) => f(h, x)       ->    Scan(h0, xs) body(h, x) => f(h, x)
     Scan(h0, xs, xs) body(h, x, x2) => f(h, x, x2)  ->    Scan(h0, xs) body(h, x) => f(h, x, x)
 
-One scan input always stays: it tells the trip count (as a number, if any does).
+One scan input always stays, because it determines the trip count; one of known length is preferred.
 """
 
 import onnx_ir as ir
@@ -19,7 +19,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find scan inputs that are not read, or that repeat an earlier one."""
+    """Find scan inputs that are not read, and repeated ones."""
     if isinstance(loop, LoopView) or len(loop.scan_inputs) == 1:
         return NOTHING_HERE
     first: dict[tuple[ir.Value, int, bool], ScanInput] = {}

@@ -1,3 +1,3 @@
-"""Directions of recurrent nodes: between reversals, and two as one. Directions of Scans are ``scan_form``'s."""
+"""Directions of recurrent nodes: removes reversals around them, and joins two directions. ``scan_form`` handles Scans."""
 
 __all__: list[str] = []

@@ -5,12 +5,12 @@
 
 Conditions: the same operator, sequence, lengths, hidden size, clip and settings; no result of a node depends on the other node.
 Weights, biases and initial states are stacked (a missing bias or initial state is 0), and activations joined. A Concat of the two
-results reads the new result; other results are split again. Two Ifs on one condition become one If, together with what their
-results only meet in:
+results reads the new result; other results are split again. If the nodes are in two Ifs on one condition, these become one If.
+Concats of their results move into it:
 
     y = Concat(If(c) then f else 0, If(c) then g else 0)    ->    y = If(c) then Concat(f, g) else Concat(0, 0)
 
-On a CPU onnxruntime runs the directions of a bidirectional node one after the other, and its result has to be rearranged, so only
+On a CPU onnxruntime runs the directions of a bidirectional node one after the other, and its result has to be rearranged. Only
 narrow nodes on one row gain.
 """
 
@@ -51,14 +51,14 @@ class _IfMeeting:
 
 
 def check(pair: Pair, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the two nodes may be one."""
+    """Return a patch if one bidirectional node can replace the two nodes."""
     forward = pair.forward
     if ctx.opset < _SINCE or ctx.options.bidirectional == "never" or forward.dtype is None or forward.x.shape is None:
         return NOTHING_HERE
     if any(value is not None and value.shape is None for both in pair.outputs for value in both):
         return NOTHING_HERE
     if ctx.options.bidirectional == "equal" and forward.functions != pair.backward.functions:
-        detail = f"{forward.label} and {pair.backward.label} have other activations, and the target wants the same both ways"
+        detail = f"{forward.label} and {pair.backward.label} have different activations, and the target needs equal ones"
         return NotApplicable("RNN-DIRECTIONS", detail)
     if ctx.options.bidirectional == "narrow" and (slow := _too_slow(pair, ctx)):
         return NotApplicable("COST-BIDIRECTIONAL", f"{forward.label} and {pair.backward.label} {slow}")
@@ -90,7 +90,7 @@ def check(pair: Pair, ctx: Context) -> Patch | NotApplicable:
 
 
 def _too_slow(pair: Pair, ctx: Context) -> str | None:
-    """Return why one node would be slower than two, as measured with onnxruntime 1.31 on a CPU, or None."""
+    """Return the reason if one node would be slower than two, as measured with onnxruntime 1.31 on a CPU; else None."""
     rows = dim_of(pair.forward.x, 1)
     known = rows if isinstance(rows, int) else ctx.options.sizes.get(rows or "")
     if known != 1 or pair.forward.hidden > _WIDEST:
@@ -100,7 +100,7 @@ def _too_slow(pair: Pair, ctx: Context) -> str | None:
     if any(constant_behind(value) is None and not (name.startswith("initial") and is_zero(value)) for name, value in inputs):
         return "have weights or initial states that would have to be joined in every run"
     if not all(_only_meet(forth, back, ctx.opset) for forth, back in pair.outputs):
-        return "have results that would have to be taken apart in every run"
+        return "have results that would have to be split in every run"
     return None
 
 
@@ -121,7 +121,7 @@ def _has_one_path(value: ir.Value) -> bool:
 
 
 def _between(forth: ir.Node, back: ir.Node) -> tuple[ir.Node, list[ir.Node]] | None:
-    """Return the first of the two nodes, and the nodes after it that the second needs; None if that needs the first."""
+    """Return the first of the two nodes, and the nodes after it that the second needs; None if the second needs the first."""
     graph = forth.graph
     assert isinstance(graph, ir.Graph)
     order = list(graph)

@@ -1,6 +1,6 @@
-"""Finds recurrent nodes that are the two directions of one bidirectional node, and where their results meet.
+"""Finds recurrent nodes that can be the two directions of one bidirectional node, and the Concats of their results.
 
-Results meet as neighbours in a Concat, after the same moves of axes:
+The results are neighbours in the Concat, after the same moves of axes:
 
     Concat <axis = 2> (Squeeze <axes = [1]> (Y1), Squeeze <axes = [1]> (Y2))
 """
@@ -40,7 +40,7 @@ class Pair:
 
     @property
     def outputs(self) -> list[tuple[ir.Value | None, ir.Value | None]]:
-        """The results of both that are read, or None: sequences, then final states."""
+        """Return pairs of results, with None for an unread one: sequences, then final states."""
         sides = [[value if value.uses() or value.is_graph_output() else None for value in view.node.outputs] for view in self.views]
         return list(zip_longest(sides[0], sides[1]))
 
@@ -59,7 +59,7 @@ class Meeting:
 
 
 def may_have_pairs(graph: ir.Graph) -> bool:
-    """Return True if there are nodes of both directions at all."""
+    """Return True if ``graph`` has nodes of both directions."""
     return {(False,), (True,)} <= {view.reverse for view in _views(graph)}
 
 
@@ -96,7 +96,7 @@ def _ifs(graph: ir.Graph) -> dict[ir.Graph, tuple[ir.Node, str]]:
 
 
 def _matched(views: Sequence[RecurrentNode], key_of: Callable[[object], Hashable], same: SameValues, opset: int) -> list[Pair]:
-    """Return pairs of nodes whose graphs have one key, preferably of nodes whose results meet."""
+    """Return pairs of nodes whose graphs have equal keys; prefer nodes whose results are concatenated."""
     groups: dict[Hashable, tuple[list[RecurrentNode], list[RecurrentNode]]] = {}
     for view in views:
         key = key_of(view.node.graph)

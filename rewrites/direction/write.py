@@ -23,7 +23,7 @@ _INPUTS = ("W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 
 
 def write_bidirectional(b: Builder, pair: Pair) -> tuple[ir.Value, ...]:
-    """Write the node, and return its results; unread results have no name."""
+    """Write the node, and return its results. Unread results have no name."""
     forward = pair.forward
     functions = [function for view in pair.views for function in view.functions[0]]
     names = [function.name for function in functions]
@@ -68,7 +68,7 @@ def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
 
 
 def constant_behind(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the constant that ``value`` is, of any size, or None."""
+    """Return the constant of any size that ``value`` is, or None."""
     return None if is_overridable(value) else ir.convenience.get_const_tensor(value)
 
 
@@ -86,7 +86,7 @@ def is_zero(value: ir.Value) -> bool:
 
 
 def hand_out(b: Builder, pair: Pair, results: Sequence[ir.Value], names: Names, anchor: ir.Node) -> None:
-    """Let the users of the two nodes read ``results``; put the nodes built for that before ``anchor``."""
+    """Let the users of the two nodes read ``results``; insert the nodes for that before ``anchor``."""
     for (forth, back), value in zip(pair.outputs, results, strict=True):
         while forth is not None and back is not None and (met := meetings(forth, back, b.opset)):
             joined = _together(b, value, met[0], pair.forward.hidden)
@@ -132,7 +132,7 @@ def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.
 
 
 def _unread_moves(values: Sequence[ir.Value]) -> list[ir.Node]:
-    """Return the nodes that move axes of ``values`` without any reader in the end, users before producers."""
+    """Return the nodes that only move axes of ``values`` and whose results nothing reads, users before producers."""
     unread = list[ir.Node]()
 
     def is_unread(value: ir.Value) -> bool:

@@ -1,6 +1,6 @@
-"""A loop split into what can leave it and what cannot: before, recurrence, after. No recurrence is recognised here.
+"""Splits a loop into work before the recurrence, the recurrence, and work after it. No recurrence is recognised here.
 
-How an operator runs for all steps at once is ``rewrites.batching``'s.
+``rewrites.batching`` runs an operator for all steps at once.
 """
 
 __all__: list[str] = []

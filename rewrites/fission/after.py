@@ -2,7 +2,7 @@
 
 body(h, x) => (h2, Softmax(MatMul(h2, V)))    ->    body(h, x) => (h2, Identity(h2)), then Softmax(MatMul(H2, V)) of the stack
 
-Works round ORT-SCAN-RESULT-RANK.
+Works around ORT-SCAN-RESULT-RANK.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ __all__ = ["After", "Groups", "NodeGroup", "find_after"]
 
 @dataclass(frozen=True)
 class After:
-    """The ``nodes`` that leave, the body values that they read with their future stacks, and the memory of all stacks."""
+    """The ``nodes`` that leave, and the body values ``crossing`` to them with their future stacks."""
 
     nodes: list[ir.Node]
     crossing: dict[ir.Value, ir.Value]
@@ -43,7 +43,7 @@ class After:
 class NodeGroup:
     """A node with its backward slice among the chosen nodes: the values ``crossing`` from the recurrence, and the ``results``.
 
-    ``copies``: all nodes are copies. ``few_rows``: one multiplies few rows by weights. ``least_ns``: their least time in a step.
+    ``copies``: all nodes are copies. ``few_rows``: a node multiplies few rows by weights. ``least_ns``: their least time in a step.
     """
 
     crossing: MeasuredSet
@@ -54,7 +54,7 @@ class NodeGroup:
 
 
 class Groups:
-    """The groups of the ``chosen`` nodes, which leave so far; ``reading`` returns the bytes of a value that crosses in a step."""
+    """The groups of the ``chosen`` nodes, which leave so far. ``reading`` returns the bytes per step of a crossing value."""
 
     def __init__(
         self, nodes: Iterable[ir.Node], before: LeavingBefore, sizes: StepSizes, reading: Callable[[ir.Value], int]
@@ -76,7 +76,7 @@ class Groups:
         return self._known[node]
 
     def least_results(self, node: ir.Node) -> int:
-        """Return the least bytes that the results of the group of ``node`` take."""
+        """Return a lower bound of the bytes that the results of the group of ``node`` take."""
         own = self._results.of(_leaving(node.outputs, set()))
         return self._results.union([own, self.of(node).results]).size
 
@@ -117,12 +117,12 @@ class Groups:
 
 
 def _leaving(values: Iterable[ir.Value], group: set[ir.Node]) -> list[ir.Value]:
-    """Return the values that something outside ``group`` reads."""
+    """Return the values that a node outside ``group`` reads, or that the graph returns."""
     return [value for value in values if value.is_graph_output() or any(user not in group for user, _ in value.uses())]
 
 
 def find_after(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepSizes, build: Builder) -> After:
-    """Build into ``build`` the work that can leave at the end; ``before.stacks`` learns its results."""
+    """Build into ``build`` the work that can leave at the end, and add its results to ``before.stacks``."""
     leaves = set(before.nodes)
     core = [node for node in loop.body if node not in leaves]
     refused = {node: replace(reason, silent=True) for node, reason in before.refused.items() if not reason.silent}
@@ -226,7 +226,7 @@ def _without_rank(value: ir.Value) -> NotApplicable | None:
     """Return a reason if onnxruntime cannot return ``value`` from a Scan."""
     if value.shape is not None:
         return None
-    return NotApplicable("RANK-UNKNOWN", f"the rank of '{value.name}' is not known, which a result of the loop needs")
+    return NotApplicable("RANK-UNKNOWN", f"the rank of '{value.name}' is not known, but a result of the loop needs a rank")
 
 
 def _stacked(nodes: list[ir.Node], stacks: Stacks, alive: Liveness) -> dict[ir.Node, NotApplicable]:

@@ -1,6 +1,6 @@
 """Finds the work that can leave at the start of a loop: it depends on scan inputs only, and runs for all steps at once.
 
-A state leaves with the work that computes its next value. Its values at the start of the steps are the same stack, one step later.
+A state leaves with the work that computes its next value. The stack of its values is that of its next values, one step later.
 """
 
 import heapq
@@ -42,7 +42,7 @@ class LeavingBefore:
 
 
 class Ready:
-    """The nodes that can be stacked next, in order; without any, the states whose next value is known.
+    """The nodes that can be stacked next, in order, and the states whose next value is known.
 
     ``has`` returns True if a value is known from the start.
     """
@@ -77,7 +77,7 @@ class Ready:
                     heapq.heappush(self._heap, i)
 
     def next_node(self) -> ir.Node | None:
-        """Return the first node whose inputs are all known; each node once."""
+        """Return the first node with known inputs, each node once; None if there is none."""
         return self._nodes[heapq.heappop(self._heap)] if self._heap else None
 
     def next_states(self) -> list[State]:
@@ -147,7 +147,7 @@ def _refusal(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
 
 
 def _is_stacked(node: ir.Node, stacks: Stacks) -> bool:
-    """Return True if ``node`` may give something else in each step."""
+    """Return True if ``node`` may return different values in each step."""
     sources = stacks.sources()
     return bool(node_graphs(node)) or any(
         value in sources or (value in stacks.known and stacks.known[value].batched) for value in node.inputs if value is not None
@@ -175,7 +175,7 @@ def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable |
 
 
 def _too_many(node: ir.Node, operators: int, before: LeavingBefore) -> NotApplicable | None:
-    """Return a reason if ``node`` takes more operators for all steps at once than it runs in the loop, and many."""
+    """Return a reason if ``node`` needs more than ``_MANY`` operators for all steps at once, and more than it runs in the loop."""
     sizes = before.alive.sizes
     if operators <= _MANY or not sizes.steps_known or operators <= sizes.steps:
         return None
@@ -184,14 +184,14 @@ def _too_many(node: ir.Node, operators: int, before: LeavingBefore) -> NotApplic
 
 
 def _beside_products(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` that dequantize for a product that stays; without them onnxruntime would multiply in float32."""
+    """Return the ``nodes`` that dequantize operands of a product that stays. Without them onnxruntime would multiply in float32."""
     leaving = set(nodes)
-    stay = NotApplicable("COST-WIDER", "what is multiplied is dequantized beside the product", silent=True)
+    stay = NotApplicable("COST-WIDER", "the operands of a quantized product are dequantized beside it", silent=True)
     return {node: stay for node in nodes if not leaving.issuperset(quantized_products(node))}
 
 
 def _unscanned(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` whose results the rest of the loop would scan, of types that no loop can scan."""
+    """Return the ``nodes`` whose results the remaining loop would have to scan, in a type that no loop can scan."""
     leaving = set(nodes)
     refusals = {node: next(filter(None, map(unscanned, node.outputs)), None) for node in nodes}
     return {

@@ -3,8 +3,8 @@
     ds = Scan(xs) body(x) => ReduceSum(Mul(Sub(Y, x), Sub(Y, x)))    # [T] results, but [T, N, D] temporaries at once
     ->    Scan over blocks of K steps, with the body for K steps at once inside
 
-A stack [T, ...] is cut into blocks [count, K, ...]. The last row is repeated to fill the last block, and the results of these
-copies are cut off again. If the sizes that decide about K are not known, the model computes K.
+A stack [T, ...] is cut into blocks [count, K, ...]. Copies of the last row fill the last block, and their results are cut off
+again. If the sizes that determine K are unknown, the model computes K.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class BlockRows:
 
 
 def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
-    """Return the size of blocks whose temporaries stay in the cache; None for all steps at once."""
+    """Return blocks whose temporaries stay in the cache; None to run all steps at once."""
     values = [value for node in before.nodes for value in node.outputs]
     largest = max([1, *map(sizes.step, values)])
     io = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
@@ -84,7 +84,7 @@ def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset
             return None
         count = min(_CACHE_BYTES // largest, budget // max(largest, -(-before.alive.most // sizes.steps)))
         if count < 2:
-            detail = f"one step makes temporaries of about {largest} bytes, so doing several at once gains nothing"
+            detail = f"one step needs temporaries of about {largest} bytes, so several steps at once gain nothing"
             return NotApplicable("COST-LARGE-STEPS", detail)
         return Blocks(count, largest)
     if (isinstance(loop.steps, int) and loop.steps <= _FEW_STEPS) or opset < since.ALLOWZERO:
@@ -96,7 +96,7 @@ def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset
 
 
 def _open_sources(loop: ScanView, before: LeavingBefore, sizes: StepSizes) -> list[ir.Value]:
-    """Return the outer values and scan inputs of unknown size that decide about the temporaries."""
+    """Return the outer values and scan inputs of unknown size that the sizes of the temporaries depend on."""
     operands = {value: None for node in before.nodes for value in node.inputs if value is not None}
     inner = {value for node in before.nodes for value in node.outputs}
     return [value for value in operands if value not in inner and static_dims(value) is None and not sizes.hinted(value)]
@@ -117,7 +117,7 @@ def _changes_rank(node: ir.Node | None, by: int) -> bool:
 
 
 def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch that runs ``loop`` in blocks, or the reason of an operator that does not run for several steps at once."""
+    """Return a patch that runs ``loop`` in blocks, or the reason why an operator cannot run for several steps at once."""
     build, inside = ctx.builder(), ctx.builder()
     outside = Stacks(loop, build)
     steps = shape_of(build, loop.scan_inputs[0].outer, 0)
@@ -167,7 +167,7 @@ def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplic
         return [node]
 
     size = "as many steps at a time as fit the cache" if rows.known_size is None else f"{rows.known_size} steps at a time"
-    note = f"temporaries of about {blocks.step_bytes} bytes a step: {size}"
+    note = f"temporaries of about {blocks.step_bytes} bytes per step: {size}"
     return Patch(f"runs block by block, {size}", edit, (note,))
 
 
@@ -236,7 +236,7 @@ def _sizes_from(build: Builder, value: ir.Value, axis: int) -> list[ir.Value]:
 
 
 def _reshape(build: Builder, value: ir.Value, dims: Sequence[ir.Value]) -> ir.Value:
-    """Reshape to ``dims``; any of them may be 0, so -1 would be ambiguous, and 0 must not mean "as before"."""
+    """Reshape to ``dims``. Any of them may be 0, so -1 would be ambiguous, and 0 must not mean "unchanged"."""
     return build.op("Reshape", value, concat(build, list(dims), 0), allowzero=1 if build.opset >= since.ALLOWZERO else None)
 
 

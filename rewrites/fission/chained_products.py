@@ -2,13 +2,12 @@
 
     a = MatMul(h, A); b = Add(a, c); y = MatMul(b, B)    ->    p = MatMul(h, A B); y = Add(p, c B)
 
-The same holds for MatMul(B, MatMul(A, h)) and for Gemm. Sums of floats come in another order: the new constants are computed in
-double and rounded once. Integers stay the same, also if they wrap.
-
+The same holds for MatMul(B, MatMul(A, h)) and for Gemm. Sums of floats have another order: the new constants are computed in double
+and rounded once. Results of integers stay the same, also if they wrap.
 Conditions: nothing else reads the value in between, and there are no more multiplications than before. For floats: the matrices
 are finite; their product, and that of the added constant, does not cancel far below its terms; and infinities stay the same: h is
-bounded, or Softmax or LayerNormalization turns such a row into NaN anyway. Halves stay because they round the value in between, and
-so do matrices of many megabytes. ``fast_math`` drops the conditions on infinities and cancelling.
+bounded, or Softmax or LayerNormalization turns such a row into NaN anyway. float16 products stay because they round the value in
+between, and so do matrices of many megabytes. ``fast_math`` drops the conditions on infinities and cancelling.
 """
 
 import math
@@ -58,7 +57,7 @@ def _chain(node: ir.Node, ctx: Context) -> ProductChain | None:
         if len(constants) != 1 or len(terms) != 2:
             return None
         add, between = producer, constants[0]
-        if node.op_type == "Gemm" and math.prod((static_dims(between) or ())[:-1]) != 1:  # it might have more rows than the product
+        if node.op_type == "Gemm" and math.prod((static_dims(between) or ())[:-1]) != 1:  # it may have more rows than the product
             return None
         product = terms[1 - terms.index(between)]
     first = constant_product(product.producer())
@@ -102,7 +101,7 @@ def _patch(chain: ProductChain, constants: Joined, loop: Loop, ctx: Context) -> 
 
 
 def _product(chain: ProductChain, matrix: ir.Value, extra: ir.Value | None, ctx: Context, b: Builder) -> ir.Value:
-    """Write a Gemm where there was one, with what is added where it can have that."""
+    """Write a Gemm if one of the products was a Gemm, with the added constant if Gemm can add it."""
     first, second = chain.first, chain.second
     added, beta = second.added, second.scale_added
     is_gemm = "Gemm" in (first.node.op_type, second.node.op_type)

@@ -1,7 +1,7 @@
-"""Which stacks exist at the same time, and how many bytes they take: an upper bound, from the order in which they are computed.
+"""Computes an upper bound of the bytes of all stacks that exist at the same time, from the order in which they are computed.
 
-A stack lives from its node to the last body node that reads it. While a node runs, its intermediate results live too, with those of
-the body of a nested loop for all outer steps at once. A view takes no memory, and keeps its source alive.
+A stack lives from its node to the last body node that reads it. While a node runs, its intermediate results live too. For a nested
+loop these include the results of its body for all outer steps at once. A view takes no memory, and keeps its source alive.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ _VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 class Liveness:
-    """The bytes of the stacks held ``now``, and the ``most`` held so far; the loop's own scan outputs count as nothing.
+    """The bytes of the stacks held ``now``, and the ``most`` held so far. The loop's own scan outputs do not count.
 
     The stacks of earlier splits of the same loop count as held.
     """
@@ -49,7 +49,7 @@ class Liveness:
             return None
         name = next((value.name for value in stacks), "")
         held = f" beside the {self.now} that other stacks take" if self.now else ""
-        return NotApplicable("MEMORY-BUDGET", f"'{name}' takes about {needed} bytes for all steps{held} (limit {limit})")
+        return NotApplicable("MEMORY-BUDGET", f"'{name}' takes about {needed} bytes for all steps{held} (limit: {limit})")
 
     def hold(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> None:
         """Count ``stacks`` from now on, and the intermediate results of ``built`` once."""
@@ -67,7 +67,7 @@ class Liveness:
                 self.now -= self._costs.pop(value, 0)
 
     def forget(self, states: Iterable[State]) -> None:
-        """Note that the loop keeps ``states``, so that no stack is held for their final values."""
+        """Note that the loop keeps ``states``, so their final values need no stack."""
         self._readers.subtract(state.next for state in states)
 
     def note_on(self, node: ir.Node) -> None:
@@ -84,7 +84,7 @@ class Liveness:
         return self.sizes.step(value) * (self.sizes.steps if operand.batched else 1)
 
     def _working(self, nodes: Sequence[ir.Node], apart: Iterable[ir.Value] = ()) -> int:
-        """Return the most bytes that results of ``nodes`` and of nested graphs take at a time, without those ``apart``."""
+        """Return the most bytes that results of ``nodes`` and nested graphs take at a time, except the values ``apart``."""
         viewed: dict[ir.Value, ir.Value] = {}
         for node in nodes:
             if node.op_type in _VIEWS and node.inputs[0] is not None:

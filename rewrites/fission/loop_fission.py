@@ -3,10 +3,10 @@
     Scan(h0, xs) body(h, x) => (h2 = Tanh(Add(MatMul(x, W), MatMul(h, R))), y = MatMul(h2, V))
     ->    xw = MatMul(xs, W);  hs = Scan(h0, xw) body(h, a) => (h2 = Tanh(Add(a, MatMul(h, R))), Identity(h2));  y = MatMul(hs, V)
 
-Without a recurrence, the whole loop goes. Conditions: every operator that leaves has a batching rule that promises the same numbers
-up to the order of sums; the stacks stay within the memory budget; at least as much work leaves as new tensors cross; states that
-leave keep their initial size. Work that would make the crossing values more than twice as large stays inside. An opset-8 Scan and
-scanned axes other than 0 stay as they are.
+Without a recurrence, the whole loop is removed. Conditions: every operator that leaves has a batching rule, which returns the same
+numbers up to the order of sums; the stacks stay within the memory budget; at least as many operators leave as new tensors cross;
+states that leave keep their initial size. Work that would make the crossing values more than twice as large stays inside. An
+opset-8 Scan and scanned axes other than 0 stay unchanged.
 """
 
 import onnx_ir as ir
@@ -44,7 +44,7 @@ def _leaving(loop: ScanView, ctx: Context) -> Patch | NotApplicable:
     if resized is not None:
         before.stacks.build.discard()
         return NotApplicable(
-            "LOOP-STATE-SHAPE", f"the state '{resized.inner.name}' may begin with another size than it goes on with"
+            "LOOP-STATE-SHAPE", f"the state '{resized.inner.name}' may have another size before the first step than afterwards"
         )
     if len(before.nodes) == len(loop.body) and len(before.states) == len(loop.states):
         return _without_loop(loop, before, ctx, sizes)
@@ -59,7 +59,7 @@ def _leaving(loop: ScanView, ctx: Context) -> Patch | NotApplicable:
 
 
 def _is_resized(state: State) -> bool:
-    """Return True if the sizes of a state may change after the first step, which may be the only one."""
+    """Return True if the sizes of a state may change in the first step, which may be the only one."""
     first, then = state.initial.shape, state.next.shape
     if first is None or then is None:
         return False
@@ -172,7 +172,7 @@ def _why_not(loop: ScanView, before: LeavingBefore, after: After) -> NotApplicab
         return reasons[0]
     names = listed(state.inner.name for state in loop.states if state not in before.states)
     return NotApplicable(
-        "RECURRENCE", f"each step needs the state {names} of the step before; no family of recurrences is recognised"
+        "RECURRENCE", f"each step needs the state {names} of the previous step; no family of recurrences is recognised"
     )
 
 

@@ -1,4 +1,4 @@
-"""Two successive products by constant matrices: their parts, the constants of the one product, and what infinities become."""
+"""Two successive products by constant matrices: their parts, the constants of the joined product, and the effect on infinities."""
 
 import math
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class ConstantProduct:
 
 @dataclass(frozen=True)
 class ProductChain:
-    """``second`` multiplies the result of ``first``, plus ``between`` if the node ``add`` adds that; both may be None."""
+    """``second`` multiplies the result of ``first``. If the node ``add`` is not None, it first adds ``between``."""
 
     first: ConstantProduct
     second: ConstantProduct
@@ -73,7 +73,7 @@ class ProductChain:
 
 @dataclass(frozen=True)
 class Joined:
-    """``weights``: [summed, wide]; ``added``: the constant in between times the second matrix, as it is added."""
+    """The constants of the joined product: ``weights`` [summed, wide], and the ``added`` constant, already multiplied."""
 
     weights: np.ndarray
     added: np.ndarray | None
@@ -97,7 +97,7 @@ def joined(chain: ProductChain, ctx: Context) -> Joined | NotApplicable | None:
         if c is not None and added is not None:
             cancels = cancels | (np.abs(c) @ np.abs(b) > np.maximum(most, _MOST_CANCELLED * np.abs(added)))
         if cancels.any():
-            return NotApplicable("PRODUCTS-CORNERS", f"the product of {names}, or of what is added in between, cancels")
+            return NotApplicable("PRODUCTS-CORNERS", f"the product of {names}, or of the constant added in between, cancels")
     return Joined(weights, added if added is None or not first.on_left else np.swapaxes(added, -1, -2))
 
 
@@ -121,8 +121,8 @@ def _value_between(chain: ProductChain) -> ir.Value | None:
 def infinite_unlike(chain: ProductChain, loop: Loop, ctx: Context) -> NotApplicable | None:
     """Return a reason if an infinite operand could give other results; None if not.
 
-    A row with an infinite number has no finite number in its product, nor in the product of that. But with matrices of unlike
-    signs the second product has NaN where the product of both has infinities.
+    A row with an infinite number has no finite number in its product, nor in the product of that. With matrices of different signs,
+    the second product has NaN where the joined product has infinities.
     """
     first, second = chain.first, chain.second
     if second.result.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE) or ctx.options.fast_math:
@@ -136,7 +136,7 @@ def infinite_unlike(chain: ProductChain, loop: Loop, ctx: Context) -> NotApplica
     if _largest(first.operand, loop) * growth <= _FAR_FROM_OVERFLOW:
         return None
     names = f"'{first.matrix.name}' and '{second.matrix.name}' make NaN, and their product might not"
-    return NotApplicable("PRODUCTS-CORNERS", f"'{first.operand.name}' may be infinite, of which {names}")
+    return NotApplicable("PRODUCTS-CORNERS", f"'{first.operand.name}' may be infinite: of that, {names}")
 
 
 def _is_normalised(value: ir.Value, ctx: Context) -> bool:
@@ -165,9 +165,9 @@ def _normalises(node: ir.Node, ctx: Context) -> bool:
 
 
 def _largest(value: ir.Value, loop: Loop) -> float:
-    """Return a bound of the magnitude of ``value``, of the loop's body, in any step, NaN aside; infinity if none is known.
+    """Return a bound of the magnitude of ``value``, a value of the body, in any step; infinity if none is known. NaN is ignored.
 
-    A state is bounded if its initial value is, and its next value whatever the states are.
+    A state is bounded if its initial value is, and if its next value is bounded for any values of the states.
     """
     known = {} if isinstance(loop, LoopView) else {scan.inner: _bound(scan.outer, {}) for scan in loop.scan_inputs}
     free = known | {state.inner: math.inf for state in loop.states}
@@ -176,7 +176,7 @@ def _largest(value: ir.Value, loop: Loop) -> float:
 
 
 def _bound(value: ir.Value | None, known: dict[ir.Value, float]) -> float:
-    """Return the bound of ``value``; add the bounds of its operands to the ``known`` ones."""
+    """Return the bound of ``value``; add the bounds of its operands to ``known``."""
     if value is None or len(known) > _MOST_BOUNDS:
         return math.inf
     if value not in known:
@@ -217,7 +217,7 @@ def _of_result(value: ir.Value, known: dict[ir.Value, float]) -> float:
 
 
 def constant_product(node: ir.Node | None) -> ConstantProduct | None:
-    """Return the parts of a product of something and a constant matrix, or None."""
+    """Return the parts of a product by a constant matrix, or None."""
     if node is None or node.domain != "" or node.op_type not in ("MatMul", "Gemm"):
         return None
     left, right = node.inputs[:2]

@@ -1,4 +1,4 @@
-"""Finds work that is better left in the loop, because it would hand the recurrence much more than it reads."""
+"""Finds work that should stay in the loop, because its results would be much larger than the data that it reads."""
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -41,7 +41,7 @@ class MeasuredSets:
         return self.union(MeasuredSet(1 << number, self._sizes[number]) for number in map(self._number, values))
 
     def union(self, sets: Iterable[MeasuredSet]) -> MeasuredSet:
-        """Return the union of ``sets``; only members that are not shared cost time."""
+        """Return the union of ``sets``. Only members that are not shared take time."""
         first, *rest = sorted(sets, key=lambda measured: measured.size, reverse=True) or [EMPTY]
         members, size = first.members, first.size
         for measured in rest:
@@ -72,7 +72,7 @@ def not_worth_moving(
     position = {node: i for i, node in enumerate(nodes)}
     moved = set(nodes)
     sets = MeasuredSets(sizes.step)
-    leaving: dict[ir.Node, MeasuredSet | None] = {}  # None: stays moved, whatever it hands over
+    leaving: dict[ir.Node, MeasuredSet | None] = {}  # None: leaves in any case
     blocked: dict[ir.Node, NotApplicable] = {}
     waiting = [-i for i in range(len(nodes))][::-1]
     queued = set(moved)
@@ -96,7 +96,7 @@ def not_worth_moving(
             continue
         values = [value for member in group for value in member.outputs]
         name = next(value.name for value in values if any(user not in moved for user, _ in value.uses()))
-        detail = f"'{name}' and its like take {results.size} bytes a step, and are made from {read}"
+        detail = f"'{name}' and similar values take {results.size} bytes per step, and are computed from {read}"
         blocked |= dict.fromkeys(group, NotApplicable("COST-WIDER", detail, silent=True))
         moved -= group.keys()
         for producer in _backward_slice(group, position, position[node]):
@@ -124,7 +124,7 @@ def _forward_slice(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
 
 
 def _backward_slice(group: Iterable[ir.Node], position: dict[ir.Node, int], after: int) -> set[ir.Node]:
-    """Return the nodes behind position ``after`` that ``group`` depends on."""
+    """Return the nodes after position ``after`` that ``group`` depends on."""
     nodes: set[ir.Node] = set()
     waiting = list(group)
     while waiting:
@@ -138,7 +138,7 @@ def _backward_slice(group: Iterable[ir.Node], position: dict[ir.Node, int], afte
 def _dearer_than_their_source(
     moved: set[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
 ) -> dict[ir.Node, NotApplicable]:
-    """Return the nodes that depend on one scan input alone if it is cheaper to hand over than their results."""
+    """Return the nodes that depend on one scan input alone if it is cheaper to carry into the loop than their results."""
     blocked: dict[ir.Node, NotApplicable] = {}
     for source in stacks.sources()[:_MOST_SOURCES]:
         readers = [node for node, _ in source.uses()]
@@ -155,6 +155,6 @@ def _dearer_than_their_source(
         entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}
         read = sum(reading_ns(value, sizes) for value in entering if stacks.get(value).batched)
         if carried > read + staying_ns(group, weight_bytes(group, sizes), sizes):
-            detail = f"{counted(len(results), 'value')} made of '{source.name}' would be handed over instead of it"
+            detail = f"{counted(len(results), 'value')} computed from '{source.name}' would be carried into the loop instead of it"
             blocked |= dict.fromkeys(group, NotApplicable("COST-WIDER", detail, silent=True))
     return blocked

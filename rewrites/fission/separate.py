@@ -1,6 +1,6 @@
-"""Copies part of a loop's body into a loop of its own, also to try rules on it.
+"""Copies part of a loop's body into a separate loop, also to try rules on it.
 
-Rules only look, and the nodes that they build are detached. A trial discards these nodes and the copy again.
+Rules only look, and the nodes that they build are detached. After a trial, these nodes and the copy are discarded.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ def separate(
     *,
     name: Callable[[ir.Value], str],
 ) -> ir.Node:
-    """Return a detached Scan of copies of ``nodes``; ``loop`` stays as it is.
+    """Return a detached Scan of copies of ``nodes``; ``loop`` stays unchanged.
 
     Args:
         loop: The loop whose body holds the nodes.
@@ -164,7 +164,7 @@ def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) 
 
 @contextmanager
 def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Yield ``node``, a new Scan, as a loop in a graph of its own, and a context for trying rules on it; drop both afterwards."""
+    """Yield ``node``, a new Scan, as a loop in a separate graph, and a context for trying rules on it; drop both afterwards."""
     graph = ir.Graph([], [], nodes=[node], name="trial")
     try:
         with discarding(ctx) as recorded:
@@ -176,7 +176,7 @@ def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
 
 @contextmanager
 def discarding(ctx: Context) -> Iterator[Context]:
-    """Yield a copy of ``ctx``; discard afterwards the nodes built with it."""
+    """Yield a copy of ``ctx``; afterwards discard the nodes built with it."""
     recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
     try:
         yield recorded

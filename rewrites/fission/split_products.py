@@ -1,11 +1,11 @@
-"""A product of joined parts becomes a sum of products, so that the products of parts without states leave for all steps at once.
+"""A product of joined parts becomes a sum of products; the products of parts without states then leave for all steps at once.
 
     body(h, x) => h2 = f(MatMul(Concat(g(h), x), W))    ->    body(h, x) => h2 = f(MatMul(g(h), W[:n]) + MatMul(x, W[n:]))
 
 Conditions: MatMul or Gemm of floats by a matrix from outside the loop; the parts are joined along the summed axis and have known
 sizes; at least ``_FEW`` elements do not depend on states, and batching rules take their products out of the loop; the stacks stay
-within the memory budget. If a Concat of several parts is left, which adds an operator to each step, at least ``_MUCH`` of the
-matrix has to leave. Sums come in another order. An opset-8 Scan stays as it is.
+within the memory budget. If a Concat of several parts remains, which adds an operator to each step, at least ``_MUCH`` elements of
+the matrix must leave. The order of summation changes. An opset-8 Scan stays unchanged.
 """
 
 import itertools
@@ -56,7 +56,7 @@ class _Product:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find a product of parts of which some depend on states and some do not."""
+    """Find a product of joined parts, some of which depend on states."""
     if isinstance(loop, LoopView) or not loop.states or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
     held = varying_values(loop.body, [state.inner for state in loop.states])

@@ -1,9 +1,9 @@
 """Body values for all steps at once.
 
-A stack holds a body value of every step along axis 0, in one order for the whole loop: the order of the steps, or the opposite if
-every scan input runs backwards (then nothing has to be reversed).
+A stack holds a body value of every step along axis 0, in one order for the whole loop: the order of the steps, or the opposite. The
+opposite order avoids reversals if every scan input runs backwards.
 
-Works round ORT-PRODUCT-OF-NOTHING.
+Works around ORT-PRODUCT-OF-NOTHING.
 """
 
 import onnx_ir as ir
@@ -50,7 +50,7 @@ class Stacks(Emission):
         return list(self._scans)
 
     def ordered(self, value: ir.Value, backwards: bool) -> ir.Value:
-        """Return ``value``, whose rows run ``backwards`` or forwards, in the order of these stacks; likewise back again."""
+        """Return ``value``, whose rows run ``backwards`` or forwards, in the order of these stacks; or convert it back."""
         return value if backwards == self.backwards else slice_axis(self.build, value, 0, -1, -_END, -1)
 
     def last(self, value: ir.Value) -> ir.Value:
@@ -77,7 +77,7 @@ def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
     if any(part.axis != 0 for part in parts):
         return NotApplicable("SCAN-AXES", "a scanned axis is not 0", silent=True)
     if ctx.opset < since.SLICE_INPUTS and len({part.reverse for part in parts}) > 1:
-        return NotApplicable("SCAN-DIRECTIONS", f"directions differ, and opset {ctx.opset} has no way to turn a tensor round")
+        return NotApplicable("SCAN-DIRECTIONS", f"directions differ, and opset {ctx.opset} cannot reverse a tensor")
     if BLOCKS.on(loop.node) or (loop.body.name or "").startswith(OVER_BLOCKS):
         return NotApplicable("SCAN-BLOCKS", "each step already works on a block of the original steps")
     if any(state.inner.shape is not None and 0 in state.inner.shape.dims for state in loop.states):

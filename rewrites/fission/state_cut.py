@@ -34,8 +34,8 @@ class StateCut:
     """The ``states``, the ``outputs`` and the body's ``nodes`` of the second part, in order.
 
     ``carried``: the values that the first part computes and the second reads. ``shared``: the ``nodes`` that the first part needs
-    too. ``between``: the nodes that read states of the first part and that only states of the second part need. ``alive``: the
-    memory of the stacks of the carried values.
+    too. ``between``: nodes that read states of the first part, and that only states of the second part need. ``alive``: the memory
+    of the stacks of the carried values.
     """
 
     states: tuple[State, ...]
@@ -70,7 +70,7 @@ class CutGraph:
         edges[end] = min(FOREVER, edges.get(end, 0) + cost)
 
     def with_source(self, most_paths: int) -> set[Hashable] | None:
-        """Return the fewest vertices on the source's side; None without a finite cut, or after ``most_paths`` paths."""
+        """Return the smallest set of vertices on the source's side; None without a finite cut, or after ``most_paths`` paths."""
         for _ in range(most_paths):
             before = self._search()
             if self.SINK not in before:
@@ -112,7 +112,7 @@ def find_cut(
         components: Its states in groups that need each other.
         second: A bit for each component of the second part.
         sizes: The sizes of the values of a step.
-        bare: Leave to the first part only the work for its own states and outputs, whatever that carries.
+        bare: Leave in the first part only the work for its own states and outputs, even if more data is carried.
     """
     states = [state for number, group in enumerate(components.members) if second >> number & 1 for state in group]
     chosen = set(states)
@@ -151,7 +151,7 @@ def find_cut(
 def _graph(
     loop: ScanView, needed: Sequence[ir.Value], early: set[ir.Node], late: set[ir.Node], ours: set[ir.Value], sizes: StepSizes
 ) -> CutGraph:
-    """Return the graph of the nodes and values that both parts may compute; a value on the source's side is carried."""
+    """Return the graph of the nodes and values that both parts may compute. A value on the source's side is carried."""
     graph = CutGraph()
     started = {state.inner for state in loop.states} - ours
     seen: set[ir.Node | ir.Value] = set()
@@ -192,7 +192,7 @@ def _graph(
 
 
 def _carrying(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the cost of carrying ``value``, a little less for a smaller value; ``FOREVER`` if no stack can hold it."""
+    """Return the cost of carrying ``value``, slightly less for a smaller value; ``FOREVER`` if no stack can hold it."""
     if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.not_a_stack(value) is not None:
         return FOREVER
     return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))
@@ -201,7 +201,7 @@ def _carrying(value: ir.Value, sizes: StepSizes) -> int:
 def _carried(
     loop: ScanView, needed: Sequence[ir.Value], with_first: Set[Hashable], early: set[ir.Node]
 ) -> tuple[list[ir.Value], set[ir.Node]]:
-    """Return the carried values, and the nodes that the second part repeats to have the ``needed`` values."""
+    """Return the carried values, and the nodes that the second part repeats to compute the ``needed`` values."""
     carried: dict[ir.Value, None] = {}
     again: set[ir.Node] = set()
     states = {state.inner for state in loop.states}
@@ -223,7 +223,7 @@ def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tu
     alive = Liveness(loop, sizes)
     for value in carried:
         if value.shape is None or not isinstance(value.type, ir.TensorType):
-            detail = f"the rank of '{value.name}' is not known, which a result of the loop needs"
+            detail = f"the rank of '{value.name}' is not known, but a result of the loop needs a rank"
             return NotApplicable("RANK-UNKNOWN", detail, silent=True), alive
         stack = {value: Operand(value, True, value)}
         refusal = sizes.not_a_stack(value) or alive.refusal(stack)
@@ -236,7 +236,7 @@ def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tu
 def stack_of(value: ir.Value, loop: ScanView, name: str) -> ir.Value:
     """Return a value called ``name`` that can hold ``value`` for all steps.
 
-    Names of sizes in a body mean nothing outside, but a state has the shape of its initial value in every step.
+    Names of sizes in a body have no meaning outside, but a state has the shape of its initial value in every step.
     """
     source = through_identity(value)
     holders = [state.initial for state in loop.states if source in (state.inner, through_identity(state.next))]

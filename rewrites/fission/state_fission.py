@@ -1,21 +1,20 @@
-"""States of one loop that do not need each other get loops of their own if something can leave then.
+"""States of one loop that do not all need each other get separate loops if work can then leave.
 
     Scan(h0, k0, xs) body(h, k, x) => (h2 = Sin(x + h @ R), k2 = Sin(h2 @ W + k @ S))
     ->    hs = Scan(h0, xs) body(h, x) => (h2, h2);  Scan(k0, hs) body(k, g) => (k2 = Sin(g @ W + k @ S))    and then hs @ W leaves
 
-If the second loop reads other states as they were before the step, it reads a stack that starts with their initial values. The
-loop is cut in two, again and again, in three cases:
+If the second loop reads previous values of other states, it reads a stack that starts with their initial values. The loop is cut
+in two, repeatedly, in three cases:
 
-* Another rule takes out some states, alone in a loop, as a whole (a rule that ``recognises`` them and accepts such a loop), or such
-  a
-  loop can be compiled while the loop as it is has no plan.
-* No state needs its own value of the step before, so that a loop of these states is no loop, and more than copies leaves with it.
-* The work between the two leaves for all steps at once, and saves in each step at least a fifth more than the second loop and its
-  data cost (``step_costs``): 250 ns for each operator and the reading of weights that few rows are multiplied by, against 1000 ns
-  for the loop and 300 ns for each carried value.
+* Another rule removes a loop of some states alone (a rule that ``recognises`` them). Or such a loop can be compiled while the
+  present loop has no plan.
+* No state needs its own previous value, so that the states need no loop, and more than copies leaves with them.
+* The work between the two parts leaves for all steps at once. In each step it must save at least a fifth more than the second loop
+  and its data cost (``step_costs``). Saved are 250 ns per operator and the reading of weights by which few rows are multiplied. The
+  costs are 1000 ns for the loop and 300 ns for each carried value.
 
-Of several such cuts the one nearest to the middle comes first. Each carries the least data, which has to fit in the memory budget.
-Loops that ``loop-fission`` leaves alone stay as they are.
+Of several such cuts, the one nearest to the middle comes first. Each carries the least data, which must fit in the memory budget.
+Loops that ``loop-fission`` does not change stay.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +46,7 @@ _MOST_COMPONENTS = 32
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find states that are better off in a loop of their own."""
+    """Find states that gain from a separate loop."""
     if isinstance(loop, LoopView) or not 2 <= len(loop.states) <= _MOST_STATES or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
     components = find_components(loop)
@@ -55,7 +54,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if count < 2:
         return NOTHING_HERE
     if count > _MOST_COMPONENTS:
-        return NotApplicable("COST-SEPARATE", f"{count} groups of states do not need each other, which is too many to try")
+        return NotApplicable("COST-SEPARATE", f"{count} groups of states do not need each other, which are too many to try")
     sizes = StepSizes.of(loop, ctx)
     loop_ns = round(ctx.options.costs.step) + start_ns(sizes)
     refusal: NotApplicable | None = None
@@ -74,14 +73,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         elif cut.between and _saved(loop, cut, ctx, sizes) > 6 * (loop_ns + cut.cost(sizes)) // 5:
             return _split(loop, cut, ctx, sizes, f"so that {counted(len(cut.between), 'operator')} between them can leave")
     names = listed(group[0].inner.name for group in components.members)
-    detail = f"the states {names} do not all need each other, but loops of their own would gain nothing"
+    detail = f"the states {names} do not all need each other, but separate loops would gain nothing"
     return refusal or NotApplicable("COST-SEPARATE", detail)
 
 
 def _orders(components: Components) -> Iterator[tuple[int, int]]:
-    """Yield each component with the bits of the second loop's components for a cut before it.
+    """Yield each component with the bits of the second loop's components, for a cut before it.
 
-    The order is from the middle outwards, so that a stack of layers is halved, and not taken off layer by layer.
+    The order is from the middle outwards, so that a stack of layers is halved instead of split layer by layer.
     """
     count = len(components.members)
     for number in sorted(range(count), key=lambda number: abs(2 * number - count)):
@@ -89,7 +88,7 @@ def _orders(components: Components) -> Iterator[tuple[int, int]]:
 
 
 def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> bool:
-    """Return True if a family of recurrences takes out a loop of ``states`` alone, or only that loop can be compiled."""
+    """Return True if a family of recurrences replaces a loop of ``states`` alone, or if only that loop can be compiled."""
     planned = is_to_be_compiled(loop, ctx)
     families = [
         rule for rule in ctx.rules if rule.recognises or (rule.phase == "native" and rule.subject == "loop" and not planned)
@@ -101,7 +100,7 @@ def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context
 
 
 def _is_no_recurrence(loop: ScanView, components: Components, late: int, cut: StateCut, ctx: Context) -> bool:
-    """Return True if no component of ``late`` needs itself, and all of their work leaves with them."""
+    """Return True if no component of ``late`` needs its own previous value, and all of their work leaves with them."""
     groups = [group for number, group in enumerate(components.members) if late >> number & 1]
     if len(groups) == len(components.members) or any(_needs_itself(group, components) for group in groups):
         return False
@@ -120,9 +119,9 @@ def _needs_itself(group: Sequence[State], components: Components) -> bool:
 def _split_off(
     loop: ScanView, components: Components, number: int, late: int, cut: StateCut, sizes: StepSizes
 ) -> StateCut | NotApplicable:
-    """Return the cut before component ``number``, or behind it if all others need it.
+    """Return the cut before component ``number``, or after it if all others need it.
 
-    A recurrence is recognised by what its own states need, so the first loop gets nothing else.
+    A recurrence is recognised from the work for its own states, so the first loop gets nothing else.
     """
     everything = (1 << len(components.members)) - 1
     return cut if late != everything else find_cut(loop, components, everything & ~(1 << number), sizes, bare=True)

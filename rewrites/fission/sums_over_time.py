@@ -1,14 +1,14 @@
-"""A stack that is too large to hold and is only reduced over the steps is reduced in the loop.
+"""A stack that exceeds the memory budget and is only reduced over the steps is reduced in the loop.
 
     ys = Scan(h0, xs) body(h, x) => (h2, y); s = ReduceSum(ys, axis 0)    ->    s = Scan(h0, 0, xs) body(h, a, x) => (h2, a + y)
 
 The loop then holds one step instead of all. A stack that fits in the memory budget stays, because all steps at once are faster.
 Conditions: nothing else reads the stack; ReduceSum or ReduceMean of float32 or float64 (only the order of summation changes), or
-ReduceMax or ReduceMin of int32 or int64; the shape of one step is known. Excluded are sums of integers, which onnxruntime saturates
-in ReduceSum and wraps in Add; Max and Min of floats, whose reductions keep NaN only from the first step; and narrower floats, which
-would be rounded in each step.
+ReduceMax or ReduceMin of int32 or int64; the shape of one step is known. These reductions stay: sums of integers, because
+onnxruntime saturates them in ReduceSum and wraps them in Add; Max and Min of floats, because their reductions keep NaN only from
+the first step; and narrower floats, which would be rounded in each step.
 
-Works round ORT-REDUCED-INTEGERS and ORT-REDUCED-NAN.
+Works around ORT-REDUCED-INTEGERS and ORT-REDUCED-NAN.
 """
 
 from dataclasses import dataclass
@@ -82,7 +82,7 @@ def _summed(output: ScanOutput, sizes: StepSizes, ctx: Context) -> _Sum | None:
 
 
 def _add_up(loop: ScanView, each: _Sum, ctx: Context) -> State:
-    """Return the state that accumulates, and let the users of the reduction read its final value."""
+    """Return the state that accumulates; let the users of the reduction read its final value."""
     before, inside, after = ctx.builder(), ctx.builder(), ctx.builder()
     name, dtype = each.output.inner.name, each.kind.numpy()
     least = {"ReduceMax": "min", "ReduceMin": "max"}.get(each.reduction.op_type)

@@ -1,3 +1,3 @@
-"""How exporters write loops, made plain: what is left of a Loop then is a Scan, or has a reason not to be one."""
+"""Brings loops into a plain form. A Loop becomes a Scan, or reports why it cannot."""
 
 __all__: list[str] = []

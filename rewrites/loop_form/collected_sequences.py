@@ -1,11 +1,11 @@
-"""A sequence that gets a tensor in each step, and is joined after the loop, becomes a stacked result.
+"""A sequence that grows by a tensor in each step, and is joined after the loop, becomes a stacked result.
 
     Loop(M, c, q0, h0) body(i, c, q, h) => (c, SequenceInsert(q, y), f(h));  ys = ConcatFromSequence<new_axis = 1>(qT)
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y)
 
 Conditions: the sequence starts empty; only that SequenceInsert (at its end) reads it, and only ConcatFromSequence its final value;
-an axis along which tensors are joined has a known size; every other state keeps its shape. Without any step the result is empty,
-although ConcatFromSequence would fail.
+if tensors are joined along an existing axis, its size is known; every other state keeps its shape. Without any step the result is
+empty, although ConcatFromSequence would fail.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
-"""A condition that constants and the step number decide moves into the trip count.
+"""A condition that depends only on constants and the step number becomes the trip count.
 
     Loop(M, true, 1, h0) body(i, c, k, h) => (k * 2 mod 7 != 4, k * 2, f(h))    ->    Loop(2, true, 1, h0) ...
 
-The backward slice of the condition runs until it turns false. Conditions: it reads only the step number, constants, and states that
-start as constants and depend on such; it computes integers and booleans, which are the same on every runtime; it takes at most
-``_MOST_STEPS`` steps. ``trip-count`` handles conditions on induction variables without running them.
+The rule runs the backward slice of the condition until it turns false. Conditions: the slice reads only the step number, constants,
+and states that start as constants and depend on nothing else. It computes integers and booleans, which are the same on every
+runtime, and takes at most ``_MOST_STEPS`` steps. ``trip-count`` handles conditions on induction variables without running them.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _MOST_BYTES = 1 << 12
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Run the condition by itself if possible."""
+    """Run the condition separately if possible."""
     if not isinstance(loop, LoopView) or loop.never_stops_early:
         return NOTHING_HERE
     if loop.condition is not None and const_scalar(loop.condition) is not True:
@@ -42,7 +42,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if steps is None:
         return NOTHING_HERE
     if steps > _MOST_STEPS:
-        detail = f"the condition depends on nothing but constants, and still holds after {_MOST_STEPS} steps"
+        detail = f"the condition depends only on constants, and still holds after {_MOST_STEPS} steps"
         return NotApplicable("LOOP-CONDITION", detail)
 
     def edit() -> list[ir.Node]:

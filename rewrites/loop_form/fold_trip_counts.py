@@ -1,8 +1,8 @@
-"""Trip counts and conditions of Loops and Ifs become constants if nodes around them compute them from constants.
+"""Trip counts and conditions of Loops and Ifs become constants if they are computed from constants.
 
     n = Gather(Shape(X), 0)   # X [5, 2];  Loop(n, Less(0, n), …)    ->    Loop(5, true, …)
 
-This rule runs before any rule looks at a loop, and only on the backward slices of these operands if they are small.
+This rule runs before any rule on loops. It folds only the backward slices of these operands, if they are small.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def _inside_out(graph: ir.Graph) -> Iterator[ir.Graph]:
 
 
 def _operands(graph: ir.Graph) -> Iterator[tuple[ir.Node, int, ir.Value]]:
-    """Yield the trip counts and conditions of Loops and Ifs of ``graph`` that are no constants."""
+    """Yield the trip counts and conditions of Loops and Ifs of ``graph`` that are not constants."""
     for node in graph:
         if node.domain == "" and node.op_type in ("Loop", "If"):
             for index, value in enumerate(node.inputs[: 2 if node.op_type == "Loop" else 1]):

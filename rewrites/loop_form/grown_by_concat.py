@@ -1,15 +1,14 @@
-"""A tensor to which each step adds at its end, or its beginning, becomes a stacked result.
+"""A tensor that each step extends at its end, or its beginning, becomes a stacked result.
 
     Loop(M, c, a0, h0) body(i, c, a, h) => (c, Concat(a, Unsqueeze(y)), f(h))
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y);  aT = Concat(a0, ys)
 
 Conditions: only that Concat reads the state, and nothing in the body reads its result; the added part has a known size along its
 axis, other than 0; every other state keeps its shape.
+In a Concat, onnxruntime ignores the other sizes of an empty tensor. The result has the sizes of the added parts if the loop runs a
+step, and those of ``a0`` otherwise. If the added parts are empty too, the first part determines the sizes.
 
-In a Concat, onnxruntime ignores the other sizes of a tensor without elements: the result has the sizes of the added parts if there
-is a step, and those of ``a0`` if there is none. If the added parts have no elements either, they are those of the first.
-
-Works round ORT-CONCAT-MISFIT.
+Works around ORT-CONCAT-MISFIT.
 """
 
 from dataclasses import dataclass
@@ -110,7 +109,7 @@ def _collected(growing: _Growing, width: int) -> Collected:
 
 
 def _has_other_size(growing: _Growing, axis: int) -> bool:
-    """Return True if an added part surely has another size along ``axis`` than the initial tensor, which is empty then."""
+    """Return True if ``a0``, which is empty then, and an added part have different known sizes along ``axis``."""
     sizes = {dim_of(value, axis) for value in (growing.state.initial, *growing.added)}
     return sum(isinstance(size, int) for size in sizes) > 1
 

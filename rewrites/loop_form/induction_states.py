@@ -2,8 +2,8 @@
 
     Loop(M, c, k0, h0) body(i, c, k, h) => (c, k + 2, f(h, k))    ->    Loop(M, c, h0) body(i, c, h) => (c, f(h, k0 + 2 * i))
 
-Conditions: an int32 or int64 of one element whose next value is itself plus a constant, or the step number plus a constant that
-fits its initial value. If its final value is read, the trip count must be known before the loop. Floats that count, and integers
+Conditions: an int32 or int64 of one element. Its next value is itself plus a constant, or the step number plus a constant that fits
+its initial value. If its final value is read, the trip count must be known before the loop. Floats that count, and integers
 that depend on them, need a constant trip count up to which the floats are exact; a Cast of them to an integer counts as well.
 """
 

@@ -3,12 +3,12 @@
     Loop(M, true, h0) body(i, c, h) => (c, f(h, Gather(X, i)))    ->    Scan(h0, X) body(h, x) => f(h, x)
 
 Conditions: the trip count M is known before the loop, the condition never stops it, states are tensors whose shape provably stays
-the same, and the rank of each result is known. If M may be 0, the Scan goes into the branch of an If whose other branch returns the
-initial states and empty results, of the shapes that onnxruntime gives them. Rows of outer tensors that are read one after the
-other, forwards or backwards, become scan inputs. If the step number is read otherwise, it becomes a scan input too. A Gather of
-rows of strings stays, because onnxruntime copies only the first string of each row there, and a scan input would copy all.
+the same, and the rank of each result is known. If M may be 0, the Scan goes into a branch of an If. The other branch returns the
+initial states and empty results of the shapes that onnxruntime returns. Rows of outer tensors that are read in order, forwards or
+backwards, become scan inputs. If the step number has other users, it becomes a scan input too. A Gather of rows of strings stays,
+because onnxruntime copies only the first string of each row there, and a scan input would copy all.
 
-Works round ORT-SCAN-NO-STEPS, ORT-GATHER-STRINGS and ORT-LOOP-NO-STEPS-SIZES.
+Works around ORT-SCAN-NO-STEPS, ORT-GATHER-STRINGS and ORT-LOOP-NO-STEPS-SIZES.
 """
 
 from collections.abc import Sequence
@@ -61,19 +61,19 @@ class RowRead:
 
     @property
     def length(self) -> AffineExpression:
-        """The number of rows of the source."""
+        """Return the number of rows of the source."""
         dim = dim_of(self.source, self.axis)
         if isinstance(dim, int):
             return AffineExpression.of(dim)
         return AffineExpression.symbol(Dim(dim if dim is not None else (id(self.source), self.axis), self.source, self.axis))
 
     def missing(self, steps: AffineExpression) -> bool:
-        """Return True if a row is read that surely does not exist."""
+        """Return True if the loop surely reads a row that does not exist."""
         after = self.first(steps) + steps - self.length
         return after.number is not None and after.number > 0
 
     def rows(self, b: Builder, steps: AffineExpression, count: ir.Value) -> ir.Value:
-        """Return the rows in the order of the source; the new nodes fail on too few rows as the loop would.
+        """Return the rows in the order of the source. As in the loop, the new nodes fail if there are too few rows.
 
         ``count``: the number of steps, as one int64 element with one axis.
         """
@@ -89,7 +89,7 @@ class RowRead:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if a Scan can do what the loop does."""
+    """Return a patch if a Scan can replace the loop."""
     if isinstance(loop, ScanView):
         return NOTHING_HERE
     if ctx.opset < 9:
@@ -156,7 +156,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     if sure:
         return Patch(f"made the loop of {steps.number or 'known'} steps a Scan", edit)
-    note = "a branch beside the Scan gives what no step at all gives"
+    note = "another branch returns the results of a loop without steps"
     return Patch("made the loop a Scan for one step or more", edit, (note,), PatchOutcome(under_if=True))
 
 
@@ -186,7 +186,7 @@ def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
 def _guarded(
     ctx: Context, loop: LoopView, scan: ir.Node, build: Builder, steps: ir.Value, empty: Sequence[tuple[int, ...]]
 ) -> tuple[ir.Node, list[tuple[ir.Value, ir.Value]]]:
-    """Return a detached If around ``scan`` and the nodes of ``build``, and its results beside those of the loop.
+    """Return a detached If around ``scan`` and the nodes of ``build``, and pairs (result of the loop, result of the If).
 
     ``steps``: the trip count. ``empty``: the shapes of the stacked results without steps.
     """
@@ -216,7 +216,7 @@ def _guarded(
 
 
 def row_reads(loop: LoopView, inside: Integers, steps: AffineExpression) -> list[RowRead]:
-    """Return the Gathers of outer tensors whose index changes by one from step to step, and is never negative."""
+    """Return the Gathers of outer tensors at an index that is never negative and changes by one from step to step."""
     reads = (_read(node, loop, inside) for node in loop.body)
     return [read for read in reads if read is not None and at_least(read.first(steps), 0, steps)]
 

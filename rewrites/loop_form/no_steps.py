@@ -3,9 +3,9 @@
     z, ys = Loop(0, , h0) body(i, c, h) => (c, f(h), g(h))   # g(h) [2]    ->    z = h0; ys = zeros [0, 2]
 
 Conditions: the trip count is a constant of 0 or less, or the condition before the first step is constant false; the sizes of each
-stacked result that is read are known. For unknown sizes onnxruntime takes what it can infer itself.
+stacked result that is read are known. If sizes are unknown, onnxruntime uses what its own inference knows.
 
-Works round ORT-LOOP-NO-STEPS-SIZES.
+Works around ORT-LOOP-NO-STEPS-SIZES.
 """
 
 import numpy as np

@@ -3,11 +3,11 @@
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [1, ...]
     ->    x = Squeeze(xs); hT = f(h0, x); ys = Unsqueeze(g(h0, x))
 
-An If in the body whose condition depends on the step number alone is decided.
+Ifs in the body whose condition depends only on the step number are decided.
 
 Conditions: the trip count is 1, and the condition of a Loop is constant true before the step. An opset-8 Scan stays because its
 body sees single batch elements. A Loop stays if it returns a sequence that Identity cannot copy in this opset. If no Squeeze
-supports the element type, a Reshape shapes elements of known sizes.
+supports the element type, a Reshape replaces it if the sizes are known.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
-"""Steps that a model has written out one after the other become a Scan again.
+"""Repeated steps that a model contains one after the other become a Scan again.
 
     h1 = f(h0, x[0]); h2 = f(h1, x[1]); ...; h64 = f(h63, x[63]); ys = Concat(h1, ..., h64)
     ->    h64, ys = Scan(h0, x) body(h, x_t) => f(h, x_t)
 
-A chain has four steps or more. These begin with rows of a tensor, run the same nodes, and read the same values, rows, constants, or
-results of the step before, in ascending or descending order. The step that runs first may differ, such as one that begins with
-zeros, and stays in front. ``driver/rolling.py`` keeps the steps written out if other rules gain nothing from the Scan.
+A chain has at least four steps. Each step reads a row of a tensor and runs the same nodes. Its other operands are the same in every
+step, rows, constants, or results of the previous step, in ascending or descending order. The step that runs first may differ (it
+may start from zeros) and stays in front. ``driver/rolling.py`` restores the steps if other rules gain nothing from the Scan.
 """
 
 from collections.abc import Collection, Iterator
@@ -115,7 +115,7 @@ class _RolledBody:
 
 
 def check(chain: Chain, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch unless too many results of the steps are read on their own, which needs a Gather each."""
+    """Return a patch unless many results of steps are read separately, because each needs a Gather."""
     inside = set(chain.nodes)
     read_alone = sum(1 for column in _columns(chain) for _ in _read_alone(column, chain, inside))
     if ctx.opset < since.SCAN or 2 * read_alone > len(chain.nodes):
@@ -162,14 +162,14 @@ def _roll_up(chain: Chain, ctx: Context) -> ir.Node:
 
 
 def _read_alone(column: Column, chain: Chain, inside: Collection[ir.Node]) -> Iterator[ir.Value]:
-    """Yield the values of ``column``, except the last, that something outside reads without all others."""
+    """Yield the values of ``column``, except the last, that a node outside reads separately, or that the graph returns."""
     for value in column.values:
         if value is not chain.last(column) and (value.is_graph_output() or any(_alone(value, inside))):
             yield value
 
 
 def _alone(value: ir.Value, inside: Collection[ir.Node]) -> Iterator[tuple[ir.Node, int]]:
-    """Yield the uses of ``value`` outside by nodes that do not join a stack."""
+    """Yield the uses of ``value`` outside by nodes other than a Concat."""
     for node, index in list(value.uses()):
         if node not in inside and not _is_joining(node):
             yield node, index
@@ -184,7 +184,7 @@ def _columns(chain: Chain) -> list[Column]:
 
 
 def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last: bool) -> Iterator[ir.Value]:
-    """Yield the values of ``column`` that need its stack."""
+    """Yield the values of ``column`` that must be read from its stack."""
     for value in column.values:
         if but_last and value is chain.last(column):
             if any(_is_joining(node) for node, _ in value.uses() if node not in inside):
@@ -194,7 +194,7 @@ def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last
 
 
 def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], scan: ir.Node, ctx: Context) -> None:
-    """Let the users of ``column`` read ``stack``: a Concat of all values the whole stack, other users an element."""
+    """Let the users of ``column`` read ``stack``. A Concat of all values reads the whole stack; other users read one element."""
     for node in dict.fromkeys(node for node, _ in column.values[0].uses()):
         if _is_joining(node) and node not in inside:
             _join(node, stack, column, scan, ctx)

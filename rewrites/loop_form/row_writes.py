@@ -25,7 +25,7 @@ __all__ = ["RowWrite", "row_write"]
 class RowWrite:
     """A ``node`` that writes ``row`` (built from its operands, without ``axis``) at ``index`` of ``axis``.
 
-    ``parts``: the nodes that only serve the write.
+    ``parts``: nodes that nothing but the write needs.
     """
 
     node: ir.Node

@@ -1,4 +1,4 @@
-"""Reading one tensor of a sequence that a tensor was split into becomes reading that tensor's row.
+"""A tensor read from a split sequence becomes a row of the tensor that was split.
 
     q = SplitToSequence(X);  Loop(M, c) body(i, c) => (c, SequenceAt(q, j))
     ->    Loop(M, c) body(i, c) => (c, Unsqueeze(Gather(X, j)))

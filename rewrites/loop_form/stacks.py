@@ -1,4 +1,4 @@
-"""Turns states that only collect results into stacked results of the loop, and the stacks into their final values."""
+"""Turns states that only collect results into stacked results of the loop, and derives their final values from the stacks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ def only_returned(updated: ir.Value, loop: LoopView) -> bool:
 
 
 def _element_type(state: State) -> ir.TypeProtocol | None:
-    """Return the type of the tensors that a state collects; inference knows no results of other operator domains."""
+    """Return the type of the tensors that a state collects. Inference knows no result types of other operator domains."""
     kind = state.initial.type or state.inner.type
     return kind.elem_type if isinstance(kind, ir.SequenceType) else kind
 

@@ -4,8 +4,8 @@
     Slice(X, [i], [i + 3], [0])             ->    Gather(X, [0, 1, 2] + i)
     GatherND(X, [i])                        ->    Gather(X, i)
 
-Conditions: along one axis, a Slice reads the same number of rows in each step, from an index that changes evenly, and all rows
-exist in every step; other axes are whole, or cut between constants. X is an outer value of known rank.
+Conditions: along one axis, a Slice reads the same number of rows in each step. Its start is an affine expression of the step
+number, and all rows exist in every step. Other axes are whole, or cut at constant bounds. X is an outer value of known rank.
 """
 
 from dataclasses import dataclass

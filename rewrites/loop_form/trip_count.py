@@ -1,13 +1,13 @@
-"""A condition on induction variables alone moves into the trip count.
+"""A condition on induction variables alone becomes part of the trip count.
 
     Loop(M, 0 < n, 0, h0) body(i, c, k, h) => (And(i + 1 < m, k + 1 < n), k + 1, f(h))
     ->    Loop(Min(M, m, n), true, 0, h0) body(i, c, k, h) => (c, k + 1, f(h))
 
-Conditions: the body's condition consists of comparisons, joined by And, of affine expressions of the step number (induction
-variables) with integers known before the loop. Comparisons in floating point count if the floats hold the integers exactly. With
-constant bounds this is proven. Otherwise, if the start or the bound is a constant, float32 is assumed to be exact (up to 2 ** 24
-steps), with a note. float16 is not, nor a variable that counts in float32 itself and stands still from there on. A condition that
-can never turn false, without a trip count, stays.
+Conditions: the body's condition consists of comparisons, joined by And. Each compares an affine expression of the step number (an
+induction variable) with an integer known before the loop. Floating-point comparisons count if the floats hold the integers exactly.
+With constant bounds this is proven. Otherwise, if the start or the bound is a constant, float32 is assumed to be exact (up to
+2 ** 24 steps), with a note. float16 never is, nor a float32 induction variable, which stops growing there. A condition that never
+turns false stays if there is no trip count.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if limit is not None and limit.number is not None and limit.number >= _UNBOUNDED:
         limit = None
     if bounds is None or (not bounds and limit is None):
-        return NotApplicable("LOOP-CONDITION", "the condition depends on more than the number of the step", silent=True)
+        return NotApplicable("LOOP-CONDITION", "the condition depends on more than the step number", silent=True)
     starts = _starts(loop.condition, outside)
     fixed = _number(limit, bounds, starts)
     compared = [*(bound.room for bound in bounds), *(starts if isinstance(starts, list) else [])]
@@ -65,7 +65,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         if any(_may_cancel(room) for room in compared if room.exact_to is not None):
             detail = "the condition compares two numbers that are not known in floating point"
             return NotApplicable("LOOP-CONDITION", f"{detail}: they may be large, and near each other")
-        notes = [f"the condition compares in floating point: taken as exact, which it is up to {min(rounded)} steps"]
+        notes = [f"the condition compares in floating point: assumed to be exact, which holds up to {min(rounded)} steps"]
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()
@@ -78,7 +78,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _may_cancel(room: AffineExpression) -> bool:
-    """Return True if ``room`` may be small although the compared numbers are large, because one is subtracted from another."""
+    """Return True if ``room`` may be a small difference of large numbers."""
     free = [key for key in room.terms if key is not STEP and not isinstance(key, Dim)]
     return len(free) > 1 or any(room.factor(key) < 0 for key in free)
 
@@ -99,7 +99,7 @@ def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
 
 
 def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
-    """Return the conditions whose conjunction ``value`` is, each once."""
+    """Return the conditions that ``value`` joins by And, each once."""
 
     def sides(part: ir.Value | None) -> Sequence[ir.Value | None]:
         node = part.producer() if part is not None else None
@@ -111,7 +111,7 @@ def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
 
 
 def _starts(condition: ir.Value | None, outside: Integers) -> list[AffineExpression] | ir.Value | bool:
-    """Return True or False if it is known whether the loop starts; else the numbers that must be 1 or more, or the condition."""
+    """Return True or False if it is known whether the loop starts, else the numbers that must be 1 or more, or the condition."""
     if condition is None:
         return True
     rooms = []
@@ -144,7 +144,7 @@ def _emit(
     bounds: list[_Bound],
     starts: list[AffineExpression] | ir.Value | bool,
 ) -> ir.Value:
-    """Write the trip count, without bounds that another bound implies."""
+    """Write the trip count. Leave out bounds that another bound implies."""
     ends = [_end(bound) for bound in bounds]
     base = limit
     if base is None:
@@ -167,7 +167,7 @@ def _emit(
 
 
 def _end(bound: _Bound) -> AffineExpression | None:
-    """Return the number of steps that ``bound`` allows, if it is 1 or more; None if it takes a division."""
+    """Return the number of steps that ``bound`` allows, if it is 1 or more; None if computing it needs a division."""
     return bound.room + AffineExpression.of(1) if bound.slope == 1 else None
 
 

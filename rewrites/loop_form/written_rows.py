@@ -1,11 +1,11 @@
-"""A tensor of which the steps write one row after the other becomes a stacked result.
+"""A tensor whose rows are written in order, one per step, becomes a stacked result.
 
     Loop(n, c, t0, h0) body(i, c, t, h) => (c, ScatterND(t, [[i]], [y]), f(h))
     ->    ys = Loop(n, c, h0) body(i, c, h) => (c, f(h), y);  tT = Concat(ys, t0[n:])
 
-Conditions: each step writes the row after, or before, that of the previous step, and all rows exist. Only the write reads the
-state, and operators that ask for its size, or for the row that the step then writes, which still has its initial value. Nothing
-reads the updated tensor; every other state keeps its shape. Rows that are not written keep their values.
+Conditions: each step writes the row after, or before, that of the previous step, and all rows exist. Besides the write, only
+reads of its size, or of the row to be written (which still has its initial value) may use the state. Nothing reads the updated
+tensor; every other state keeps its shape. Rows that are not written keep their values.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""RNN, LSTM and GRU nodes that onnxruntime cannot run, as nodes that it can. What runs keeps its numbers.
+"""Rewrites RNN, LSTM and GRU nodes that onnxruntime cannot run. Nodes that it runs keep their numbers.
 
-The equations themselves are in ``rewrites.ops.rnn``.
+``rewrites.ops.rnn`` has the equations.
 """
 
 __all__: list[str] = []

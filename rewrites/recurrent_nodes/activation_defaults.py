@@ -1,11 +1,11 @@
-"""Omitted parameters of activations are written out if onnxruntime takes 0 instead of the default.
+"""Omitted parameters of activations are written out if onnxruntime uses 0 instead of the default.
 
     RNN <activations = ["Affine"]> (x, W, R)    ->    RNN <activations = ["Affine"], activation_alpha = [1], activation_beta = [0]>
 
-The operator's text: "Default values are the same as of corresponding ONNX operators", which for Affine is alpha * x + beta with 1
-and 0, and 1 for ThresholdedRelu. With onnxruntime's 0, an Affine or a ScaledTanh always returns 0.
+The operator's text says: "Default values are the same as of corresponding ONNX operators". For Affine, alpha * x + beta, these are
+1 and 0; for ThresholdedRelu 1. With onnxruntime's 0, an Affine or a ScaledTanh always returns 0.
 
-Works round ORT-RECURRENT-DEFAULTS.
+Works around ORT-RECURRENT-DEFAULTS.
 """
 
 import onnx_ir as ir
@@ -19,7 +19,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
-    """Return a patch if the lists of parameters end before one of those activations."""
+    """Return a patch if the lists of parameters have no entry for one of those activations."""
     short = taken_as_0(view)
     if not short:
         return NOTHING_HERE
@@ -32,7 +32,7 @@ def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
         return [view.node]
 
     names = ", ".join(dict.fromkeys(short))
-    return Patch(f"wrote out what {names} takes where nothing is given, for which onnxruntime takes 0", edit)
+    return Patch(f"wrote out the defaults of {names}, because onnxruntime would use 0", edit)
 
 
 RULE = Rule("activation-defaults", "rnn_nodes", "recurrent node", check)

@@ -4,7 +4,7 @@
 
 With ``layout`` 1, initial and final states are [B, directions, H], and the sequence is [B, T, directions, H].
 
-Works round ORT-RECURRENT-LAYOUT.
+Works around ORT-RECURRENT-LAYOUT.
 """
 
 import onnx_ir as ir

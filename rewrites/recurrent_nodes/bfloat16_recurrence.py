@@ -4,7 +4,7 @@
 
 onnxruntime itself does the same for float16. Each result is rounded once.
 
-Works round ORT-RECURRENT-BFLOAT16.
+Works around ORT-RECURRENT-BFLOAT16.
 """
 
 import onnx_ir as ir

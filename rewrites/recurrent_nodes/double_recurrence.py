@@ -1,9 +1,9 @@
-"""A node on float64 becomes a Scan of its equations: onnxruntime loads an LSTM or GRU of that type and fails when it runs.
+"""A node on float64 becomes a Scan of its equations: onnxruntime loads an LSTM or GRU of that type, but fails when it runs it.
 
 LSTM (x, W, R) of double   ->    Scan (h0, c0, x @ W')
 if there may be no step    ->    If (x has steps) then the Scan else the initial states and an empty sequence
 
-Works round ORT-RECURRENT-DOUBLE.
+Works around ORT-RECURRENT-DOUBLE.
 """
 
 import onnx_ir as ir

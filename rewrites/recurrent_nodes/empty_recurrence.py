@@ -1,13 +1,13 @@
-"""Keeps a node from sequences without steps or rows, for which onnxruntime crashes or differs from the operator's text.
+"""Protects a node from sequences without steps or rows, for which onnxruntime crashes or differs from the operator's text.
 
     GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence and the initial states
 
 onnxruntime aborts if a GRU or LSTM has no row, or a GRU without lengths no step. An LSTM without lengths and steps returns
-uninitialised memory as its cell. An RNN returns zeros without steps, where the text keeps the initial state. The rule applies to
-nodes that onnxruntime would not have run otherwise, and not if the sizes are known. An ``UNSHIELDED`` node is only kept from sizes
-for which onnxruntime aborts.
+uninitialised memory as its cell. Without steps, an RNN returns zeros, but by the text it keeps the initial state. The rule applies
+to nodes that onnxruntime could not run before they were rewritten, and not if the sizes are known. An ``UNSHIELDED`` node is only
+protected from sizes for which onnxruntime aborts.
 
-Works round ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECURRENT-NO-ROWS.
+Works around ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """
 
 from rewrites.graph.context import Context
@@ -20,7 +20,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if a rewrite made onnxruntime run the node on a CPU, except for sizes of 0."""
+    """Return a patch if only a rewrite lets onnxruntime run the node on a CPU, and its sizes may be 0."""
     return under_if(view, ctx) if WAS_REFUSED.on(view.node) else NOTHING_HERE
 
 

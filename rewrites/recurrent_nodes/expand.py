@@ -2,11 +2,11 @@
 
     Y, Y_h = GRU (x, W, R)    ->    xw = x @ W' + biases,  Y_h, Y = Scan (h0, xw) body(h, xw_t) => (h', h')
 
-The product of the inputs and W runs outside, for all steps at once. If there may be no step, the Scans go into an If, whose other
-branch returns the initial states and an empty sequence. Shorter rows are masked: after the length of a row its state stays and its
-result is 0, in either direction, so a row without steps ends in its initial state.
+The product of the inputs and W runs outside, for all steps at once. If there may be no step, the Scans go into a branch of an If;
+the other branch returns the initial states and an empty sequence. Shorter rows are masked, in either direction: after the length of
+a row its state stays and its result is 0. A row without steps ends in its initial state.
 
-Works round ORT-SCAN-NO-STEPS, ORT-PRODUCT-OF-NOTHING and ORT-CONSTANT-BFLOAT16.
+Works around ORT-SCAN-NO-STEPS, ORT-PRODUCT-OF-NOTHING and ORT-CONSTANT-BFLOAT16.
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ def _without_steps(b: Builder, view: RecurrentNode, initial: list[ir.Value]) -> 
 def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """Return a patch that calls ``expand`` if the opset has the Scan of opset 9."""
     if ctx.opset < since.SCAN:
-        return NotApplicable("RNN-OPSET", f"it takes a Scan of opset {since.SCAN}, and the model is of opset {ctx.opset}")
+        return NotApplicable("RNN-OPSET", f"it needs a Scan of opset {since.SCAN}, and the model has opset {ctx.opset}")
 
     def edit() -> list[ir.Node]:
         expand(view, ctx)
@@ -84,7 +84,7 @@ def zero_state(b: Builder, view: RecurrentNode) -> ir.Value:
 
 
 def zeros_of(b: Builder, shape: ir.Value, kind: ir.DataType) -> ir.Value:
-    """Return zeros of ``shape``, a tensor, in any type but strings."""
+    """Return zeros of ``shape``, a tensor, in any type except strings."""
     by_way = _NO_CONSTANT_OF.get(kind, kind)
     if b.opset < since.CONSTANT_OF_SHAPE:
         return b.op("Expand", b.const(np.zeros(1, kind.numpy())), shape)
@@ -148,7 +148,7 @@ def _direction(
 
 
 def _outside(b: Builder, view: RecurrentNode, which: int) -> tuple[Weights, ir.Value]:
-    """Return the weights of a step, and the inputs times W with the biases added."""
+    """Return the weights of a step, and the product of the inputs and W plus the biases."""
     size, kind = view.hidden, view.kind
 
     def own(name: str) -> ir.Value | None:

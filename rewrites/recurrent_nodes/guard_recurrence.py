@@ -1,10 +1,10 @@
-"""On request, a node that runs is kept from sizes of 0 for which onnxruntime aborts the process.
+"""On request, a node that onnxruntime runs is protected from sizes of 0 for which it aborts the process.
 
     LSTM (x, W, R)    ->    If (x has rows) then LSTM (x, W, R) else an empty sequence and the initial states
 
-Off unless named: the If costs a little in every run, and most models never get an empty batch.
+The rule runs only if it is named: the If has a small cost in every run, and most models never get an empty batch.
 
-Works round ORT-GRU-NO-STEPS and ORT-RECURRENT-NO-ROWS.
+Works around ORT-GRU-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """
 
 from rewrites.graph.context import Context
@@ -16,7 +16,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if onnxruntime aborts for a free size of 0."""
+    """Return a patch if onnxruntime aborts for a size of 0 that the inputs may have."""
     return under_if(view, ctx)
 
 

@@ -1,9 +1,9 @@
-"""Keeps nodes from empty sequences by an If, and writes the empty results of its other branch.
+"""Protects nodes from empty sequences by an If, and writes the empty results of its other branch.
 
     y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = no elements, of the sizes of f(h0, zeros like a row of xs)
 
-If nothing else tells the sizes of the results of a Scan, a step runs on zeros. For that, no operator that the results depend on may
-fail because of its numbers, and none may hold a graph.
+If the sizes of the results of a Scan are not known otherwise, a step runs on zeros. The operators that the results depend on must
+then be unable to fail, for any numbers, and must hold no graph.
 """
 
 from collections.abc import Iterable, Iterator
@@ -74,7 +74,7 @@ def _is_same_size(left: ir.Value, right: ir.Value, axis: int) -> bool:
 
 
 def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that puts a recurrent node under an If, if harmful sizes may be 0."""
+    """Return a patch that puts a recurrent node under an If if sizes may be 0 that onnxruntime cannot handle."""
     if view.batch_first or GUARDED.on(view.node):
         return NOTHING_HERE
     free = [axis for axis in _harmful(view) if _may_be_0(view, axis)]
@@ -84,7 +84,7 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     if not free or is_guarded(ctx, view.node.graph, view.x, free):
         return NOTHING_HERE
     if ctx.opset < since.EXPAND:
-        return NotApplicable("RNN-OPSET", f"an empty sequence takes opset {since.EXPAND}, and the model is of opset {ctx.opset}")
+        return NotApplicable("RNN-OPSET", f"an empty sequence needs opset {since.EXPAND}, and the model has opset {ctx.opset}")
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()
@@ -122,7 +122,7 @@ def _harmful(view: RecurrentNode) -> list[int]:
 
 
 def _comparable(b: Builder, sizes: ir.Value) -> ir.Value:
-    """Return ``sizes`` in a type that Less and ReduceMin take in the opset of the builder."""
+    """Return ``sizes`` in a type that Less and ReduceMin support in the opset of the builder."""
     return b.op("Cast", sizes, to=int(ir.DataType.FLOAT)) if b.opset < since.INTEGER_LESS else sizes
 
 
@@ -143,7 +143,7 @@ def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
 
 
 def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Context) -> list[ir.Value]:
-    """Run the backward slice of ``outputs`` on the initial states and rows of zeros, and return the outputs of that step."""
+    """Run the backward slice of ``outputs`` on the initial states and rows of zeros; return the outputs of that step."""
     instead = {state.inner: state.initial for state in loop.states}
     for scan in loop.scan_inputs:
         shape = b.op("Shape", scan.outer)

@@ -1,13 +1,13 @@
-"""Attributes are written as onnxruntime expects them.
+"""Writes attributes in the form that onnxruntime accepts.
 
     LSTM <output_sequence = 1, clip = 0.0> (x, W, R)    ->    LSTM <hidden_size = 8> (x, W, R)
     RNN <activations = ["tanh"]> (x, W, R)              ->    RNN <activations = ["Tanh"]> (x, W, R)
 
-``hidden_size`` is optional in the operator's text, and follows from the shapes of weights and states. ``output_sequence`` left the
-operators with opset 7 and never changed a number. A clip of 0 or less means none, as exporters and other runtimes use it; an RNN on
-float32 keeps it, because onnxruntime runs that. Names of activations are spelt as in the text.
+``hidden_size`` is optional in the operator's text; it follows from the shapes of weights and states. ``output_sequence`` was
+removed in opset 7 and never changed a number. A clip of 0 or less means none to exporters and other runtimes. An RNN on float32
+keeps it, because onnxruntime runs that. Names of activations are spelt as in the text.
 
-Works round ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES and ORT-RECURRENT-CLIP.
+Works around ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES and ORT-RECURRENT-CLIP.
 """
 
 import onnx_ir as ir

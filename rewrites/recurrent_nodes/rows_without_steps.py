@@ -2,10 +2,10 @@
 
     Y, Y_h = LSTM (x, W, R, , lengths, h0)    ->    Y_h' = Where (lengths == 0, h0, Y_h)
 
-onnxruntime returns zeros for such a row. The rule applies only to nodes that it did not run as they were; others keep their
-numbers.
+onnxruntime returns zeros for such a row. The rule applies only to nodes that onnxruntime could not run before they were rewritten;
+others keep their numbers.
 
-Works round ORT-RECURRENT-EMPTY-ROW.
+Works around ORT-RECURRENT-EMPTY-ROW.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     if not pairs or (known is not None and (known > 0).all()):
         return NOTHING_HERE
     if ctx.opset < since.WHERE:
-        return NotApplicable("RNN-OPSET", f"rows of length 0 take a Where of opset {since.WHERE}, the model is of {ctx.opset}")
+        return NotApplicable("RNN-OPSET", f"rows of length 0 need a Where of opset {since.WHERE}, the model has {ctx.opset}")
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()
@@ -47,7 +47,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         ROWS_WITHOUT_STEPS.put(node, True)
         return [node]
 
-    return Patch("let rows of length 0 end in their initial state, where onnxruntime gives zeros", edit)
+    return Patch("let rows of length 0 end in their initial state; onnxruntime would return zeros", edit)
 
 
 RULE = Rule("rows-without-steps", "rnn_nodes", "recurrent node", check)

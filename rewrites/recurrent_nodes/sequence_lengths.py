@@ -1,8 +1,8 @@
-"""Lengths become int32 of one axis.
+"""Sequence lengths become int32 with one axis.
 
     LSTM (x, W, R, , lengths int64 [1, B])    ->    LSTM (x, W, R, , Reshape(Cast(lengths), [-1]))
 
-The operator's text has int32 of shape [batch]. Some exporters write int64, or an axis too many.
+The operator's text requires int32 of shape [batch]. Some exporters write int64, or an axis too many.
 """
 
 import onnx_ir as ir
@@ -28,7 +28,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     if not cast and not flatten:
         return NOTHING_HERE
     if cast and lengths.dtype is not None and not lengths.dtype.is_integer():
-        return NotApplicable("RNN-INPUT", f"sequence_lens '{lengths.name}' is of type {lengths.dtype}, not of whole numbers")
+        return NotApplicable("RNN-INPUT", f"sequence_lens '{lengths.name}' is of type {lengths.dtype}, which is no integer type")
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()

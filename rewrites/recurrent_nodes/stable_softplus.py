@@ -1,11 +1,11 @@
-"""A node with Softplus that onnxruntime did not run becomes a Scan of its equations, where Softplus stays finite.
+"""A rewritten node with Softplus becomes a Scan of its equations, because Softplus overflows in onnxruntime's recurrent nodes.
 
     RNN <activations = ["Softplus"], layout = 1> (x, W, R)    ->    Scan (h0, x @ W') between transposes
 
-onnxruntime's recurrent kernels compute log(1 + exp(x)), which is infinite from about 88 on. Float16 is computed in float32 as
-there. The rule applies only to nodes that onnxruntime did not run as they were; others keep their numbers.
+onnxruntime's recurrent kernels compute log(1 + exp(x)), which is infinite from about 88 on. Float16 is computed in float32, as in
+these kernels. The rule applies only to nodes that onnxruntime could not run before they were rewritten; others keep their numbers.
 
-Works round ORT-RECURRENT-SOFTPLUS.
+Works around ORT-RECURRENT-SOFTPLUS.
 """
 
 import onnx_ir as ir
@@ -20,7 +20,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if a node that onnxruntime would not have run applies Softplus."""
+    """Return a patch if a node with Softplus is one that onnxruntime could not run before it was rewritten."""
     used = any(function.name == "Softplus" for functions in view.functions for function in functions)
     if not WAS_REFUSED.on(view.node) or not used or view.batch_first:
         return NOTHING_HERE

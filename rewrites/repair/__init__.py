@@ -1,3 +1,3 @@
-"""Loops that onnxruntime computes wrongly, refuses, or dies of, as ones that it runs. Nothing here makes a loop faster."""
+"""Rewrites loops that onnxruntime computes wrongly, refuses or crashes on. Nothing here makes a loop faster."""
 
 __all__: list[str] = []

@@ -1,12 +1,11 @@
-"""A Scan whose state changes its shape from step to step, which onnxruntime refuses, becomes a Loop.
+"""A Scan that onnxruntime refuses because a state changes its shape from step to step becomes a Loop.
 
     l = Scan (s0, xs) body(s, x) => Concat(s, x)    ->    l = Loop (T, s0) body(i, s) => Concat(s, Gather(xs, i))
 
-The change must be plain to see: the body returns a state with other known sizes, appends to it, or returns a Slice, Tile, Pad,
-Compress or Resize of it, itself or in a branch. Scans over strings stay, because onnxruntime's Gather does not copy rows of strings
-whole.
+The change must be certain: the body returns a state with other known sizes, appends to it, or returns a Slice, Tile, Pad, Compress
+or Resize of it, itself or in a branch. Scans over strings stay, because onnxruntime's Gather does not copy whole rows of strings.
 
-Works round ORT-SCAN-CHANGING-STATE and ORT-GATHER-STRINGS.
+Works around ORT-SCAN-CHANGING-STATE and ORT-GATHER-STRINGS.
 """
 
 import onnx
@@ -34,7 +33,7 @@ _RESIZING = frozenset({"Compress", "Pad", "Resize", "Slice", "Tile"})
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if a state returns in another shape."""
+    """Return a patch if the body returns a state in another shape."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
     grown = next((state for state in loop.states if _resizes(state.next, state)), None) or _reshaped(loop, ctx)
@@ -72,7 +71,7 @@ def _resizes(value: ir.Value, state: State) -> bool:
 def _reshaped(loop: ScanView, ctx: Context) -> State | None:
     """Infer the body from the initial shapes, and return the first state whose known sizes change.
 
-    onnx infers the body as a whole, because it then follows computed sizes: a Reshape to such sizes has a rank.
+    onnx infers the body as a whole and follows computed sizes. A Reshape to such sizes then has a rank.
     """
     if any(node_graphs(node) for node in loop.body) or not any(state.initial.shape for state in loop.states):
         return None

@@ -1,12 +1,11 @@
-"""Keeps an Einsum from operands without elements, for some of which onnxruntime crashes.
+"""Protects an Einsum from empty operands, for some of which onnxruntime crashes.
 
     Einsum <tbi,tci->tbc> (x, y)    ->    If (x and y have elements) then Einsum (x, y) else zeros of its shape
 
 The name `guard-recurrence` asks for this rule and for the guards of recurrent nodes.
-
 Conditions: two operands or more, at least one of which may be empty; no ellipsis; the element type and the ranks are known.
 
-Works round ORT-EINSUM-OF-NOTHING.
+Works around ORT-EINSUM-OF-NOTHING.
 """
 
 from collections import Counter
@@ -50,7 +49,7 @@ def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
         put_in_place(ctx, b, node, list(results))
         return []
 
-    return Patch("put it under an If for operands without elements", edit)
+    return Patch("put it under an If that skips it for empty operands", edit)
 
 
 def _letters(node: ir.Node) -> tuple[list[str], str]:

@@ -1,12 +1,11 @@
-"""Keeps a DynamicQuantizeLSTM from sequences without rows, for which onnxruntime crashes.
+"""Protects a DynamicQuantizeLSTM from empty batches, for which onnxruntime crashes.
 
     DynamicQuantizeLSTM (x, W, R)    ->    If (x has rows) then DynamicQuantizeLSTM (x, W, R) else empty sequences and states
 
 The name `guard-recurrence` asks for this rule and for the guards of recurrent nodes.
-
 Conditions: the number of rows may be 0, and the node has a ``hidden_size``.
 
-Works round ORT-QUANTIZED-LSTM-NO-ROWS.
+Works around ORT-QUANTIZED-LSTM-NO-ROWS.
 """
 
 import onnx_ir as ir
@@ -48,7 +47,7 @@ def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
         put_in_place(ctx, b, node, [value if old.name else None for old, value in zip(node.outputs, chosen, strict=True)])
         return []
 
-    return Patch("put it under an If for sequences of no row", edit)
+    return Patch("put it under an If that skips it for empty batches", edit)
 
 
 RULE = Rule("guard-recurrence", "repair", "guarded node", check, use="asked")

@@ -1,12 +1,13 @@
-"""On request, a Scan is kept from sequences without steps, which onnxruntime refuses.
+"""On request, a Scan is protected from sequences without steps, which onnxruntime refuses.
 
     Scan (h0, xs)    ->    If (xs has steps) then Scan (h0, xs) else the initial states and empty results
 
-The operator's text makes no such exception: without a step the states stay as they were. Off unless named, because the If costs a
-little in every run. It runs before the rules that take a Scan apart, because their results may differ without a step: a native LSTM
-returns zeros then, or worse. Conditions: all sizes of the empty results are known before the Scan, or a step can run to find them.
+The operator's text makes no exception for them: without a step the states stay unchanged. The rule runs only if it is named,
+because the If has a small cost in every run. It runs before rules that replace a Scan, because their results may differ without a
+step: a native LSTM then returns zeros, or worse. Conditions: all sizes of the empty results are known before the Scan, or a step
+can run to find them.
 
-Works round ORT-SCAN-NO-STEPS.
+Works around ORT-SCAN-NO-STEPS.
 """
 
 import numpy as np
@@ -67,11 +68,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         stand_in_for(old, guard, list(zip(old.outputs, chosen, strict=True)), ctx.names)
         return [scan]
 
-    return Patch("put it under an If for sequences of no step", edit)
+    return Patch("put it under an If that skips it for sequences without steps", edit)
 
 
 def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Value, int]] | None:
-    """Return the sizes of an empty result: numbers, or the value and axis that tell them before the loop; None if unknown."""
+    """Return the sizes of an empty result: numbers, or an outer value and the axis that has the size; None if one is unknown."""
     sizes: list[int | tuple[ir.Value, int]]
     source = through_identity(output.inner)
     state = next((state for state in loop.states if through_identity(state.next) is source), None)

@@ -1,12 +1,12 @@
-"""Every output of a Scan body gets a node of its own, and so does the step number if the body of a Loop returns it.
+"""Gives every output of a Scan body a node of its own, and the step number too if the body of a Loop returns it.
 
     body(s, x) => (s2, s2)    ->    body(s, x) => (s2, Identity(s2))
     body(s, x) => (x, y)      ->    body(s, x) => (Identity(x), y)
 
-onnxruntime silently computes garbage, at every optimisation level, if a Scan body returns one value twice or an input directly, or
-if a Loop body returns its step number; the checker accepts such models. Other values that a Loop returns directly are right.
+onnxruntime silently computes garbage if a Scan body returns one value twice or an input directly, or if a Loop body returns its
+step number. This happens at every optimisation level, and the checker accepts such models. A Loop may return other values directly.
 
-Works round ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
+Works around ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
 """
 
 import onnx_ir as ir

@@ -1,3 +1,3 @@
-"""Scans made plain: axes, directions, induction variables, packed states. Rules on Loops alone are ``loop_form``'s."""
+"""Brings Scans into a plain form: axes, directions, induction variables, packed states. ``loop_form`` has the rules on Loops."""
 
 __all__: list[str] = []

@@ -38,7 +38,7 @@ class ReversalSource:
 
 
 def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> ReversalSource | None:
-    """Return the source of which ``value`` is the reversal along ``axis``; None without, or if a Transpose had to be repeated."""
+    """Return the source of which ``value`` is the reversal along ``axis``; None without one, or if a Transpose must be copied."""
     perms, alone = list[tuple[int, ...]](), True
     while (node := value.producer()) is not None:
         alone = alone and len(value.uses()) == 1 and not value.is_graph_output()
@@ -57,7 +57,7 @@ def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> Reversa
 
 
 def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Context) -> list[ir.Node]:
-    """Return the reversals of ``stack`` along ``axis`` if all other users only ask for its shape; else an empty list."""
+    """Return the reversals of ``stack`` along ``axis`` if all other users only read its shape; else an empty list."""
     users, waiting = list[ir.Node](), [(stack, axis)]
     while waiting:
         value, position = waiting.pop()
@@ -88,7 +88,7 @@ def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
 
 
 def _result_of_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
-    """Return the result of the If that returns ``value`` of a branch, if the other branch returns at most one step."""
+    """Return the result of the If that returns ``value`` from a branch, if the other branch returns at most one step."""
     graph = value.graph
     if graph is ctx.model.graph or not isinstance(graph, ir.Graph) or list(graph.outputs).count(value) != 1:
         return None

@@ -1,11 +1,11 @@
-"""If a scan output is read at one end only, that step is computed outside, from the final or the initial states.
+"""If only the first or last step of a scan output is read, that step is computed outside, from the initial or final states.
 
     hT, ys = Scan(h0, xs) body(h, x) => (h2 = f(h, x), g(h2, x)); y = ys[-1]    ->    hT = Scan(h0, xs); y = g(hT, xs[-1])
 
-Then nothing is stacked, and work for that output alone leaves the body. If the last step needs a state as it was before, another
-state keeps that value. The first step needs only the initial values. ``Y[-1]``, ``Y[-1:]``, ``Y[T - 1]`` and ``Y[0]`` read one end,
-also through Transpose and Identity. Conditions: nothing else reads the output; the operators are not random and hold no graphs; the
-body still needs at most ``_MOST_NODES`` of them. An opset-8 Scan stays, and a Loop, which may have no step.
+Then nothing is stacked, and work for that output alone leaves the body. If the last step needs the previous value of a state,
+another state keeps that value. The first step needs only the initial values. ``Y[-1]``, ``Y[-1:]``, ``Y[T - 1]`` and ``Y[0]`` read
+one end, also through Transpose and Identity. Conditions: nothing else reads the output; the operators are not random and hold no
+graphs; at most ``_MOST_NODES`` of them also stay in the body. An opset-8 Scan stays, and so does a Loop, which may have no step.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ class _EndReads:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The ``reads`` of ``output`` want ``value`` of the ``first`` or last step, which ``nodes`` compute."""
+    """The ``reads`` of ``output`` need ``value`` of the ``first`` or last step, which ``nodes`` compute."""
 
     output: ScanOutput
     value: ir.Value
@@ -150,7 +150,7 @@ def _computed(loop: ScanView, plan: _Plan, previous: dict[State, State], build: 
 
 
 def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
-    """Return the value of ``state`` before the last step, which another state keeps."""
+    """Return the value of ``state`` before the last step, from the state that keeps it."""
     if state not in previous:
         name = state.inner.name
         inner = ir.Value(name=ctx.names.fresh(f"{name}_before"), type=state.inner.type, shape=state.inner.shape)

@@ -2,7 +2,7 @@
 
     Scan(k0, h0, xs) body(k, h, x) => (k + 2, f(h, x, k))    ->    Scan(h0, xs, k0 + 2 * Range(T)) body(h, x, k) => f(h, x, k)
 
-Work that reads only this state can leave the loop then. Conditions: an int32 or int64 of one element whose next value is itself
+Nodes that read only this state can then leave the loop. Conditions: an int32 or int64 of one element; its next value is itself
 plus a constant other than 0, without floating-point numbers in between. An opset-8 Scan stays, because it has a state for each
 batch element.
 """

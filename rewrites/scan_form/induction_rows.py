@@ -1,12 +1,12 @@
-"""A state of a Scan that is an induction variable in each row becomes a scan input.
+"""A state of a Scan whose elements are all induction variables becomes a scan input.
 
     Scan(n0, h0, xs) body(n, h, x) => (n - 1, f(h, x, n > 0))    ->    Scan(h0, xs, n0 - Range(T)) body(h, x, n) => f(h, x, n > 0)
 
-Sequence lengths are counted down like this, one for each row. Conditions: an int32 or int64 of known rank and several elements, to
-which a constant of one element is added or from which it is subtracted. An opset-8 Scan stays, because it has a state for each
-batch element.
+Models count sequence lengths down like this, one per batch element. Conditions: an int32 or int64 of known rank and several
+elements; each step adds or subtracts a constant of one element. An opset-8 Scan stays, because it has a state for each batch
+element.
 
-Works round ONNX-OUTER-PRODUCT.
+Works around ONNX-OUTER-PRODUCT.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class _Counting:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find states whose rows are induction variables."""
+    """Find states whose elements are induction variables."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
     variables = [counting for state in loop.states if (counting := _counting(loop, state)) is not None]
@@ -55,7 +55,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         for counting in variables:
             state = counting.state
             start = unsqueeze(build, state.initial, [0])
-            # after an Unsqueeze, onnx's data propagation would still take the numbers for a vector
+            # after an Unsqueeze, onnx's data propagation would still treat the numbers as a vector
             moved = reshape(build, times(build, numbers, counting.step, state.initial.dtype), [-1, *[1] * counting.rank])
             inputs.append(ScanInput(build.op("Add", start, moved), state.inner, 0, backwards))
             if state.final is not None and (state.final.uses() or state.final.is_graph_output()):

@@ -60,7 +60,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _gains(loop: ScanView, inputs: Sequence[_ReversedInput], outputs: Sequence[_ReversedOutput], opset: int) -> bool:
-    """Return True if operators on all steps in place of the loop would need no more reversals than now."""
+    """Return True if operators on all steps would need no more reversals than now, if they replaced the loop."""
     changed = {id(each.scan) for each in inputs} | {id(each.output) for each in outputs}
     parts = (loop.scan_inputs, loop.scan_outputs)
     before = [[part.reverse for part in side] for side in parts]

@@ -5,7 +5,7 @@
 onnxruntime transposes the whole tensor itself in these cases, so nothing is lost, and later rules only meet axis 0. Directions
 stay, because a reversal inside a Scan is free. Condition: the rank of the scanned tensor is known.
 
-Works round ORT-SCAN-MOVED-AXES.
+Works around ORT-SCAN-MOVED-AXES.
 """
 
 from rewrites.graph.context import Context

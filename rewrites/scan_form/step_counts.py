@@ -13,7 +13,7 @@ __all__ = ["most_steps", "run_for"]
 
 
 def most_steps(b: Builder, loop: ScanView) -> ir.Value:
-    """Return the length of the longest scan input; if another one is empty, onnxruntime should still refuse the Scan."""
+    """Return the length of the longest scan input. If another one is empty, onnxruntime then still refuses the Scan."""
     unlike: dict[object, ir.Value] = {}
     for scan in loop.scan_inputs:
         size = dim_of(scan.outer, scan.axis)

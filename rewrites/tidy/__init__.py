@@ -1,3 +1,3 @@
-"""Nodes put out of the way of onnxruntime's faults, at the end, on the model as a whole. Nothing here makes a model faster."""
+"""Changes nodes that would trigger defects of onnxruntime, at the end and on the whole model. Nothing here makes a model faster."""
 
 __all__: list[str] = []

@@ -1,12 +1,12 @@
-"""Strings that a Loop stacks are copied by an operator that makes new ones.
+"""Strings that a Loop stacks are copied first, by an operator that creates new strings.
 
     y = Identity (x)   # strings, stacked    ->    y = Where (true, x, x)
 
-onnxruntime moves the strings of each step's result into the stack. If the result is an Identity of another value, or is returned or
-copied elsewhere too, that value loses its strings: later steps and other users find empty ones. A rewrite may change which value is
-hit, so the rule also applies to models that already have the defect. Before opset 9 there is no Where, and the Loop stays.
+onnxruntime moves the strings of each step's result into the stack. If the result is an Identity of another value, or has other
+users, that value loses its strings: later steps and other users find empty ones. A rewrite may change which value loses its
+strings, so the rule also applies to models that already have the defect. Before opset 9 there is no Where, and the Loop stays.
 
-Works round ORT-LOOP-STACKED-STRINGS.
+Works around ORT-LOOP-STACKED-STRINGS.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
             body.outputs[position] = copy
         return []
 
-    what = "copies strings that a Loop stacks, which onnxruntime would take from another value"
+    what = "copies strings that a Loop stacks, because onnxruntime would take them from another value"
     return Patch(what, edit) if outputs else NOTHING_HERE
 
 

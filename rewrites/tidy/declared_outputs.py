@@ -1,11 +1,11 @@
-"""Outputs of a model that declare sizes which inference does not confirm, and that nodes read.
+"""Detaches outputs of a model whose declared sizes are not confirmed by inference, if nodes read them.
 
     y = Scan (x)    y declared as [4, 1]    ->    y_inside = Scan (x)
     n = Shape (y)                                 n = Shape (y_inside)
                                                   y = Identity (y_inside)    y declared as [4, 1]
 
-onnxruntime believes what an output declares: it folds the Shape to the declared sizes and plans buffers of that size, although
-the output may have others. It warns of them when the model runs, and returns the output as it is.
+onnxruntime trusts the declared sizes, although the output may have others: it folds the Shape to them and plans buffers of that
+size. At run time it only warns, and returns the output with its real sizes.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ def detach_unproven_outputs(ctx: Context, declared: Mapping[str, ir.Shape]) -> N
     """Let nodes read such outputs before an Identity that declares the sizes.
 
     Args:
-        ctx: the model, whose outputs have the shapes that were inferred.
-        declared: the shapes that the model declares for its outputs, by name.
+        ctx: The model, whose outputs have the inferred shapes.
+        declared: The declared shapes of the outputs, by name.
     """
     for value in list(ctx.model.graph.outputs):
         shape = declared.get(value.name or "")
@@ -35,7 +35,7 @@ def detach_unproven_outputs(ctx: Context, declared: Mapping[str, ir.Shape]) -> N
 
 
 def _is_confirmed(declared: ir.Shape, inferred: ir.Shape | None) -> bool:
-    """Return True if every number that is declared was inferred too."""
+    """Return True if every declared number was inferred too."""
     numbers = [(axis, dim) for axis, dim in enumerate(declared.dims) if isinstance(dim, int)]
     if inferred is None or len(inferred) != len(declared):
         return not numbers

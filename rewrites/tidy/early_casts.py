@@ -2,12 +2,12 @@
 
     MatMul(Cast(Transpose <perm = [1, 0, 2]> (x)), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (Cast(x)), w)
 
-onnxruntime swaps the two itself to fuse the Transpose into the product. It crashes with a segmentation fault if the Transpose moves
-the first axis, except next to last, and the other operand has another rank. This holds for all types. Nodes that onnxruntime drops
-or fuses may stand between: Identity, Slice, Reshape and the like, and sums and products with one number, which move with the Cast.
-Equal ranks are safe.
+onnxruntime swaps the two itself to fuse the Transpose into the product. It crashes with a segmentation fault if the ranks of the
+operands differ and the Transpose moves the first axis, except to the position before the last. This holds for all types. Nodes that
+onnxruntime drops or fuses may stand between: Identity, Slice, Reshape and the like. Sums and products with one number may stand
+between too; they move with the Cast. Equal ranks are safe.
 
-Works round ORT-CAST-AFTER-TRANSPOSE.
+Works around ORT-CAST-AFTER-TRANSPOSE.
 """
 
 import onnx_ir as ir
@@ -23,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find products that read a Transpose by way of a Cast."""
+    """Find products that read a Transpose through a Cast."""
     readers = [Link(node, index) for node in all_nodes(model.graph) if _is_fragile(node) for index in range(len(node.inputs))]
     if not any(_to_reorder(reader)[1] for reader in readers):
         return NOTHING_HERE
@@ -35,7 +35,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
                 _reorder(*_to_reorder(Link(node, index)), moved, ctx)
         return []
 
-    return Patch("casts before it transposes, for products that onnxruntime may not survive otherwise", edit)
+    return Patch("casts before it transposes, for products on which onnxruntime may crash otherwise", edit)
 
 
 def _is_fragile(node: ir.Node) -> bool:
@@ -48,7 +48,7 @@ def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
 
 
 def _to_reorder(reader: Link) -> tuple[Link, list[Link]]:
-    """Return the user of the first Cast, and the nodes from that Cast up to the last Transpose; no nodes without both."""
+    """Return the user of the first Cast, and the nodes from that Cast up to the last Transpose; no nodes if one is missing."""
     chain, transposes = list[Link](), 0
     below, link = reader, link_above(reader.source)
     while link is not None and link.node.graph is reader.node.graph:
@@ -74,7 +74,7 @@ def _reorder(reader: Link, chain: list[Link], moved: dict[ir.Value, ir.Value], c
 
 
 def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
-    """Copy the nodes of ``chain``, with those that compute numbers first, before its last node; return the result."""
+    """Copy the nodes of ``chain`` before its last node, those that compute numbers first; return the result."""
     b, value = ctx.builder(), chain[0].source
     assert value is not None
     dtype = value.dtype
@@ -94,7 +94,7 @@ def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
 
 
 def _drop(nodes: list[ir.Node]) -> None:
-    """Remove ``nodes``, each of which reads the next one, up to the first that is still read."""
+    """Remove ``nodes`` until one is still read; each node reads the next one."""
     for node in nodes:
         if any(value.uses() or value.is_graph_output() for value in node.outputs):
             return

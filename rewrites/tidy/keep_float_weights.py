@@ -1,12 +1,13 @@
-"""A copy keeps a product apart from dequantized numbers if onnxruntime would quantize the weights of its own accord.
+"""A copy separates a product from dequantized numbers if onnxruntime would otherwise quantize the weights on its own.
 
     Conv(DequantizeLinear(q, scale, zero), w)    ->    Conv(Concat(DequantizeLinear(q, scale, zero)), w)
 
-onnxruntime turns constant float weights of a Conv, ConvTranspose or Gemm into int8 if it follows a DequantizeLinear in its graph. A
-rewrite may bring the two together, such as the steps of a loop with a quantized state, and would change the numbers. The copy is a
-Concat of one tensor. Models in which onnxruntime quantizes weights from the start stay, because that is in their numbers.
+onnxruntime turns constant float weights of a Conv, ConvTranspose or Gemm into int8 if the node follows a DequantizeLinear in its
+graph. A rewrite may bring the two together, such as the steps of a loop with a quantized state, and this would change the numbers.
+The copy is a Concat of one tensor. If onnxruntime quantizes weights in the original model, the rule does not apply, because the
+expected numbers include that.
 
-Works round ORT-QUANTIZED-WEIGHTS.
+Works around ORT-QUANTIZED-WEIGHTS.
 """
 
 import onnx_ir as ir
@@ -36,7 +37,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
             node.replace_input_with(0, copy)
         return []
 
-    what = "keeps products apart from what is dequantized, where onnxruntime would quantize their weights"
+    what = "separates products from dequantized numbers if onnxruntime would quantize their weights"
     return Patch(what, edit) if products else NOTHING_HERE
 
 

@@ -1,11 +1,11 @@
-"""A product of halves that reads a Transpose gets operands of equal rank, because onnxruntime may crash on others.
+"""A float16 product that reads a Transpose gets operands of equal rank, because onnxruntime may crash on others.
 
     MatMul(Transpose <perm = [1, 0, 2]> (x), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (x), Unsqueeze(w))
 
 onnxruntime has no such product for the CPU: it casts the operands itself, and swaps Cast and Transpose (see ``early_casts``). If a
 rank is not known, or an operand is a vector, the rule writes these casts before the Transpose.
 
-Works round ORT-HALVES-AFTER-TRANSPOSE.
+Works around ORT-HALVES-AFTER-TRANSPOSE.
 """
 
 import onnx_ir as ir
@@ -24,7 +24,7 @@ _MATRIX = 2
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find products of halves that read a Transpose, of unlike or unknown ranks."""
+    """Find float16 products that read a Transpose and have operands of different or unknown ranks."""
     if not any(_unlike(node) for node in all_nodes(model.graph)):
         return NOTHING_HERE
 
@@ -35,11 +35,11 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
                 _level(node, *operands, ctx)
         return []
 
-    return Patch("gave products of halves operands of equal rank, or casts of their own, which onnxruntime may not survive", edit)
+    return Patch("gave float16 products operands of equal rank, or own casts, because onnxruntime may crash otherwise", edit)
 
 
 def _unlike(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
-    """Return the operands of a product of halves that reads a Transpose if their ranks may differ, or None."""
+    """Return the operands of a float16 product that reads a Transpose if their ranks may differ, or None."""
     if not is_product(node) or not any(map(_is_half, (*node.inputs, *node.outputs))):
         return None
     left, right = node.inputs

@@ -1,13 +1,13 @@
-"""Nodes that only move numbers go before a DequantizeLinear if onnxruntime would insert nodes that it then refuses.
+"""Nodes that only move numbers go before a DequantizeLinear if onnxruntime would insert nodes that it cannot load.
 
     Transpose(DequantizeLinear(q, scale, zero))    ->    DequantizeLinear(Transpose(q), scale, zero)
 
 onnxruntime quantizes and dequantizes again after a node that only moves numbers. It crashes at load time if a body or branch reads
-the moved numbers. From opset 21 on it refuses its own nodes of int8 ("output_dtype INT8 does not match y_zero_point type UINT8"),
-and in every opset those of int32, which no QuantizeLinear returns. It ignores unknown scales and scales for each row, and so does
-this rule.
+the moved numbers. From opset 21 on it refuses its own nodes of int8 ("output_dtype INT8 does not match y_zero_point type UINT8").
+In every opset it refuses those of int32, because no QuantizeLinear returns that type. It ignores unknown scales and scales for each
+row, and so does this rule.
 
-Works round ORT-DEQUANTIZED-INTO-BODY, ORT-DEQUANTIZED-INT8 and ORT-DEQUANTIZED-INT32.
+Works around ORT-DEQUANTIZED-INTO-BODY, ORT-DEQUANTIZED-INT8 and ORT-DEQUANTIZED-INT32.
 """
 
 import onnx_ir as ir
@@ -25,7 +25,7 @@ _SINCE = 21
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find moves of dequantized numbers that onnxruntime does not load."""
+    """Find moves of dequantized numbers for which onnxruntime does not load the model."""
     followed = [node for node in all_nodes(model.graph) if _is_followed(node)]
     if not any(_to_move(node, ctx) for node in followed) and all(map(_is_read, followed)):
         return NOTHING_HERE
@@ -39,7 +39,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
                 remove_nodes([node])
         return []
 
-    return Patch("moves numbers before it dequantizes them, since onnxruntime does not load what it would make of them", edit)
+    return Patch("moves numbers before it dequantizes them, because onnxruntime cannot load the nodes that it would insert", edit)
 
 
 def _to_move(node: ir.Node, ctx: Context) -> list[ir.Node]:
@@ -53,7 +53,7 @@ def _is_read(node: ir.Node) -> bool:
 
 
 def _is_followed(node: ir.Node) -> bool:
-    """Return True if onnxruntime looks for moves of the result of ``node``."""
+    """Return True if onnxruntime looks for nodes that move the result of ``node``."""
     if node.op_type != "DequantizeLinear" or node.domain != "":
         return False
     numbers = const_array(node.inputs[1])

@@ -1,10 +1,10 @@
-"""Products whose operand a Transpose moves, through nodes that onnxruntime may drop or fuse.
+"""Finds products whose operand a Transpose moves, directly or through nodes that onnxruntime may drop or fuse.
 
-A path may also cross calls of functions and branches of an If, which onnxruntime may inline before it fuses the Transpose:
+A path may also cross calls of functions and branches of an If, because onnxruntime may inline these before it fuses the Transpose:
 
     t = my.F (x)   y = MatMul (t, w)   with   F (a) => (b) { b = Transpose <perm = [1, 0, 2]> (a) }
 
-Works round ORT-CAST-AFTER-TRANSPOSE and ORT-HALVES-AFTER-TRANSPOSE.
+Works around ORT-CAST-AFTER-TRANSPOSE and ORT-HALVES-AFTER-TRANSPOSE.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ class Link:
 
     @property
     def source(self) -> ir.Value | None:
-        """The input that the node moves."""
+        """Return the input that the node moves."""
         return self.node.inputs[self.index]
 
 
@@ -82,7 +82,7 @@ class _Paths:
                 self._operands.setdefault(formal, []).extend(node.inputs)
 
     def owners_by_product(self) -> Iterator[set[ir.Graph | ir.Function]]:
-        """Yield the scopes of the nodes that a product's paths cross, for each product that reaches a Transpose."""
+        """For each product that reaches a Transpose, yield the scopes of the nodes on its paths."""
         for node, owner in self._owners.items():
             owners = self._crossed(node) if is_product(node) else set()
             if owners:
@@ -146,7 +146,7 @@ def is_product(node: ir.Node) -> bool:
 
 
 def moves_axes(value: ir.Value, graph: ir.Graph | ir.Function | None) -> bool:
-    """Return True if a Transpose of ``graph`` moves ``value``, maybe through nodes that onnxruntime may drop or fuse."""
+    """Return True if a Transpose of ``graph`` moves ``value``, directly or through nodes that onnxruntime may drop or fuse."""
     link = link_above(value)
     while link is not None and link.node.graph is graph:
         if transposes_axes(link):
@@ -156,19 +156,19 @@ def moves_axes(value: ir.Value, graph: ir.Graph | ir.Function | None) -> bool:
 
 
 def transposes_axes(link: Link) -> bool:
-    """Return True if the node of ``link`` transposes more than two axes, or may."""
+    """Return True if the node of ``link`` is a Transpose of more than two axes or of unknown rank."""
     return link.node.op_type == "Transpose" and (rank_of(link.node.outputs[0]) or 3) > 2
 
 
 def has_cast_transpose(model: ir.Model) -> bool:
-    """Return True if a product may read a Transpose by way of a Cast, its own or one that onnxruntime inserts."""
+    """Return True if a product may read a Transpose through a Cast of the model or one that onnxruntime inserts."""
     return any(_Paths(model, enters_loops=False).owners_by_product())
 
 
 def functions_with_cast_transposes(model: ir.Model) -> list[ir.Function]:
     """Return the functions that a path from a product through a Cast to a Transpose may cross.
 
-    A path may also lead into a loop and out of it, because a rewrite may take the product or the Transpose out.
+    A path may also lead into a loop and out of it, because a rewrite may move the product or the Transpose out.
     """
     owners = set(chain.from_iterable(_Paths(model, enters_loops=True).owners_by_product())) if model.functions else set()
     return [function for function in model.functions.values() if function in owners]

@@ -1,9 +1,8 @@
-"""Nodes that onnxruntime quantizes of its own accord, and notes on those that a model had at first.
+"""Finds nodes that onnxruntime quantizes on its own, and marks those of the original model.
 
-They are products of dequantized numbers by constant float weights, and outputs of a graph that another user transposes and
-quantizes.
+They are products of dequantized numbers by constant float weights, and nodes that transpose and quantize an output of the graph.
 
-Works round ORT-QUANTIZED-WEIGHTS and ORT-QUANTIZED-OUTPUT.
+Works around ORT-QUANTIZED-WEIGHTS and ORT-QUANTIZED-OUTPUT.
 """
 
 import onnx_ir as ir
@@ -19,7 +18,7 @@ _MOVES = frozenset({"Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Trans
 
 
 def reads_dequantized(node: ir.Node) -> bool:
-    """Return True if ``node`` multiplies dequantized numbers of its graph, which may be moved in between, by constant weights."""
+    """Return True if ``node`` multiplies dequantized numbers of its graph, maybe moved in between, by constant weights."""
     if node.op_type not in _PRODUCTS or node.domain != "" or len(node.inputs) < 2 or const_array(node.inputs[1]) is None:
         return False
     value = node.inputs[0]
@@ -31,13 +30,13 @@ def reads_dequantized(node: ir.Node) -> bool:
 
 
 def note_quantized_weights(graph: ir.Graph) -> None:
-    """Note on the main graph if the model has such products at first."""
+    """Mark the main graph if the original model has such products."""
     if any(map(reads_dequantized, all_nodes(graph))):
         QUANTIZES_WEIGHTS.put(graph, True)
 
 
 def note_quantized_outputs(graph: ir.Graph) -> None:
-    """Note the nodes that quantize outputs at first."""
+    """Mark the nodes of the original model that quantize outputs."""
     for node in all_nodes(graph):
         if transposed_output(node):
             QUANTIZES_OUTPUT.put(node, node.graph)

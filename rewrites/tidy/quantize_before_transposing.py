@@ -3,10 +3,10 @@
     y = f(x);  QuantizeLinear(Transpose(y), scale, zero)    ->    y = f(x);  Transpose(QuantizeLinear(y, scale, zero))
 
 onnxruntime moves the quantization before the Transpose itself, and overlooks that ``y`` is an output as well. In a body it ignores
-values of outer graphs, so only nodes that a rewrite moved or wrote are affected. Such nodes of the model itself stay, because their
-numbers are onnxruntime's.
+values of outer graphs. The rule therefore applies only to nodes that a rewrite moved or wrote. Such nodes of the original model
+stay, because the expected numbers are those of onnxruntime.
 
-Works round ORT-QUANTIZED-OUTPUT.
+Works around ORT-QUANTIZED-OUTPUT.
 """
 
 import onnx_ir as ir
@@ -22,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes that quantize transposed outputs, and did not do so at first in the same graph."""
+    """Find nodes that quantize transposed outputs, except those that already did so in the same graph."""
     nodes = [node for node in all_nodes(model.graph) if transposed_output(node) and QUANTIZES_OUTPUT.of(node) is not node.graph]
     return Patch("quantizes outputs before it transposes them", lambda: _swap(nodes, ctx)) if nodes else NOTHING_HERE
 

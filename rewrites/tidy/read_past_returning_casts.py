@@ -2,10 +2,10 @@
 
     d = Cast <to = double> (x)  y = Cast <to = float> (d)  If (c) <then: Neg (y)>    ->    If (c) <then: Neg (x)>
 
-onnxruntime drops such Casts, which change no number, and forgets their users in inner graphs: "Missing Input: y". Casts through a
-type that does not hold all numbers of the first stay.
+onnxruntime drops such Casts, because they change no number, but forgets their users in inner graphs: "Missing Input: y". Casts
+through a type that does not hold all numbers of the first type stay.
 
-Works round ORT-RETURNING-CASTS.
+Works around ORT-RETURNING-CASTS.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ _WHOLE_64 = (ir.DataType.INT64, ir.DataType.UINT64)
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes in bodies and branches that read such Casts; unread Casts stay."""
+    """Find nodes in bodies and branches that read such Casts. Unread Casts stay."""
     del ctx
     reads = [
         (node, index, source)
@@ -37,7 +37,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
             node.replace_input_with(index, source)
         return []
 
-    return Patch("reads values past Casts there and back, whose readers onnxruntime forgets", edit) if reads else NOTHING_HERE
+    return Patch("reads values instead of Casts there and back, whose users onnxruntime forgets", edit) if reads else NOTHING_HERE
 
 
 def _cast_source(value: ir.Value) -> ir.Value | None:

@@ -1,11 +1,10 @@
-"""A product of which only the shape is read is not computed: its operands tell its shape.
+"""If only the shape of a product is read, it is computed from the shapes of the operands, without the product.
 
     s = Shape (MatMul (x, W))  n = Gather (s, 0)    W [3, 4]    ->    s = Shape (x)  n = Gather (s, 0)
-    s = Shape (MatMul (x, W))                       W [3, 4]    ->    s = Concat (Shape (x) but for the last size, [4])
+    s = Shape (MatMul (x, W))                       W [3, 4]    ->    s = Concat (Shape (x) without the last size, [4])
 
-Exporters write initial states like this, as zeros beside a product that the recurrence computes itself. Elementwise work on the
-product may stand between.
-
+Exporters write initial states of zeros this way, from a product that the recurrence computes itself. Elementwise nodes may stand
+between the product and the Shape.
 Conditions: the right operand has a known shape of rank 2; nothing else reads the omitted values, and none is an output; an operand
 that is added on the way is no larger.
 """
@@ -37,7 +36,7 @@ class _Source:
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find Shapes of products that nothing else reads."""
+    """Find Shapes of products that have no other users."""
     shapes = [
         (node, source)
         for node in all_nodes(model.graph)
@@ -82,7 +81,7 @@ def _source(shape: ir.Node) -> _Source | None:
 
 
 def _is_left_out(user: ir.Node, passed: bool) -> bool:
-    """Return True if ``user`` reads only the shape, or is left out itself because only shapes of its result are read."""
+    """Return True if ``user`` reads only the shape, or is omitted itself because only shapes of its result are read."""
     return user.op_type == "Shape" or (passed and len(user.outputs) == 1 and _only_shaped(user.outputs[0]))
 
 

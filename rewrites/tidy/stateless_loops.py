@@ -1,4 +1,4 @@
-"""A Loop without states gets one that passes through if the opset requires it: before opset 11 a Loop has at least 3 operands."""
+"""A Loop without states gets one that no step changes if the opset requires it: before opset 11 a Loop has at least 3 operands."""
 
 import onnx_ir as ir
 
@@ -14,7 +14,7 @@ _FREE_OF_STATES = 11
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find the Loops of an older model without states; the new state carries the trip count or the condition."""
+    """Find the Loops of an older model without states. The new state carries the trip count or the condition."""
     if ctx.opset >= _FREE_OF_STATES:
         return NOTHING_HERE
     loops = (view(node, ctx.opset) for node in loops_in(model.graph))
@@ -26,7 +26,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
             _carry(loop, carried, ctx)
         return []
 
-    return Patch("gave Loops without states one that passes through, which their opset wants", edit) if carrying else NOTHING_HERE
+    return Patch("gave Loops without states one that no step changes, as their opset requires", edit) if carrying else NOTHING_HERE
 
 
 def _carry(loop: LoopView, carried: ir.Value, ctx: Context) -> None:

@@ -1,18 +1,15 @@
-"""Weights that only one body multiplies by move into that body.
+"""A weight that only one body reads, as an operand of products, moves into that body.
 
     w = initializer; h = Scan(h0, x) { g = MatMul(h, w) ... }    ->    h = Scan(h0, x) { w = initializer; g = MatMul(h, w) ... }
 
-onnxruntime packs such weights when it loads a model, and drops the originals once each reader has its own. A body that captures one
-of them then gets an empty value, and its memory is planned again in each step: about 0.1 µs for each node and step, up to a quarter
-of the time of a small body. A body's own weights cost nothing.
-
-A plan of the body's memory itself costs about 0.07 µs a step. That is more than it saves in a body that needs only one buffer, so
-the weights of such a body stay outside. A body needs one buffer if only one of its values is no output, or two and the second
-overwrites the first.
-
-The rule moves weights of up to 1 MiB, next to whose products the gain counts, that are in memory (the name of a weight in a file
-does not reach into bodies) and that every reader packs. It leaves weights that are inputs or outputs, or that the main graph,
-another body or a node outside loops reads, and models of IR version 3 or 4.
+onnxruntime packs such weights when it loads a model, and drops the originals once each user has a packed copy. A body that captures
+such a weight then gets an empty value, and onnxruntime plans its memory again in each step. This costs about 0.1 µs for each node
+and step, up to a quarter of the time of a small body. A body's own weights cost nothing.
+A plan of the body's memory costs about 0.07 µs a step. This is too much for a body that needs only one buffer, so its weights stay
+outside. A body needs one buffer if only one of its values is not an output, or two of which the second overwrites the first.
+The rule moves weights that are in memory, have at most 1 MiB, and are packed by every user. Next to larger products the gain does
+not count, and the name of a weight in a file is not valid in a body. These weights stay: inputs and outputs, weights that the main
+graph, another body or a node outside loops reads, and weights of models of IR version 3 or 4.
 """
 
 from collections.abc import Mapping
@@ -29,7 +26,7 @@ __all__ = ["RULE", "check"]
 
 _MOST_BYTES = 1 << 20
 _ELEMENTWISE = operators("elementwise")
-_FIRST_IR = 5  # initializers of version 3 are inputs, and models of 3 are of 4 while they are rewritten
+_FIRST_IR = 5  # in version 3 initializers are inputs; models of version 3 have version 4 while they are rewritten
 
 _PACKED: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("", "MatMul"): (1,),
@@ -63,11 +60,11 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
             reader.register_initializer(weight)
         return []
 
-    return Patch("made weights that one body alone reads its own", edit) if moves else NOTHING_HERE
+    return Patch("moved weights into the only body that reads them", edit) if moves else NOTHING_HERE
 
 
 def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
-    """Return the graphs in ``loop`` whose memory is worth a plan, with the graphs in them."""
+    """Return the graphs in ``loop`` for which a memory plan pays, with the graphs nested in them."""
     planned: set[ir.Graph] = set()
     waiting = [(body, False) for body in node_graphs(loop)]
     while waiting:
@@ -92,7 +89,7 @@ def _reader(weight: ir.Value) -> ir.Graph | None:
 
 
 def _has_buffers(graph: ir.Graph) -> bool:
-    """Return True if onnxruntime needs two buffers or more for the values of ``graph`` that are no outputs."""
+    """Return True if onnxruntime needs at least two buffers for the values of ``graph`` that are not outputs."""
     inside = {
         value: node
         for node in graph

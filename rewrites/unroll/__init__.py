@@ -1,3 +1,3 @@
-"""Loops, recurrent nodes and branches that a target lacks, or that are faster unrolled. The target says which."""
+"""Unrolls loops, recurrent nodes and branches if the target lacks them or if that is faster."""
 
 __all__: list[str] = []

@@ -1,11 +1,11 @@
-"""If the target has no Loop, a Loop that may stop early takes all its steps, and keeps its states from where it stops.
+"""If the target has no Loop, a Loop that may stop early runs all its steps, and keeps its states from the step at which it stops.
 
     h = Loop(5, c0, h0) body(i, c, h) => (g(h), f(h))
     ->    h = Loop(5, true, h0, c0) body(i, c, h, going) => (c, Where(going, f(h), h), And(going, g(h)))
 
 This Loop is then unrolled. Conditions: the trip count M is a constant, and the steps are few enough to unroll; there are no stacked
-results, whose size depends on the steps; no operator of the body can fail or draws random numbers; the states are tensors of known,
-constant sizes; the body runs on zeros, because it may never have run.
+results, because their size depends on the steps; no operator of the body can fail or draws random numbers; the states are tensors
+of known, constant sizes; the body runs on zeros, because it may never have run.
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ _NODES_A_STATE = 4
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if a Loop that may stop early can take all its steps."""
+    """Return a patch if a Loop that may stop early can run all its steps."""
     if not isinstance(loop, LoopView) or loop.never_stops_early or ctx.opset < since.WHERE:
         return NOTHING_HERE
     if "Loop" in ctx.options.target.control_flow or ctx.options.unroll.steps == 0:
@@ -47,22 +47,22 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     nodes = nodes_when_unrolled(loop, steps) + steps * (_NODES_A_STATE * len(loop.states) + 2)
     if limit is None or nodes > limits.nodes or (limits.steps is not None and steps > limits.steps):
         most = "has no constant trip count M" if limit is None else f"may take {steps} steps, which make up to {nodes} nodes"
-        return NotApplicable(_CODE, f"the condition is computed in the body, and the Loop {most}: too many to take all of them")
+        return NotApplicable(_CODE, f"the condition is computed in the body, and the Loop {most}: too many to run all of them")
     reason = _obstacle(loop, ctx)
     if reason is not None:
-        return NotApplicable(_CODE, f"{reason}, so steps after the last cannot be taken")
+        return NotApplicable(_CODE, f"{reason}, so steps after the last one cannot run")
 
     def edit() -> list[ir.Node]:
         masked = LoopView.of(_masked(loop, ctx), ctx.opset)
         run_for(masked, ctx.constants.value(np.array(steps, np.int64)), ctx)
         return [masked.node]
 
-    return Patch(f"takes all {steps} steps, and keeps its states from where it was to stop", edit)
+    return Patch(f"runs all {steps} steps, and keeps its states from the step at which it was to stop", edit)
 
 
 def _obstacle(loop: LoopView, ctx: Context) -> str | None:
     if loop.scan_outputs:
-        return f"'{loop.scan_outputs[0].inner.name}' is stacked, once for each step that is taken"
+        return f"'{loop.scan_outputs[0].inner.name}' is stacked, once for each step"
     culprit = next((node for node in all_nodes(loop.body) if not is_deterministic(node)), None) or not_speculatable(loop.body)
     if culprit is not None:
         return f"{culprit.op_type} {label(culprit)} might fail, or draw other numbers"

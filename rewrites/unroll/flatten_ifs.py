@@ -23,7 +23,7 @@ _BRANCHES = ("then_branch", "else_branch")
 
 
 def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if both branches of an If may run, with results of the same type and sizes."""
+    """Return a patch if both branches of an If may run and have results of the same type and sizes."""
     if "If" in ctx.options.target.control_flow or ctx.opset < since.WHERE:
         return NOTHING_HERE
     reason = _obstacle(node, ctx)
@@ -34,7 +34,7 @@ def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
         _flatten(node, ctx)
         return []
 
-    return Patch("runs both branches, and the condition chooses between what they give", edit)
+    return Patch("runs both branches, and the condition chooses between their results", edit)
 
 
 def _obstacle(node: ir.Node, ctx: Context) -> str | None:
@@ -42,15 +42,15 @@ def _obstacle(node: ir.Node, ctx: Context) -> str | None:
     for branch in branches:
         culprit = next((inner for inner in branch if not is_deterministic(inner)), None) or not_speculatable(branch)
         if culprit is not None:
-            return f"{culprit.op_type} '{culprit.name or culprit.outputs[0].name}' might fail in a branch that is not wanted"
+            return f"{culprit.op_type} '{culprit.name or culprit.outputs[0].name}' might fail in a branch that the If does not run"
     for then, otherwise in zip(*(branch.outputs for branch in branches), strict=True):
         if not isinstance(then.type, ir.TensorType) or then.dtype != otherwise.dtype:
-            return f"its result '{then.name}' is no tensor"
+            return f"its result '{then.name}' is not a tensor"
         if static_dims(then) is None or static_dims(then) != static_dims(otherwise):
             return f"the sizes of its results '{then.name}' and '{otherwise.name}' differ, or are not known"
     for branch in branches:
         if not runs_on_zeros(branch, ctx):
-            return f"its branch '{branch.name}' does not run by itself, or is too large to try"
+            return f"its branch '{branch.name}' does not run on its own, or is too large to try"
     return None
 
 

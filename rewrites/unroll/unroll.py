@@ -3,13 +3,13 @@
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [3, ...]
     ->    x0, x1, x2 = Split(Reshape(xs)); h1 = f(h0, x0); y0 = g(h0, x0); h2 = f(h1, x1); ...; ys = Reshape(Concat(y0, y1, y2))
 
-Constant work runs once (the step number is a constant), repeated work is shared, unread results are never stacked, and users of a
+Constant work runs once (the step number is a constant), repeated work is shared, and unread results are never stacked. Users of a
 single step of a stack read that step. Conditions: the number of steps is a constant within the limits of ``UnrollLimits``; the
 condition of a Loop never stops it, and no plan of a Scan is faster. An opset-8 Scan stays, because its body sees single batch
-elements, and so do bodies whose operators may remember earlier steps: random ones with a seed, those of unknown domains, and
-Bernoulli, whose copies onnxruntime merges.
+elements. Bodies whose operators may remember earlier steps stay too: random ones with a seed, those of unknown domains, and
+Bernoulli, because onnxruntime merges its copies.
 
-Works round ORT-BERNOULLI-MERGED.
+Works around ORT-BERNOULLI-MERGED.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,7 +79,7 @@ def _switched_off(loop: Loop, ctx: Context) -> NotApplicable:
     target = ctx.options.target
     if loop.kind in target.control_flow:
         return NOTHING_HERE
-    return NotApplicable("UNROLL-OFF", f"{target.name} has no {loop.kind}, and no loop is to be written out")
+    return NotApplicable("UNROLL-OFF", f"{target.name} has no {loop.kind}, and unrolling is switched off")
 
 
 def _unknown(loop: Loop, ctx: Context) -> NotApplicable:
@@ -116,8 +116,8 @@ def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
 def _faster_compiled(loop: Loop, ctx: Context) -> NotApplicable | None:
     """Return a reason if the plan of an outermost loop is faster than its steps.
 
-    Measured at 8 to 12 steps: a plan runs 1.6 to 10 times faster. It copies the weights once a run, which takes longer than a few
-    steps from a matrix of 256 columns on.
+    Measured at 8 to 12 steps: a plan runs 1.6 to 10 times faster. It copies the weights once per run. With a matrix of 256 or more
+    columns, the copy takes longer than a few steps.
     """
     if not ctx.options.unroll.where_it_pays or not isinstance(loop, ScanView) or loop.node.graph is not ctx.model.graph:
         return None

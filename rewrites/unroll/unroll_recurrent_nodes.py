@@ -1,12 +1,12 @@
-"""A recurrent node that the target does not run becomes Scans of its equations, which are then unrolled.
+"""A recurrent node that the target lacks becomes Scans of its equations, which are then unrolled.
 
     Y, Y_h = GRU(x, W, R)   # x [6, B, I]    ->    xw = x @ W' + biases; Y_h, Y = Scan(h0, xw) body(h, xw_t) => (h', h')
 
-Conditions: the target runs no loops either, the number of steps is known and within the limits, and the node is in no remaining
-loop, where it is better off as it is, on the CPU. Numbers stay those of onnxruntime: a row of length 0 ends in zeros, and float16
-is computed in float32.
+Conditions: the target has no loops either, the number of steps is known and within the limits, and the node is not in a remaining
+loop: there it runs faster as a node on the CPU. Results equal those of onnxruntime: a row of length 0 ends in zeros, and float16 is
+computed in float32.
 
-Works round ORT-RECURRENT-EMPTY-ROW.
+Works around ORT-RECURRENT-EMPTY-ROW.
 """
 
 import numpy as np
@@ -29,16 +29,16 @@ _LENGTHS = 4
 
 
 def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that replaces the node by Scans, or the reason why it stays."""
+    """Return a patch that replaces the node by Scans, or the reason to keep it."""
     if not is_recurrent(absent.node):
-        return NotApplicable("UNROLL-NODE", f"{absent.why}, whose numbers the equations in floats do not give")
+        return NotApplicable("UNROLL-NODE", f"{absent.why}, and its equations in floating point would give other numbers")
     view = read(absent.node)
     if isinstance(view, NotApplicable):
         return view
     plain = view.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16) and not view.batch_first
     unsaid = bool(taken_as_0(view)) or ("clip" in view.node.attributes and view.clip is None)
     if not plain or unsaid or ctx.opset < since.SCAN:
-        return NotApplicable("UNROLL-NODE", f"{absent.why}, and in this form it is not written out")
+        return NotApplicable("UNROLL-NODE", f"{absent.why}, and this form of it cannot be unrolled")
     steps = absent.steps
     if not isinstance(steps, int):
         return NotApplicable("UNROLL-UNKNOWN", f"{absent.why}, and its number of steps is not known before the model runs")

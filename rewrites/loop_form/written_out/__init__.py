@@ -1,3 +1,3 @@
-"""Steps that a model has written out one after the other: rows of tensors, nodes that are alike, and what ties them together."""
+"""Finds unrolled steps in a model: rows of tensors, equal nodes, and the chains that connect them."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""Steps that a model has written out one after the other: their nodes, and the direction in which they pass on their states.
+"""Unrolled steps of a model: their nodes, and the direction in which they pass on their states.
 
-A chain consists of the packs that rows lead to and whose operands a loop can read. If there are states, it has only the packs that
-one recurrence needs and feeds, all in one direction. No path leads out of a chain and back.
+A chain consists of packs that the search reaches from rows of a tensor, and whose operands a loop can read. If there are states, a
+chain has only the packs that one recurrence needs and feeds, all in one direction. No path leads out of a chain and back.
 """
 
 from collections import Counter
@@ -32,13 +32,13 @@ class Chain:
 
     @property
     def where(self) -> str:
-        """The name for reports."""
+        """Return the name for reports."""
         first = self.packs[0][0].nodes[0]
         return f"main/{self.steps} steps from {first.op_type} '{first.outputs[0].name}' on"
 
     @property
     def nodes(self) -> list[ir.Node]:
-        """All nodes of all steps."""
+        """Return all nodes of all steps."""
         return [node for pack, _ in self.packs for node in pack.nodes]
 
     def last(self, column: Column) -> ir.Value:
@@ -51,7 +51,7 @@ class Chain:
 
 
 def chains_in(graph: ir.Graph, opset: int) -> Iterator[Chain]:
-    """Yield chains of four steps or more; the model must not change in between."""
+    """Yield chains of four steps or more. The caller must not change the model between two chains."""
     order = {node: position for position, node in enumerate(graph)}
     rows = rows_in(graph, opset)
     families: dict[Family, dict[int, list[ir.Value]]] = {}
@@ -130,7 +130,7 @@ def _is_lost(operand: Operand, read: Collection[Pack]) -> bool:
 def _one_way(read: Mapping[Pack, Sequence[Operand]], falling: bool) -> list[Pack] | None:
     """Return the packs of recurrences that can run in that direction, with the packs that they need and feed.
 
-    Without any state, return all packs; with states but no recurrence, None.
+    If there is no state, return all packs. If there are states but no recurrence, return None.
     """
     kept: dict[Pack, Sequence[Operand]] = {}
     for pack, operands in read.items():
@@ -186,7 +186,7 @@ def _is_around(packs: Iterable[Pack], order: Mapping[ir.Node, int]) -> bool:
 
 
 def may_be_written_out(model: ir.Model) -> bool:
-    """Return True if the main graph reads four rows of a tensor by numbers; no shape need be known yet."""
+    """Return True if the main graph reads at least four rows of a tensor at constant indices. Shapes may be unknown."""
     return any(count >= LEAST_STEPS for count in _row_counts(model.graph).values())
 
 
@@ -206,5 +206,5 @@ def _row_counts(graph: ir.Graph) -> Counter[ir.Value]:
 
 
 def without_rank(graph: ir.Graph) -> list[tuple[ir.Value, int]]:
-    """Return the tensors of unknown rank of which four rows or more are read by numbers, and the number of these rows."""
+    """Return the tensors of unknown rank with at least four rows read at constant indices, and the number of these rows."""
     return [(value, count) for value, count in _row_counts(graph).items() if count >= LEAST_STEPS and rank_of(value) is None]

@@ -1,4 +1,4 @@
-"""Packs: nodes that do the same, one for each step, and their operands over all steps.
+"""Packs: equal nodes, one for each step, and their operands over all steps.
 
     r0 = Gather(x, 0); a0 = Mul(r0, w); b0 = Add(a0, s);  r1 = Gather(x, 1); a1 = Mul(r1, w); b1 = Add(a1, b0)
     ->    [Mul, Mul], then [Add, Add]
@@ -104,7 +104,7 @@ class Packs:
 
 
 class Keys:
-    """Keys that only nodes share that do the same; None for a node that fits in no pack."""
+    """Equal keys for nodes that compute the same; None for a node that fits in no pack."""
 
     def __init__(self, order: Mapping[ir.Node, int]) -> None:
         self._known: dict[ir.Node, Hashable] = {}
@@ -125,7 +125,7 @@ class Keys:
 
 
 def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int], keys: "Keys") -> Packs:
-    """Return the packs that ``seeds`` lead to; ``order`` has the position of each node, ``rows`` the values that need no pack."""
+    """Return the packs that ``seeds`` lead to; ``order``: the position of each node; ``rows``: the values that need no pack."""
     packs = Packs(len(seeds[0].values))
     waiting = deque(seeds)
     for column in seeds:
@@ -143,7 +143,7 @@ def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, WrittenRow], order: Ma
 
 
 def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Keys) -> list[Pack]:
-    """Add packs of nodes that read the column at the same input, as many in each step, in their order; return them."""
+    """Return new packs of nodes that read the column at the same input, with equally many nodes in each step, in their order."""
     by_key = dict[Hashable, dict[int, list[ir.Node]]]()
     for step, value in enumerate(column.values):
         for node, index in value.uses():
@@ -159,7 +159,7 @@ def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Key
 
 
 def _one_of_each(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping[ir.Node, int]) -> Sequence[tuple[ir.Node, ...]]:
-    """Return the users of each step in their order, side by side; if they do not fit, only users of the same weights."""
+    """Return the users of each step side by side, in order. If their numbers differ, pair users with equal weights."""
     rows = _side_by_side(users, steps, order)
     if rows and all(map(_has_weights_of_a_loop, rows)):
         return rows
@@ -177,7 +177,7 @@ def _side_by_side(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping
 
 
 def _has_weights_of_a_loop(nodes: tuple[ir.Node, ...]) -> bool:
-    """Return True if the nodes read the same weights or all different ones, or if only the first or last node reads any."""
+    """Return True if all nodes read the same weights or all different ones, or if only the first or last node reads any."""
     for values in zip(*map(_weights, nodes), strict=True):
         different = set(values)
         begins = different - {None} <= {values[0]} and values.count(values[0]) == 1
@@ -193,7 +193,7 @@ def _weights(node: ir.Node) -> tuple[ir.Value | None, ...]:
 
 
 def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[ir.Value, WrittenRow], keys: Keys) -> list[Pack]:
-    """Add a pack of the producers of ``values``, unless these are known or belong to another step; return it."""
+    """Return a new pack of the producers of ``values``, if these are not known yet and do not belong to another step."""
     present = [value for value in values if value is not None]
     if len(present) < len(values) or rows_of(present, rows) is not None:
         return []
@@ -207,7 +207,7 @@ def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[
 
 
 def operand_of(values: Sequence[ir.Value | None], packs: Packs, rows: Mapping[ir.Value, WrittenRow]) -> Operand | None:
-    """Return what ``values``, one for each step, are for a loop; None if a loop cannot read them."""
+    """Return the operand of a loop that has ``values``, one per step; None if a loop cannot read them."""
     present = [value for value in values if value is not None]
     if not present:
         return Shared(None)

@@ -1,7 +1,7 @@
-"""Rows of tensors that are read by constant numbers, one by one: ``Gather(x, 3)``, ``Slice(x, 3, 4)``, an output of a ``Split``.
+"""Rows of tensors that are read at constant indices, one by one: ``Gather(x, 3)``, ``Slice(x, 3, 4)``, an output of a ``Split``.
 
-If the number of rows of a tensor is not known, only reads count that onnxruntime refuses for missing rows: a Gather, or a Slice of
-one row that is squeezed.
+If the number of rows is unknown, only reads count for which onnxruntime fails on a missing row: a Gather, or a Slice of one row
+that is squeezed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,7 +56,7 @@ def rows_in(nodes: Iterable[ir.Node], opset: int) -> dict[ir.Value, WrittenRow]:
 
 
 def rows_of(values: Sequence[ir.Value], rows: Mapping[ir.Value, WrittenRow]) -> Rows | None:
-    """Return the successive rows of one tensor that ``values`` are, or None."""
+    """Return ``values`` as successive rows of one tensor, or None."""
     known = [row for row in map(rows.get, values) if row is not None]
     if len(known) < len(values) or len({row.family for row in known}) > 1:
         return None

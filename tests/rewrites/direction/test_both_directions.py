@@ -379,9 +379,9 @@ CPU_CASES = {
         TwoNodes("GRU", SIDE_BY_SIDE, {"y": [STEPS, 1, 2 * SIZE]}, rows=1, extra=(BIAS, BIAS | {"initial_h"})),
         "joined in every run",
     ),
-    "results taken apart": (
+    "results split in every run": (
         TwoNodes("LSTM", SIDE_BY_SIDE, {"y": [STEPS, 1, 2 * SIZE], "b_H": [1, 1, SIZE]}, rows=1),
-        "taken apart",
+        "split in every run",
     ),
 }
 

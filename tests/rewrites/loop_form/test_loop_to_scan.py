@@ -196,7 +196,7 @@ def test_a_count_that_is_fed_may_be_none_so_the_scan_gets_a_branch_beside_it() -
     for steps in (-1, 0, 1, 2, 3):
         expected = f"g (float[2] s, float[3,2] xs, int64 m) => (float[2] z, float[N,2] ys) <{weights}> {{ {FED} }}"
         _, report = becomes([loop_to_scan, dead_code], text, expected if steps else None, feeds={"m": np.array(steps)})
-    assert "no step at all" in report.loops[0].notes[0]
+    assert "a loop without steps" in report.loops[0].notes[0]
 
 
 def test_a_count_that_can_be_fed_is_not_known() -> None:

@@ -118,7 +118,7 @@ def test_a_bound_that_says_what_the_limit_says_is_left_out() -> None:
 def test_counting_in_floats_is_noted_where_the_bound_is_not_known() -> None:
     text = counting("f = Cast <to = 1> (i) c1 = Less (f, e)", steps=1 << 62, before="e = Cast <to = 1> (n)", **FED)
     _, report = apply(text, [trip_count])
-    assert "exact, which it is up to 16777216" in report.loops[0].notes[0]
+    assert "exact, which holds up to 16777216" in report.loops[0].notes[0]
 
 
 UNCOUNTED = {

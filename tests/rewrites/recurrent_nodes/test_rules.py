@@ -183,7 +183,7 @@ def test_a_wrong_number_of_activations_is_refused(kind, attributes):
     assert not runs(node.model(), node.feeds(3, 2))
     report = ortscan.explain(node.model())
     assert [reason.code for entry in report.nodes for reason in entry.reasons] == ["RNN-ACTIVATION"]
-    assert "activations are named, where" in report.nodes[0].reasons[0].detail
+    assert "activations are named, but" in report.nodes[0].reasons[0].detail
     assert not report.changed
 
 
@@ -428,7 +428,7 @@ def test_other_targets_are_guarded_too_since_a_node_may_fall_back_to_the_cpu(tar
 
 @pytest.mark.parametrize(
     ("attributes", "said"),
-    [({"layout": 1}, "batch-first"), ({"activations": ["Gelu", "Tanh", "Tanh"]}, "'Gelu' is none of the operator's activations")],
+    [({"layout": 1}, "batch-first"), ({"activations": ["Gelu", "Tanh", "Tanh"]}, "'Gelu' is not an activation of the operator")],
 )
 def test_reports_say_what_became_of_a_node(attributes, said):
     report = ortscan.explain(OneNode("LSTM", attributes).model())
@@ -446,7 +446,7 @@ def test_reports_say_what_became_of_a_node(attributes, said):
 def test_a_node_without_meaning_is_named_in_one_sentence():
     node = OneNode("LSTM", {"activations": ["Gelu", "Tanh", "Tanh"]})
     with pytest.warns(
-        OrtscanWarning, match=r"does not run main/LSTM 'cell', and .*: 'Gelu' is none of the operator's activations\.$"
+        OrtscanWarning, match=r"does not run main/LSTM 'cell', and .*: 'Gelu' is not an activation of the operator\.$"
     ):
         ortscan.optimize(node.model())
 
