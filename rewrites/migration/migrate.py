@@ -1,11 +1,11 @@
-"""Write a whole model in another opset: its operators node by node, its opset-8 Scans as current Scans.
+"""Writes a whole model in another opset: its operators node by node, its opset-8 Scans as current Scans.
 
     IR 3, opset 16  g(x, W) {W = ...}  ->  IR 8, opset 16  g(x) {W = ...}
 
 The IR version is never lowered. In version 3 every initializer is also listed as an input and is still a constant. From version 4
-on a listed initializer is an input with a default, so these initializers leave the list.
+on a listed initializer is an input with a default, so these initializers are removed from the list.
 
-Works round ORT-IF-10-SIZES.
+Works around ORT-IF-10-SIZES.
 """
 
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ __all__ = ["Migration", "migrate", "raise_ir_version"]
 
 _UNLISTED_SINCE = 4
 _POOLS = ("AveragePool", "LpPool", "MaxPool")
-"""onnx infers other sizes for these in some opsets if they round up."""
+"""Operators for which onnx infers other sizes in some opsets if they round up."""
 
 
 @dataclass
@@ -55,8 +55,8 @@ def migrate(ctx: Context, target: int) -> Migration:
     """Migrate the model of ``ctx``, which has been prepared, to opset ``target`` in place.
 
     Raises:
-        MigrationError: A node cannot be converted; the model is then half migrated.
-        MalformedLoop: The same, because a loop is malformed.
+        MigrationError: A node cannot be converted; the model is then partly migrated.
+        MalformedLoop: A loop is malformed; the model is then partly migrated.
     """
     model, source = ctx.model, ctx.opset
     _write_plainly(ctx)
@@ -74,9 +74,9 @@ def migrate(ctx: Context, target: int) -> Migration:
 
 
 def _write_plainly(ctx: Context) -> None:
-    """Write loops such that onnxruntime computes them correctly.
+    """Write loops so that onnxruntime computes them correctly.
 
-    It computes garbage if the body of a Scan returns one value twice or an input itself, or a Loop's body its step number. It may
+    It computes garbage if the body of a Scan returns one value twice or one of its inputs, or a Loop's body its step number. It may
     crash if a Scan has an axis other than 0.
     """
     graph = ctx.model.graph

@@ -1,13 +1,13 @@
-"""Convert one node through the versions of its operator; nodes that a step writes are converted onward in turn.
+"""Convert one node through the versions of its operator; the nodes that a step writes are then converted further.
 
-If an operator has no conversion for a version, the step is plain: it changes only what the schemas say.
+If an operator has no conversion for a version, the step is plain: it changes only what differs between the schemas.
 
     Abs <consumed_inputs> (x)                    ->  Abs (x)
     Op (x), default of ``a`` was 1 and becomes 2 ->  Op <a = 1> (x)
     lowering: Op <a = default> (x), no ``a``     ->  Op (x)
 
-All operators up to ``versions.NEWEST`` whose meaning changes in any other way have a conversion. A new attribute's default and an
-absent new input mean what the operator did before.
+All operators up to ``versions.NEWEST`` that change in any other way have a conversion. The default of a new attribute and an
+absent new input keep the old meaning.
 """
 
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ from rewrites.migration.versions import check_types, schema_of, since, spelt_ali
 __all__ = ["NodeConversion"]
 
 _IN_ORT_BEFORE = frozenset({"LayerNormalization", "ThresholdedRelu"})
-"""Operators that onnxruntime also runs, with the same meaning, in opsets before the one they entered."""
+"""Operators that onnxruntime also runs, with the same meaning, in opsets before their first one."""
 _LEGACY = frozenset({"consumed_inputs"})
 
 
 class NodeConversion:
-    """Converts nodes from opset ``source`` to opset ``target``; one for each graph, or function, with opsets of its own."""
+    """Converts nodes from opset ``source`` to opset ``target``, for one graph or function with its opsets."""
 
     def __init__(self, source: int, target: int, names: Names, constants: ConstantPool, ir_version: int) -> None:
         self._source = source
@@ -42,7 +42,7 @@ class NodeConversion:
         self._ir_version = ir_version
 
     def convert(self, node: ir.Node) -> tuple[str, ...]:
-        """Convert ``node`` in its graph, and return the operators that replace it, or none if it stays; raise Unconvertible."""
+        """Convert ``node`` in its graph, and return the operators that replace it, or none if it stays. Raise Unconvertible."""
         pending, final = [(node, self._source)], [node]
         while pending:
             current, version = pending.pop()
@@ -83,7 +83,7 @@ class NodeConversion:
 
 
 def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
-    """Replace ``node`` by the nodes of ``builder``; ``results`` take over its outputs' names, and a new node its name."""
+    """Replace ``node`` by the nodes of ``builder``; ``results`` get the names of its outputs, and one new node its name."""
     new = list(builder.nodes)
     builder.insert_before(node)
     for old, result in zip(node.outputs, results, strict=False):
@@ -111,14 +111,14 @@ def _next_version(op_type: str, version: int, target: int) -> int | None:
         if here <= target:
             return None
         if here == known[0] and (op_type, here) not in LOWERING:
-            raise Unconvertible(f"it exists since opset {here} only")
+            raise Unconvertible(f"it exists only since opset {here}")
         return here - 1
     if version < known[0]:
         if (op_type, known[0]) in LIFTING:
             return known[0] if known[0] <= target else None
         if op_type in _IN_ORT_BEFORE:
             return None
-        raise Unconvertible(f"onnx defines it from opset {known[0]} on, and what it meant before is not known")
+        raise Unconvertible(f"onnx defines it from opset {known[0]} on, and its earlier meaning is unknown")
     return min((later for later in known if version < later <= target), default=None)
 
 
@@ -127,7 +127,7 @@ def _plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSch
     assert old is not None
     assert new is not None
     if new.deprecated:
-        raise Unconvertible(f"opset {new.since_version} does not have it any more")
+        raise Unconvertible(f"opset {new.since_version} no longer has it")
     changed: dict[str, Any] = {}
     for name in step.node.attributes:
         if name in new.attributes:
@@ -168,7 +168,7 @@ def _check_counts(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
     while inputs and node.inputs[inputs - 1] is None:
         inputs -= 1
     if inputs > schema.max_input:
-        raise Unconvertible(f"version {version} of it takes {schema.max_input} inputs, and it has {inputs}")
+        raise Unconvertible(f"version {version} of it has at most {schema.max_input} inputs, and it has {inputs}")
     for i, formal in enumerate(schema.inputs):
         single = formal.option == onnx.defs.OpSchema.FormalParameterOption.Single
         if single and (i >= inputs or node.inputs[i] is None):

@@ -1,14 +1,14 @@
-"""Convert every node of the standard domain to another opset, in place.
+"""Converts every node of the standard domain to another opset, in place.
 
     opset 9:  y = Squeeze <axes = [0]> (x)   ->   opset 28:  y = Squeeze (x, [0])
 
 Nodes are converted in the main graph, in all nested graphs and in the model-local functions. They keep their names, and their
-outputs the names, types and shapes. Most operators only change their version. The others have ``conversions`` for each version in
+outputs keep names, types and shapes. Most operators only change their version. The others have ``conversions`` for each version in
 which they changed, and take one step after the other. New constants are initializers of the main graph, or Constant nodes of the
 function.
 
-Nodes of other domains stay as they are (except for graphs in them), and so do calls of functions, operators that onnx never
-defined, and a Scan of opset 8 on its way to a later opset, which ``scan_8`` lifts.
+These nodes stay unchanged: nodes of other domains (except graphs in them), calls of functions, operators that onnx never defined,
+and a Scan of opset 8 on its way to a later opset, which ``scan_8`` lifts.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ __all__ = ["Conversion", "convert_operators", "is_left_standing", "needs_inlinin
 class Conversion:
     """A kind of change: ``count`` nodes ``op_type`` went from version ``before`` to ``after`` of their operator.
 
-    ``written``: the operators that replace it, in order; none if only the version changed.
+    ``written``: the operators that replace each node, in order; none if only the version changed.
     """
 
     op_type: str
@@ -51,10 +51,10 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
     """Convert ``model``, whose types and shapes have been inferred, to opset ``target`` in place; return the changes.
 
     Raises:
-        MigrationError: A node cannot be converted; the model is then half converted, so work on a copy.
+        MigrationError: A node cannot be converted; the model is then partly converted, so work on a copy.
     """
     if not 1 <= target <= NEWEST:
-        raise MigrationError(f"opset {target} is not one of 1 to {NEWEST}, the opsets whose operators are known.")
+        raise MigrationError(f"opset {target} is not supported; choose one from 1 to {NEWEST}.")
     for function in model.functions.values():
         _check_compatible(model, function)
     counts: Counter[_Kind] = Counter()
@@ -70,10 +70,10 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
 
 
 def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
-    """Return True if ``function`` holds a node that can only be converted where the function is called.
+    """Return True if ``function`` holds a node that can only be converted after inlining.
 
-    Its conversion needs the value of an attribute that is a parameter of the function, or a type or rank, which functions do not
-    declare. A function that cannot be converted for any other reason is left for ``convert_operators`` to refuse.
+    Its conversion needs an attribute that is a parameter of the function, or a type or rank, which functions do not declare. If a
+    function cannot be converted for another reason, ``convert_operators`` refuses it.
     """
     try:
         _try_out(model, function, target)
@@ -83,7 +83,7 @@ def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
 
 
 def is_left_standing(node: ir.Node, source: int, target: int) -> bool:
-    """Return True if ``convert_operators`` leaves ``node`` in the spelling of ``source``: a batched Scan that has to be lifted."""
+    """Return True if ``convert_operators`` leaves ``node`` in opset ``source``: a batched Scan, which ``scan_8`` lifts."""
     return node.op_type == "Scan" and node.domain == "" and source < _SCAN_CHANGED <= target
 
 
@@ -99,15 +99,17 @@ def _check_compatible(model: ir.Model, function: ir.Function) -> None:
     try:
         tried = _try_out(model, function, ours)
     except MigrationError as error:
-        raise MigrationError(f"The function '{name}' is of opset {theirs}, and does not fit the model's {ours}: {error}") from error
+        raise MigrationError(
+            f"The function '{name}' has opset {theirs}, which does not fit the model's opset {ours}: {error}"
+        ) from error
     changed = next((op_type for op_type, _, _, written in tried if written), None)
     if changed is not None:
-        detail = f"its {changed} means something else in the model's {ours}"
-        raise MigrationError(f"The function '{name}' is of opset {theirs}, and {detail}.")
+        detail = f"its {changed} means something else in the model's opset {ours}"
+        raise MigrationError(f"The function '{name}' has opset {theirs}, and {detail}.")
 
 
 def _try_out(model: ir.Model, function: ir.Function, target: int) -> Counter[_Kind]:
-    """Convert a copy of ``function``, whose nodes get sorted, and return the kinds of changes."""
+    """Convert a copy of ``function``, after sorting its nodes, and return the kinds of changes."""
     counts: Counter[_Kind] = Counter()
     source = function.opset_imports.get("")
     if source is None or source == target:
@@ -131,7 +133,7 @@ def _convert(
     if source == target:
         return
     if target < min(source, _LOWEST):
-        detail = f"operands are not broadcast as numpy does before opset {_LOWEST}"
+        detail = f"before opset {_LOWEST}, operators do not broadcast like numpy"
         raise MigrationError(f"Nothing is lowered to opset {target}: {detail}.")
     conversion = NodeConversion(source, target, names, constants, model.ir_version)
     for node in list(all_nodes(graph)):
@@ -150,7 +152,7 @@ def _convert(
 
 
 class _FunctionConstants(ConstantPool):
-    """Returns the results of Constant nodes at the head of ``function``, one for each distinct tensor."""
+    """Returns the results of Constant nodes at the start of ``function``, one for each distinct tensor."""
 
     def __init__(self, function: ir.Function, names: Names) -> None:
         super().__init__(function.graph, names)

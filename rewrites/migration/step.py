@@ -1,4 +1,4 @@
-"""The argument of a conversion: a node, with ways to read it and to write its successor in the next version of its operator."""
+"""The argument of a conversion: a node, with methods to read it and to write its replacement in another version of its operator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,11 +13,11 @@ from rewrites.graph.values import const_array, rank_of
 __all__ = ["NotKnownHere", "Rule", "Step", "Unconvertible", "Written"]
 
 Written = Sequence[ir.Value] | None
-"""The values that replace the outputs of a node, or None if the node may stay as it is."""
+"""The values that replace the outputs of a node, or None if the node may stay unchanged."""
 
 
 class Unconvertible(Exception):
-    """The node cannot be written in the next version of its operator; the message is the reason."""
+    """A node cannot be written in the next version of its operator; the message is the reason."""
 
 
 class NotKnownHere(Unconvertible):
@@ -28,10 +28,10 @@ class NotKnownHere(Unconvertible):
 
 
 class Step:
-    """A step of a node from one version of its operator to the next, or to the one before.
+    """A step of a node from one version of its operator to the next, or to the previous one.
 
-    ``builder`` writes the opset of the step; ``target``: the opset of the whole conversion; ``written``: new nodes that already are
-    in a later version.
+    ``builder`` writes the opset of the step; ``target``: the opset of the whole conversion; ``written``: new nodes that already
+    have a later version.
     """
 
     def __init__(self, node: ir.Node, constants: ConstantPool, builder: Builder, target: int) -> None:
@@ -46,11 +46,11 @@ class Step:
         return self.become(self.node.op_type, inputs, **changed)
 
     def with_outputs(self, count: int) -> tuple[ir.Value, ...]:
-        """Write the node again, with its first ``count`` outputs alone."""
+        """Write the node again with only its first ``count`` outputs."""
         return self._write(self.node.op_type, self.node.inputs, self.node.outputs[:count], {})
 
     def become(self, op_type: str, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
-        """Write the node again as another operator that takes its remaining attributes.
+        """Write the node again as another operator that accepts its remaining attributes.
 
         If the first input stays, the results keep their types and shapes; else these are inferred.
         """
@@ -73,7 +73,7 @@ class Step:
         return tuple(outputs)
 
     def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
-        """Return ``x`` with the dimensions of the tensor ``shape``, in which a 0 means 0 from opset 14 on."""
+        """Return ``x`` with the dimensions in the tensor ``shape``, where a 0 means 0 from opset 14 on."""
         if self.target < since.ALLOWZERO:
             return self.builder.op("Reshape", x, shape)
         later = Builder(self.builder.names, self._constants, {"": since.ALLOWZERO}, 8)
@@ -92,7 +92,7 @@ class Step:
         return self.node.inputs[index] if index < len(self.node.inputs) else None
 
     def required(self, index: int) -> ir.Value:
-        """Return an input the operator cannot do without."""
+        """Return an input that the operator requires."""
         value = self.value(index)
         if value is None:
             raise Unconvertible(f"its input {index} is missing")
@@ -112,13 +112,13 @@ class Step:
         return None if array is None else [int(item) for item in array.reshape(-1)]
 
     def constant_float(self, index: int, name: str) -> float | None:
-        """Return the number that a constant input holds, or None if there is none; it must be constant and a float32."""
+        """Return the number in a constant input, or None if it is absent; it must be constant and a float32."""
         array = self.constant(index, name)
         if array is None or array.size == 0:
             return None
         number = array.reshape(-1)[0]
         if np.float32(number) != number and not np.isnan(number):
-            raise Unconvertible(f"its '{name}' is no float32, which an attribute is")
+            raise Unconvertible(f"its '{name}' is not a float32, but attributes are")
         return float(number)
 
     def rank(self, index: int = 0) -> int | None:
@@ -171,7 +171,7 @@ class Step:
     def _attribute(self, name: str, kind: ir.AttributeType) -> ir.Attr | None:
         attribute = self.node.attributes.get(name)
         if attribute is not None and attribute.is_ref():
-            raise NotKnownHere(f"its attribute '{name}' is that of the function it stands in")
+            raise NotKnownHere(f"its attribute '{name}' refers to an attribute of the function around it")
         if attribute is not None and attribute.type != kind:
             raise Unconvertible(f"its attribute '{name}' is of type {attribute.type.name}, not {kind.name}")
         return attribute

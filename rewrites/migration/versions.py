@@ -1,4 +1,4 @@
-"""The history of each standard operator, as onnx records it, and whether a version takes the element types of a node."""
+"""The history of each standard operator, as recorded by onnx, and a check of the element types of a node."""
 
 import functools
 
@@ -10,23 +10,23 @@ from rewrites.migration.step import Unconvertible
 __all__ = ["NEWEST", "check_types", "schema_of", "since", "spelt_alike", "versions_of"]
 
 NEWEST = 28
-"""The newest opset whose operators have been compared with those before: a change of meaning may hide behind an equal schema."""
+"""The newest opset whose operators were compared with earlier ones: the meaning may change although the schema stays."""
 
 
 def schema_of(op_type: str, opset: int) -> onnx.defs.OpSchema | None:
-    """Return the schema that a model of ``opset`` means, or None if it has no such operator."""
+    """Return the schema of the operator in ``opset``, or None if it has no such operator."""
     return _history().get(op_type, {}).get(since(op_type, opset))
 
 
 @functools.cache
 def since(op_type: str, opset: int) -> int:
-    """Return the version of the operator that a model of ``opset`` means, or 0 if it has no such operator."""
+    """Return the version of the operator in ``opset``, or 0 if it has no such operator."""
     return max((version for version in versions_of(op_type) if version <= opset), default=0)
 
 
 @functools.cache
 def spelt_alike(op_type: str, opset: int, other: int) -> bool:
-    """Return True if the operator exists in both opsets and its two schemas differ in types at most."""
+    """Return True if the operator exists in both opsets and its two schemas differ at most in types."""
     first, second = schema_of(op_type, opset), schema_of(op_type, other)
     return first is second or (first is not None and second is not None and _spelling(first) == _spelling(second))
 
@@ -40,7 +40,7 @@ def _spelling(schema: onnx.defs.OpSchema) -> tuple[object, ...]:
 
 
 def versions_of(op_type: str) -> tuple[int, ...]:
-    """Return all versions of an operator, oldest first; none for what onnx never knew."""
+    """Return all versions of an operator, oldest first; none for an unknown operator."""
     return tuple(sorted(_history().get(op_type, {})))
 
 
@@ -64,9 +64,9 @@ def check_types(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
             formal = formals[min(i, len(formals) - 1)]
             mine, variable = _type_text(value.type), formal.type_str
             if mine not in allowed.get(variable, [variable]):
-                raise Unconvertible(f"version {version} of it does not take '{formal.name}' of type {mine}")
+                raise Unconvertible(f"version {version} of it does not support '{formal.name}' of type {mine}")
             if formal.is_homogeneous and bound.setdefault(variable, mine) != mine:
-                raise Unconvertible(f"version {version} of it takes one type for '{variable}', not {bound[variable]} and {mine}")
+                raise Unconvertible(f"version {version} of it needs one type for '{variable}', not {bound[variable]} and {mine}")
 
 
 def _type_text(kind: ir.TypeProtocol) -> str:

@@ -1,9 +1,8 @@
-"""The changes of operators between opsets, a file for each kind of change, with the way up and the way down.
+"""The changes of operators between opsets, a file for each kind of change, for both directions.
 
-``LIFTING``: (operator, version) -> the conversion that takes it there from the version before.
-``LOWERING``: (operator, version) -> the conversion that takes it from there to the version before.
-
-``NodeConversion`` converts operators without an entry as their schemas say.
+``LIFTING``: (operator, version) -> the conversion from the previous version to that version.
+``LOWERING``: (operator, version) -> the conversion from that version to the previous version.
+``NodeConversion`` converts operators without an entry by their schemas.
 """
 
 from rewrites.migration.conversions import alignment, attributes, axes, operands, refusals, resizing, training

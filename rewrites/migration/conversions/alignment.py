@@ -1,4 +1,4 @@
-"""Convert operators that align the axes of their operands otherwise.
+"""Convert operators that align the axes of their operands differently.
 
     7    Add <broadcast = 1, axis = 1> (a, b)  ->  Add (a, Unsqueeze <axes = [1, ...]> (b))   (b's axes are a's from axis 1 on)
          Add <broadcast = 1> (a, b)            ->  Add (a, b)                                 (b's axes are a's last)
@@ -10,11 +10,11 @@
     8    Max, Min, Mean, Sum of different shapes        <-  refused unless the shapes are known to be equal
 
 The ranks must be known if ``axis`` is set, and for a PRelu with a slope for each channel. onnxruntime fuses a Transpose into
-products of version 9 and later, and then multiplies the matrix as it was by a vector; it leaves products of version 1 alone.
-GroupNormalization takes a scale and bias for each group up to version 18 and for each channel from 21 on; version 18 computes in
+products of version 9 and later, and then multiplies a vector by the untransposed matrix; it does not fuse products of version 1.
+GroupNormalization has a scale and bias for each group up to version 18, and for each channel from 21 on. Version 18 computes in
 the type of the data, so ``stash_type`` names that type.
 
-Works round ORT-TRANSPOSED-TIMES-VECTOR.
+Works around ORT-TRANSPOSED-TIMES-VECTOR.
 """
 
 from rewrites.graph.values import dim_of, rank_of, static_dims
@@ -41,7 +41,7 @@ def _numpy_broadcasting(step: Step) -> Written:
 
 
 def _slope_for_each_channel(step: Step) -> Written:
-    """PRelu, 6 -> 7: let the slope's only axis be the channels."""
+    """PRelu, 6 -> 7: align the slope's only axis with the channels."""
     slope, dims = step.required(1), static_dims(step.required(1))
     if dims is None:
         step.known_rank(1)

@@ -1,4 +1,4 @@
-"""Convert attributes that got another name, type or default, or that went.
+"""Convert attributes that changed their name, type or default, or that were removed.
 
     6    Cast <to = "FLOAT"> (x)                      ->  Cast <to = 1> (x)
     2    LpPool <p = 2.0> (x)                         ->  LpPool <p = 2> (x)
@@ -30,7 +30,7 @@ _OTHER_VALUES = ("value_int", "value_ints", "value_float", "value_floats", "valu
 def _type_by_number(step: Step) -> Written:
     name = step.string("to", "")
     if name.upper() not in ir.DataType.__members__:
-        raise Unconvertible(f"its attribute 'to' is '{name}', which is no element type")
+        raise Unconvertible(f"its attribute 'to' is '{name}', which is not an element type")
     return step.like(to=int(ir.DataType[name.upper()]))
 
 
@@ -41,7 +41,7 @@ def _integer_norm(step: Step) -> Written:
     if p is None:
         return None
     if p != int(p):
-        raise Unconvertible(f"its attribute 'p' is {p}, and has to be an integer")
+        raise Unconvertible(f"its attribute 'p' is {p}, but must be an integer")
     return step.like(p=int(p))
 
 
@@ -70,14 +70,14 @@ def _value_as_tensor(step: Step) -> Written:
 
 
 def _drop_allowzero(step: Step) -> Written:
-    """Reshape: 14 -> 13. A size that may be 0 must be the size of the same axis of the input, which a 0 copies there."""
+    """Reshape: 14 -> 13. A size that may be 0 must be the size of the same axis of the input, because a 0 then copies that size."""
     if not step.int_("allowzero", 0):
         return step.like(allowzero=None) if step.has("allowzero") else None
     if not _each_size_is_positive_or_copied(step.required(0).shape, step.node.outputs[0].shape):
         dims = static_dims(step.node.outputs[0]) if const_array(step.value(1)) is None else None
         sizes = dims or step.constant(1, "dimensions")
         if sizes is None or 0 in sizes:
-            raise Unconvertible("its shape holds a 0 that stands for itself")
+            raise Unconvertible("its shape holds a 0 that means size 0")
     return step.like(allowzero=None)
 
 

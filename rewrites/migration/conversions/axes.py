@@ -1,4 +1,4 @@
-"""Convert operators whose axes changed: they became inputs, may be negative, have another default, or are a single one.
+"""Convert operators whose axes changed: they became inputs, may be negative, have another default, or became one axis.
 
     13, 18   ReduceMean <axes = [1]> (x)      <->  ReduceMean (x, [1])
     20       DFT <axis = 1> (x, length)       <->  DFT (x, length, 1)
@@ -7,7 +7,7 @@
     13       Softmax <axis = 1> (x)            ->  Reshape (Softmax <axis = -1> (Flatten <axis = 1> (x)), Shape (x))
     13       Transpose (Softmax <axis = rank - 1> (Transpose (x)))  <-  Softmax <axis = 1> (x)
 
-Before version 13, Softmax, LogSoftmax and Hardmax normalise over all axes from ``axis`` on together; later versions over one axis.
+Before version 13, Softmax, LogSoftmax and Hardmax normalise over all axes from ``axis`` on; later versions over one axis.
 On the way down the axes must be constant, and the rank must be known if an axis is negative.
 """
 
@@ -22,7 +22,7 @@ __all__ = ["LIFTING", "LOWERING"]
 
 
 def _axes_to_input(step: Step) -> Written:
-    """Squeeze, Unsqueeze, ReduceSum: 11 -> 13; other reductions: 13 -> 18. No axes mean all axes, but for Unsqueeze."""
+    """Squeeze, Unsqueeze, ReduceSum: 11 -> 13; other reductions: 13 -> 18. No axes mean all axes, except for Unsqueeze."""
     axes = step.ints("axes")
     if axes is None:
         return None
@@ -35,7 +35,7 @@ def _axes_to_attribute(step: Step) -> Written:
     """Squeeze, Unsqueeze, ReduceSum: 13 -> 12; other reductions: 18 -> 17."""
     axes = step.constant_ints(1, "axes")
     if step.int_("noop_with_empty_axes", 0) and not axes:
-        raise Unconvertible("it reduces nothing where it has no axes")
+        raise Unconvertible("it reduces nothing if it has no axes")
     attribute = axes if axes or step.node.op_type == "Unsqueeze" else None
     return step.like([step.required(0)], axes=attribute, noop_with_empty_axes=None)
 
@@ -71,7 +71,7 @@ def _one_axis(step: Step) -> Written:
     if rank is not None and (single := _single_axis(x, axis + rank if axis < 0 else axis, rank)) is not None:
         return step.like(axis=single)
     if step.target < since.ALLOWZERO and not _can_be_unflattened(x, axis):
-        raise NotKnownHere("sizes of its input may be 0, which no Reshape before opset 14 writes; fix the sizes or choose opset 14")
+        raise NotKnownHere("sizes of its input may be 0, which Reshape supports from opset 14 on; fix the sizes or choose opset 14")
     flat = b.op("Flatten", x, axis=axis)
     return [step.reshape_back(step.like([flat], axis=-1)[0], b.op("Shape", x))]
 

@@ -13,10 +13,10 @@
     18   Split (x) => (a, b)                        <->   Split <num_outputs = 2> (x) => (a, b)
 
 On the way down, inputs must be constant. Inputs that the older version lacks are refused (steps of a Slice, axes of a Pad), as is a
-``num_outputs`` whose parts may differ in size. An absent bound of a Clip is the least or greatest float32, so that a float64 needs
-it written out. For float16, onnxruntime lets infinities pass up to version 11, and clips them to the greatest float16 from 12 on.
+``num_outputs`` whose parts may differ in size. An absent bound of a Clip is the smallest or largest float32, so a float64 needs
+explicit bounds. For float16, onnxruntime keeps infinities up to version 11, and clips them to the largest float16 from 12 on.
 
-Works round ORT-CLIP-HALF.
+Works around ORT-CLIP-HALF.
 """
 
 import numpy as np
@@ -140,12 +140,12 @@ def _bounds_to_attributes(step: Step) -> Written:
     for index in (1, 2):
         step.constant(index, "bounds")
     if step.dtype() not in (ir.DataType.FLOAT, ir.DataType.FLOAT16) and None in (step.value(1), step.value(2)):
-        raise Unconvertible("it has a bound that only its type knows")
+        raise Unconvertible("it has an absent bound, which depends on its type")
     return step.like([step.required(0)], min=step.constant_float(1, "min"), max=step.constant_float(2, "max"))
 
 
 def _open_float16(step: Step) -> Written:
-    """11 -> 12: write infinite bounds where a float16 has none."""
+    """11 -> 12: write infinite bounds if a float16 has none."""
     return _with_bounds(step, float("inf"))
 
 
@@ -157,7 +157,7 @@ def _with_bounds(step: Step, number: float) -> Written:
 
 
 def _close_float16(step: Step) -> Written:
-    """12 -> 11: write the greatest and least float16 where a float16 has no bounds."""
+    """12 -> 11: write the largest and smallest float16 as bounds if a float16 has none."""
     return _with_bounds(step, float(np.finfo(np.float16).max))
 
 

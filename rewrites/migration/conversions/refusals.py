@@ -1,21 +1,21 @@
-"""Refuse nodes whose two versions are spelt alike but compute something else.
+"""Refuse nodes whose two versions look the same but compute something else.
 
-    28  BitShift              by as many bits as the type has, or more; the number must be known to be less
+    28  BitShift              by the number of bits of the type, or more; the shift must be known to be smaller
     28  Mod                   floor division of floats
-    28  ReduceLogSum          integers, which it takes up to version 18 only
-    28  ReduceLogSumExp       not taken up; on the way down it becomes Log (ReduceSum (Exp (x), axes))
-    25  Attention             scores that are read after the mask
+    28  ReduceLogSum          integers, which it supports only up to version 18
+    28  ReduceLogSumExp       not lifted; on the way down it becomes Log (ReduceSum (Exp (x), axes))
+    25  Attention             scores after the mask, if they are read
     19  Pad, Resize           the mode "wrap", the coordinates "half_pixel_symmetric"
     18  ScatterElements, -ND  the reductions "min" and "max"
     13  Quantize-, DequantizeLinear   a scale for each element of an axis; the scale must be known to be a single one
 
-onnxruntime has a kernel for ReduceLogSumExp up to opset 27, which subtracts a maximum first. From opset 28 on it expands the
-function of the operator's text, which overflows above 88 and gives -inf below -103 in float32. An HMM of some hundred steps then
-gives only NaN. No other nodes compute exactly what the kernel does, because its maximum depends on whether the first number is
-finite. Likewise, it has a kernel for Attention up to opset 24, in which the scores of masked positions are finite; in the function
+Up to opset 27, onnxruntime has a kernel for ReduceLogSumExp that subtracts a maximum first. From opset 28 on it expands the
+function of the operator's text, which overflows above 88 and returns -inf below -103 in float32. An HMM of some hundred steps then
+returns only NaN. No other nodes compute exactly the same, because the kernel's maximum depends on whether the first number is
+finite. Similarly, its kernel for Attention up to opset 24 returns finite scores for masked positions; in the later function
 they are -inf.
 
-Works round ORT-LOG-SUM-EXP-28 and ORT-ATTENTION-SCORES.
+Works around ORT-LOG-SUM-EXP-28 and ORT-ATTENTION-SCORES.
 """
 
 import math
@@ -32,7 +32,7 @@ _SCORES = 3
 
 def _refuse(step: Step) -> None:
     """Refuse every node."""
-    raise Unconvertible("the version before it means something else")
+    raise Unconvertible("the previous version means something else")
 
 
 def _older_mode(step: Step) -> None:
@@ -59,31 +59,31 @@ def _single_scale(step: Step) -> None:
 def _shift_within_width(step: Step) -> None:
     by = step.constant(1, "numbers of bits")
     if by is not None and by.size and int(by.max()) >= 8 * by.dtype.itemsize:
-        raise Unconvertible("it shifts by as many bits as its type has, or more, which has no meaning before opset 28")
+        raise Unconvertible("it shifts by the number of bits of its type, or more, which is undefined before opset 28")
 
 
 def _remainder_of_its_kind(step: Step) -> None:
     if step.int_("fmod", 0):
         return
     if step.dtype().is_floating_point():
-        raise Unconvertible("it takes the remainder of floor division of floats, which no opset before 28 does")
+        raise Unconvertible("it computes the remainder of a floor division of floats, which needs opset 28")
 
 
 def _refuse_masked_scores(step: Step) -> None:
     outputs = step.node.outputs
     if len(outputs) > _SCORES and outputs[_SCORES].name and step.int_("qk_matmul_output_mode", 0) == _AFTER_MASK:
-        raise Unconvertible("onnxruntime gives other scores for masked positions from opset 25 on than before")
+        raise Unconvertible("onnxruntime returns other scores for masked positions from opset 25 on")
 
 
 def _refuse_types_left_out(step: Step) -> None:
-    """ReduceLogSum, 18 -> 28: refuse element types that the newer version does not take."""
+    """ReduceLogSum, 18 -> 28: refuse element types that the newer version does not support."""
     schema = schema_of(step.node.op_type, step.builder.opset)
     assert schema is not None
     check_types(step.node, schema)
 
 
 def _refuse_overflow(_step: Step) -> None:
-    raise Unconvertible("onnxruntime lets it overflow from opset 28 on; opset 27 is the newest that computes the same")
+    raise Unconvertible("in onnxruntime it overflows from opset 28 on; opset 27 is the newest that computes the same")
 
 
 def _log_of_summed_powers(step: Step) -> Written:

@@ -1,4 +1,4 @@
-"""Convert Resize and Upsample, which enlarge and shrink.
+"""Convert Resize and Upsample.
 
     7    Upsample <height_scale = 2, width_scale = 3> (x)   ->  Upsample <scales = [1, 1, 2, 3]> (x)
     9    Upsample <scales = [1, 1, 2, 3]> (x)              <->  Upsample (x, [1, 1, 2, 3])
@@ -71,14 +71,14 @@ def _drop_coordinates(step: Step) -> Written:
     enlarges = nearest == "floor" and scales is not None and (scales >= 1).all()
     shrinks = nearest == "ceil" and scales is not None and (scales <= 1).all()
     if not asymmetric or step.value(3) is not None or not (mode == "linear" or (mode == "nearest" and (enlarges or shrinks))):
-        raise Unconvertible("opset 10 has no other coordinates, rounding or modes than its own")
+        raise Unconvertible("opset 10 does not have its coordinates, rounding or mode")
     gone = dict.fromkeys(("coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "extrapolation_value"))
     return step.like([step.required(0), step.required(2)], exclude_outside=None, **gone)
 
 
 def _leave_out_empty(step: Step) -> Written:
     if step.string("coordinate_transformation_mode", "half_pixel") == "tf_half_pixel_for_nn":
-        raise Unconvertible("its coordinates are 'tf_half_pixel_for_nn', which opset 13 took away")
+        raise Unconvertible("its coordinates are 'tf_half_pixel_for_nn', which opset 13 removed")
     inputs = [step.required(0), *(_unless_empty(step.value(index)) for index in (1, 2)), step.value(3)]
     return step.like(inputs) if inputs != [step.value(index) for index in range(4)] else None
 

@@ -7,10 +7,10 @@
     9    BatchNormalization <spatial = 0> (x, s, ...) ->  y = BatchNormalization (Reshape (x, [0, -1]), Reshape (s, [-1]), ...)
                                                           Reshape (y, Shape (x))
 
-Before version 7, a Dropout without ``is_test`` trains. Its mask has the type of the data from version 7 on and is boolean from
-version 10 on; neither says what it holds in inference (onnxruntime writes zeros), while version 12 fills it with ones. Before
-version 14, the number of outputs of a BatchNormalization says whether it trains. Non-spatial statistics have one element for each
-feature, so that features become channels.
+Before version 7, a Dropout without ``is_test`` is in training mode. Its mask has the type of the data from version 7 on, and is
+boolean from version 10 on. Neither defines its elements in inference (onnxruntime writes zeros); version 12 fills it with ones.
+Before version 14, the number of outputs of a BatchNormalization decides if it trains. Non-spatial statistics have one element per
+feature, so features become channels.
 """
 
 import onnx_ir as ir
@@ -29,7 +29,7 @@ def _dropout_without_is_test(step: Step) -> Written:
 
 
 def _dropout_without_mask(step: Step) -> Written:
-    """Dropout: 7 -> 10 and 10 -> 9. Only the mask's type changes, so a mask that nobody reads is left out."""
+    """Dropout: 7 -> 10 and 10 -> 9. Only the mask's type changes, so an unread mask is omitted."""
     _refuse_masks(step)
     return step.with_outputs(1) if len(step.node.outputs) > 1 else None
 
@@ -54,7 +54,7 @@ def _ratio_to_attribute(step: Step) -> Written:
 
 def _refuse_masks(step: Step) -> None:
     if any(value.uses() or value.is_graph_output() for value in step.node.outputs[1:]):
-        raise Unconvertible("its mask is used, and what that holds in inference was not defined before opset 12")
+        raise Unconvertible("its mask is used, whose elements in inference were not defined before opset 12")
 
 
 def _normalization_without_is_test(step: Step) -> Written:

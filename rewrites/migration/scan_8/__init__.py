@@ -1,4 +1,4 @@
-"""Lift opset-8 Scans, which run their body row by row, to Scans of opset 9 or later.
+"""Lifts opset-8 Scans, which run their body row by row, to Scans of opset 9 or later.
 
 ``row`` and ``lengths`` write one row with ordinary operators, and ``lift`` runs it for all rows.
 """

@@ -1,11 +1,11 @@
-"""Says if the states of an opset-8 Scan may change their shape in a step that does not fail.
+"""Finds out if a state of an opset-8 Scan may change its shape in a step that does not fail.
 
     h [N, 7], x [M, 5]:  Add (h, h)           ->    [N, 7] again
                          Concat (x, h)        ->    fails unless M = N or one is empty, so M rows are N rows
                          Add (MatMul (x, w), h)     may be [M, 7] if N is 1
 
-Each size of the Scan's inputs gets a name, and inference follows these names through the body. onnxruntime's Concat ignores
-operands without elements, whatever their other sizes are, so each size that may be 0 is also tried as 0.
+Each size of the Scan's inputs gets a name, and inference follows these names through the body. onnxruntime's Concat ignores the
+other sizes of empty operands, so each size that may be 0 is also tried as 0.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def _stay_the_same(loop: ScanView) -> bool:
 
 
 def _case(loop: ScanView, given_shapes: _Shapes, ctx: Context) -> list[_Shapes] | None:
-    """Return the cases that are left to try after these shapes of the inputs; None if a state may change its shape."""
+    """Return the cases still to try after these shapes of the inputs; None if a state may change its shape."""
     fails = False
 
     def infer(node: ir.Node) -> None:
@@ -84,7 +84,7 @@ def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
 
 
 def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
-    """Yield lists of equations, of which at least one holds if ``node`` does not fail: a size is another size, or 0."""
+    """Yield lists of equations, at least one of which holds if ``node`` does not fail: a size equals another size, or 0."""
     dims = _operands(node)
     if node.op_type == "Concat" and dims is not None:
         full = [sizes for sizes in dims if 0 not in sizes]
@@ -103,7 +103,7 @@ def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
 
 
 def _of_concat(node: ir.Node) -> ir.Shape | None:
-    """Return the shape of a Concat whose operands surely fit, or None; other sizes of empty operands do not count."""
+    """Return the shape of a Concat whose operands surely fit, or None. Other sizes of empty operands are ignored."""
     dims = _operands(node)
     if dims is None or not dims[0]:
         return None

@@ -1,10 +1,10 @@
 """The lengths of the rows of an opset-8 Scan: which steps of each row are real.
 
-onnxruntime refuses lengths outside 1..T at run time. A length of 0, which the operator's text allows, passes here; other lengths
-fail in a Gather. Lengths that are all full are ignored. Steps after the longest row do not run, except for targets without loops:
-there the number of steps must not depend on data, so that they can be unrolled.
+onnxruntime refuses lengths outside 1..T at run time. Here a length of 0, which the operator's text allows, is accepted; other
+lengths fail in a Gather. Lengths that are all full are ignored. Steps after the longest row do not run, except for targets without
+loops: there the number of steps must not depend on data, so that they can be unrolled.
 
-Works round ORT-SCAN-8-LENGTH-0.
+Works around ORT-SCAN-8-LENGTH-0.
 """
 
 from dataclasses import dataclass
@@ -39,14 +39,14 @@ class Lengths:
 
 @dataclass(frozen=True)
 class ScanSizes:
-    """The numbers of rows and steps as int64 tensors of one element, constant if a scan input tells them."""
+    """The numbers of rows and steps as int64 tensors of one element, constant if the shape of a scan input tells them."""
 
     rows: ir.Value
     steps: ir.Value
 
     @classmethod
     def of(cls, loop: ScanView, b: Builder) -> "ScanSizes":
-        """Read the sizes of ``loop``."""
+        """Return the sizes of ``loop``."""
         sizes = []
         for axis in (0, 1):
             tell = next((scan.outer for scan in loop.scan_inputs if isinstance(dim_of(scan.outer, axis), int)), None)
@@ -57,7 +57,7 @@ class ScanSizes:
 def lengths_of(loop: ScanView, sizes: ScanSizes, b: Builder, all_steps: bool) -> Lengths | None:
     """Return the lengths of ``sequence_lens``; None if there are none, or if all rows are known to be full.
 
-    ``all_steps``: run all steps even if no row is so long. Raise MalformedLoop for constant lengths with which the Scan always
+    ``all_steps``: run all steps even if no row is so long. Raise MalformedLoop for constant lengths for which the Scan always
     fails.
     """
     declared = loop.sequence_lens
@@ -96,7 +96,7 @@ def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
     if b.opset < since.SLICE_INPUTS:
         return gather(b, x, count_up(b, lengths.most), 1)
     cut = b.op("Slice", x, b.const([0]), lengths.most, b.const([1]))
-    cut.shape = with_size(x.shape, 1, None)  # onnx infers no size of a Slice whose end it does not know
+    cut.shape = with_size(x.shape, 1, None)  # onnx infers no size for a Slice with an unknown end
     return cut
 
 
@@ -107,7 +107,7 @@ def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Va
 
 
 def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int | None) -> ir.Value:
-    """Return ``flags`` with axes of size 1 behind their ``own``, so that they have the rank of ``x``, which may be unknown."""
+    """Return ``flags`` with axes of size 1 after their ``own``, so that they have the rank of ``x``, which may be unknown."""
     if inner_rank is not None:
         return unsqueeze(b, flags, range(own, own + inner_rank))
     missing = b.op("Sub", b.op("Shape", b.op("Shape", x)), b.const([own]))

@@ -1,4 +1,4 @@
-"""Replace an opset-8 Scan by Scans of opset 9 or later.
+"""Replaces an opset-8 Scan by Scans of opset 9 or later.
 
     Scan-8(lens, h0 [B, H], xs [B, T, D])    ->    Scan(h0 [B, H], live [B, T], xs [B, T, D])  axes 1, body for all rows at once
 
@@ -38,7 +38,7 @@ _SINCE = 8
 class LiftedScan:
     """The new ``form`` of an opset-8 Scan: ``one row``, ``batched`` or ``row by row``, and the ``reason`` for the last.
 
-    ``lengths``: rows have lengths of their own.
+    ``lengths``: True if rows have different lengths.
     """
 
     name: str
@@ -48,9 +48,9 @@ class LiftedScan:
 
 
 def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
-    """Lift ``node``, an opset-8 Scan whose body is already written in the opset of ``ctx``, 9 or later.
+    """Lift ``node``, an opset-8 Scan whose body is already in the opset of ``ctx``, 9 or later.
 
-    If a state may change its shape, a single step runs apart, and the result describes several steps.
+    If a state may change its shape, a single step runs separately, and the result describes the Scan for several steps.
 
     Raises:
         MalformedLoop: The Scan violates its definition or always fails; nothing has changed.
@@ -130,7 +130,7 @@ def _row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Va
 
 
 def _refuse_what_lengths_change(loop: ScanView) -> None:
-    """Refuse operators that notice steps after the end of a row, and outputs without a zero for padding."""
+    """Refuse operators that depend on steps after the end of a row, and outputs without a zero for padding."""
     label = loop.node.name or loop.node.outputs[0].name
     for output in loop.scan_outputs:
         _kind(output, loop.node)
@@ -144,6 +144,6 @@ def _kind(output: ScanOutput, node: ir.Node) -> ir.DataType:
     kind = output.inner.dtype or (None if output.outer is None else output.outer.dtype)
     if kind is None:
         label = node.name or node.outputs[0].name
-        detail = f"the element type of its output '{output.inner.name}' is not known, which padding needs"
+        detail = f"the element type of its output '{output.inner.name}' is not known, but padding needs it"
         raise MigrationError(f"Scan '{label}' cannot be lifted from opset 8: {detail}.")
     return kind

@@ -1,12 +1,12 @@
-"""Run a single step of an opset-8 Scan apart if a state may change its shape in it.
+"""Runs a single step of an opset-8 Scan separately if a state may change its shape in it.
 
     Scan-8(lens, h0, xs) body    ->    If there is one step, of all rows: Scan(h0, the first slices of xs) body    over the rows
                                        else:                              Scan-8(lens, h0, xs) body
 
-onnxruntime runs an opset-8 Scan whose state changes its shape for one step, and refuses more; later Scans it refuses at once. The
-masks of rows with lengths also select between a state before and after a step, which must have one shape.
+onnxruntime runs one step of an opset-8 Scan whose state changes its shape, and refuses more steps; it refuses later Scans at once.
+The masks of rows with lengths also select between a state before and after a step, which must have the same shape.
 
-Works round ORT-SCAN-CHANGING-STATE.
+Works around ORT-SCAN-CHANGING-STATE.
 """
 
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ __all__ = ["may_be_one_step", "one_step_apart"]
 
 
 def may_be_one_step(loop: ScanView) -> bool:
-    """Return True if there may be only one step."""
+    """Return True if the Scan may have only one step."""
     lengths = const_array(loop.sequence_lens)
     steps = next((dim for scan in loop.scan_inputs if isinstance(dim := dim_of(scan.outer, 1), int)), None)
     return not ((lengths is not None and (lengths > 1).any()) or (loop.sequence_lens is None and steps not in (None, 1)))
 
 
 def one_step_apart(loop: ScanView, ctx: Context) -> ir.Node:
-    """Replace ``loop`` by the If; return the opset-8 Scan for more steps in its second branch."""
+    """Replace ``loop`` by the If; return the opset-8 Scan for several steps in its second branch."""
     node = loop.node
     head, then, otherwise = ctx.builder(), ctx.builder(), ctx.builder()
     for state in loop.states:

@@ -1,14 +1,14 @@
-"""Write one row of an opset-8 Scan as a detached Scan of opset 9 or later over the steps of that row.
+"""Writes one row of an opset-8 Scan as a detached Scan of opset 9 or later over the steps of that row.
 
     Scan-8(lens, h0, xs) body(h, x) => (h2, y)
     ->    for each row: Scan(h0_row, live_row, xs_row) body(h, live, x) => (Where(live, h2, h), y)
 
 Without lengths nothing is masked, and inputs keep their direction. With lengths, an input scanned backwards starts at the end of
 its row: the real steps are reversed outside, and the input is scanned forwards. Outputs of an opset-8 Scan keep the order in which
-the steps ran. The only row of a Scan ends with its steps, and needs no mask.
+the steps ran. If there is only one row, the Scan ends with its steps and needs no mask.
 
 States freeze after the end of a row. The steps there run on meaningless numbers, and their results are dropped. If the body may
-fail on these numbers, it reads those of the first step of the row, on which it did not fail: Where(live, h, h0) for h.
+fail on these numbers, it reads those of the row's first step instead, on which it did not fail: Where(live, h, h0) for h.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ __all__ = ["Row", "make_row"]
 class Row:
     """A ``node`` for one row; ``stacks`` hold its ``inputs`` for all rows along axis 0.
 
-    ``results``: the results of ``node`` that the opset-8 node has too.
+    ``results``: the results of ``node`` that the opset-8 node also has.
     """
 
     node: ir.Node
@@ -74,7 +74,7 @@ def make_row(loop: ScanView, sizes: ScanSizes, lengths: Lengths | None, head: Bu
 
 
 def _declare_rank(state: State) -> None:
-    """Declare the rank of ``state`` in the body if one of its values tells it, because onnxruntime requires it."""
+    """Declare the rank of ``state`` in the body if one of its values has a rank, because onnxruntime requires it."""
     shapes = (state.inner.shape, state.next.shape, without_axis(state.initial.shape, 0))
     rank = next((len(shape) for shape in shapes if shape is not None), None)
     for value in (state.inner, state.next):
@@ -93,7 +93,7 @@ def _row_of(stack: ir.Value, inner: ir.Value, steps: Sequence[int | str | None],
 
 
 def _in_order(scan: ScanInput, sizes: ScanSizes, lengths: Lengths, fed_first: bool, head: Builder) -> ScanInput:
-    """Return ``scan`` forwards up to the longest row; ``fed_first``: other steps read the input of the first step."""
+    """Return ``scan`` forwards, up to the longest row; ``fed_first``: padding steps read the input of the first step."""
     x = scan.outer
     if scan.reverse:
         x = reversed_rows(head, x, lengths, sizes)

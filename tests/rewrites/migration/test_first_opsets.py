@@ -89,13 +89,13 @@ def test_the_misspelt_direction_of_the_first_gru_is_corrected():
     [
         ("y = Dropout (x)", 6, "it is in training mode"),
         ("y, m = BatchNormalization (x, s, s, s, s)", 6, "it has the outputs of training mode"),
-        ("y = LpPool <kernel_shape = [2, 2], p = 1.5> (x)", 1, "has to be an integer"),
-        ('y = Cast <to = "COLOUR"> (x)', 1, "is no element type"),
+        ("y = LpPool <kernel_shape = [2, 2], p = 1.5> (x)", 1, "must be an integer"),
+        ('y = Cast <to = "COLOUR"> (x)', 1, "is not an element type"),
         ("y = MeanVarianceNormalization <normalize_variance = 0> (x)", 8, "its variance is not normalized"),
         ("y = Gelu (x)", 8, "onnx defines it from opset 20 on"),
         ("y = Clip <min = 1> (x)", 8, "its attribute 'min' is of type INT, not FLOAT"),
         ("y, m = Dropout (x)\nz = Neg (m)", 8, "its mask is used"),
-        ('y = Resize <coordinate_transformation_mode = "tf_half_pixel_for_nn"> (x, none, s)', 11, "which opset 13 took away"),
+        ('y = Resize <coordinate_transformation_mode = "tf_half_pixel_for_nn"> (x, none, s)', 11, "which opset 13 removed"),
     ],
 )  # fmt: skip
 def test_what_has_no_successor_is_refused_by_name(node: str, opset: int, reason: str):
