@@ -1,6 +1,6 @@
-"""What is known of a model without changing it: answers to questions that rules ask.
+"""Answers questions of rules about a model without changing it.
 
-Nothing here builds, moves or removes a node.
+Nothing here creates, moves or removes a node.
 """
 
 __all__: list[str] = []

@@ -1,9 +1,9 @@
-"""Reads what is known of values: from the operands of the operator that computes a value, by the operator's transfer function.
+"""Derives facts about values from the operands of their operators, by the operator's transfer function.
 
     Add: one + other    Neg: -operand    Split: not in the table, so nothing is known of its results
 
-A domain says what is known (an affine expression, a constant, a row of numbers), how operators transfer it, and what is known of a
-value without its operands.
+A domain defines the facts (an affine expression, a constant, a row of numbers), how operators transfer them, and the facts of a
+value that do not depend on its operands.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class Domain(Generic[T]):
-    """What is known of values; each is read once, from its operands, not through more than ``deepest`` operators.
+    """The facts of values, each computed once from its operands, through at most ``deepest`` operators.
 
-    ``transfer``: for each standard operator, the function (domain, node) that returns what is known of its result, or None.
+    ``transfer``: for each standard operator, the function (domain, node) that returns the fact of its result, or None.
     """
 
     transfer: Mapping[str, Callable[[Any, ir.Node], T | None]]
@@ -30,7 +30,7 @@ class Domain(Generic[T]):
         self._depth = 0
 
     def of(self, value: ir.Value | None) -> T | None:
-        """Return what is known of ``value``, or None."""
+        """Return the fact of ``value``, or None."""
         if value is None or self._depth > self.deepest:
             return None
         if value not in self._known:
@@ -40,15 +40,15 @@ class Domain(Generic[T]):
         return self._known[value]
 
     def operand(self, node: ir.Node, index: int) -> T | None:
-        """Return what is known of input ``index``, or None."""
+        """Return the fact of input ``index``, or None."""
         return self.of(node.inputs[index]) if index < len(node.inputs) else None
 
     def read(self, value: ir.Value) -> T | None:
-        """Read a value; domains that know more than its operands tell override this."""
+        """Return the fact of a value. Domains that do not only use operands override this."""
         node = value.producer()
         return None if node is None else self.transferred(node)
 
     def transferred(self, node: ir.Node) -> T | None:
-        """Return what the transfer function of ``node`` tells of its result."""
+        """Return the result of the transfer function of ``node``, or None."""
         transfer = self.transfer.get(node.op_type) if node.domain == "" else None
         return None if transfer is None else transfer(self, node)

@@ -1,4 +1,4 @@
-"""What a node reads, which values of a body vary, which nodes nobody reads, and which may run elsewhere or only once."""
+"""Dependences in a graph: what a node reads, which values vary, which nodes are unread, and which may run elsewhere or once."""
 
 from collections.abc import Collection, Iterable
 
@@ -32,7 +32,7 @@ _CANNOT_FAIL = operators("total")
 
 
 def reads(node: ir.Node) -> list[ir.Value]:
-    """Return the values a node depends on: its inputs, and what the graphs nested in it capture."""
+    """Return the values that a node depends on: its inputs, and the captures of its nested graphs."""
     values = [value for value in node.inputs if value is not None]
     for graph in node_graphs(node):
         values.extend(captured_values(graph))
@@ -40,7 +40,7 @@ def reads(node: ir.Node) -> list[ir.Value]:
 
 
 def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
-    """Return ``seeds`` and every value of ``body`` computed from one of them (nodes in topological order)."""
+    """Return ``seeds`` and every value of ``body`` (in topological order) computed from one of them."""
     varying = set(seeds)
     for node in body:
         if any(value in varying for value in reads(node)):
@@ -49,7 +49,7 @@ def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
 
 
 def nodes_behind(body: ir.Graph, wanted: Iterable[ir.Value], known: Collection[ir.Value] = ()) -> list[ir.Node]:
-    """Return the nodes of ``body`` that ``wanted`` needs beside the values ``known``, in their order."""
+    """Return the nodes of ``body`` that ``wanted`` depends on, in their order, if the values ``known`` are given."""
     needed = {value for value in wanted if value not in known}
     nodes = list[ir.Node]()
     for node in reversed(body):
@@ -60,18 +60,18 @@ def nodes_behind(body: ir.Graph, wanted: Iterable[ir.Value], known: Collection[i
 
 
 def is_deterministic(node: ir.Node) -> bool:
-    """Return True if running ``node`` twice on the same inputs gives the same outputs."""
+    """Return True if running ``node`` twice on the same inputs returns the same outputs."""
     nested = (inner for graph in node_graphs(node) for inner in all_nodes(graph))
     return all(_deterministic(part) for part in (node, *nested))
 
 
 def not_repeatable(node: ir.Node) -> NotApplicable | None:
-    """Say why ``node`` may not be run another number of times than its loop has steps; None where it may."""
+    """Return a reason if ``node`` may not run more or less often than its loop has steps, else None."""
     if is_deterministic(node):
         return None
     if node.domain == "" and node.op_type == "BatchNormalization":
-        return NotApplicable("TRAINING", f"BatchNormalization '{node.name}' takes the statistics of the batch")
-    return NotApplicable("RANDOM", f"{node.op_type} '{node.name}' may give something else each time")
+        return NotApplicable("TRAINING", f"BatchNormalization '{node.name}' computes the statistics of the batch")
+    return NotApplicable("RANDOM", f"{node.op_type} '{node.name}' may return other results each time")
 
 
 def _deterministic(node: ir.Node) -> bool:
@@ -87,11 +87,11 @@ def _deterministic(node: ir.Node) -> bool:
 
 
 def cannot_fail(node: ir.Node) -> bool:
-    """Return True if ``node`` gives a result whatever its inputs hold, so that it may run where it would not have run."""
+    """Return True if ``node`` never fails, for any elements of its inputs, so that it is speculatable."""
     if node.domain != "":
         return False
     source = node.inputs[0] if node.inputs else None
-    if node.op_type == "Cast":  # a string may not be the number it is cast to
+    if node.op_type == "Cast":  # a string may not be a number
         return source is not None and source.dtype is not None and source.dtype != ir.DataType.STRING
     if node.op_type == "Transpose":
         return source is not None and (source.shape is not None or "perm" not in node.attributes)
@@ -99,13 +99,13 @@ def cannot_fail(node: ir.Node) -> bool:
 
 
 def unread_in_loop(loop: Loop) -> list[ir.Node]:
-    """Return the nodes of the loop's body, branches included, that contribute to no output and that nothing else needs."""
+    """Return the nodes of the loop's body, branches included, that no output needs and that may be removed."""
     kept = kept_anyway(loop)
     return unread_nodes(loop.body, [value for node in kept for value in node.outputs]) if kept else _unread_with_branches(loop.body)
 
 
 def kept_anyway(loop: Loop) -> list[ir.Node]:
-    """Return the nodes of the body that stay, read or not: those that may fail, where the condition may not be one element."""
+    """Return the nodes of the body that stay even if unread: those that may fail, if the condition may not be one element."""
     if not isinstance(loop, LoopView) or loop.never_stops_early or static_dims(loop.condition_out) in ((), (1,)):
         return []
     return [node for node in loop.body if not cannot_fail(node)]
@@ -119,7 +119,7 @@ def _unread_with_branches(graph: ir.Graph) -> list[ir.Node]:
 
 
 def unread_nodes(body: ir.Graph, also: Iterable[ir.Value] = ()) -> list[ir.Node]:
-    """Return the nodes of ``body`` that contribute neither to its outputs nor to the values ``also``."""
+    """Return the nodes of ``body`` that neither its outputs nor the values ``also`` depend on."""
     live: set[ir.Value] = {*body.outputs, *also}
     dead = []
     for node in reversed(list(body)):

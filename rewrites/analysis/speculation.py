@@ -1,6 +1,6 @@
-"""Says if operators may run where they did not run before: whether their numbers or shapes may make them fail.
+"""Finds out if operators are speculatable: if their numbers or shapes may make them fail where they did not run before.
 
-The shapes of a branch that never ran may not fit each other. ``runs_on_zeros`` finds that out by running it.
+The shapes of a branch that never ran may contradict each other. ``runs_on_zeros`` tests that by running it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -28,9 +28,9 @@ _READABLE = 1 << 16
 
 
 def depends_on_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
-    """Return a node of ``body`` that may fail if ``seeds`` hold other numbers than before, or None.
+    """Return a node of ``body`` that may fail if the elements of ``seeds`` change, or None.
 
-    Operators that divide integers, look something up, or read sizes, counts and conditions may; those that only calculate
+    Operators may fail if they divide integers, index something, or read sizes, counts or conditions. Operators that only calculate
     return NaN at worst. Operators of other domains are unknown.
     """
     varying = varying_values(body, seeds)
@@ -38,9 +38,9 @@ def depends_on_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | N
 
 
 def not_speculatable(branch: ir.Graph) -> ir.Node | None:
-    """Return a node of ``branch`` that may fail if the branch runs when it would not have run, or None.
+    """Return a node of ``branch`` that may fail if the branch runs where it would not have run, or None.
 
-    All sizes must be known, and no operator may depend on numbers, not even on constants: perhaps the branch never ran.
+    All sizes must be known, and no operator may depend on elements, not even on constants: perhaps the branch never ran.
     """
     read = {value: None for node in branch for value in node.inputs if value is not None}
     seeds = [value for value in read if value.producer() is None or value.graph is not branch]
@@ -106,7 +106,7 @@ INDEXED: Mapping[str, Callable[[ir.Node, Sequence[int], np.ndarray], Sequence[in
     "ScatterElements": _along_axis,
     "ScatterND": _from_the_front,
 }
-"""The operators whose second input holds indices into the first: the sizes of the axes that those are for."""
+"""The operators whose second input has indices into the first, with functions that return the sizes of the indexed axes."""
 
 
 def indices_fit(node: ir.Node) -> bool:
@@ -144,7 +144,7 @@ def runs_on_zeros(branch: ir.Graph, ctx: Context) -> bool:
 
 
 def _zeros(name: str, dims: tuple[int, ...], kind: ir.DataType) -> list[onnx.NodeProto]:
-    """Write zeros of a type through float32, which every version of ConstantOfShape and Cast has."""
+    """Write zeros of a type through float32, which every version of ConstantOfShape and Cast supports."""
     shape = onnx.helper.make_tensor(f"{name}/shape", onnx.TensorProto.INT64, [len(dims)], dims)
     return [
         onnx.helper.make_node("Constant", [], [f"{name}/shape"], value=shape),

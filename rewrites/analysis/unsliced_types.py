@@ -1,8 +1,7 @@
-"""Loops over elements that operators on sequences do not take in some opset: no Slice, Gather or Concat knows float8, or four bits.
+"""Refuses loops over element types that Slice, Gather or Concat do not support in an opset, such as float8 or types of 4 bits.
 
-A state of such a type cannot be taken along the steps, nor a sequence be reversed, or have its steps along another axis than
-the first, nor a value that is the same in all steps be repeated. Sequences that are only computed from, or given, for all steps at
-once do no harm.
+For such a type, a state cannot be stacked, a sequence cannot be reversed or have its steps along another axis than the first, and
+a loop-invariant value cannot be repeated. Sequences that are only computed for all steps at once are allowed.
 """
 
 import functools
@@ -24,7 +23,7 @@ _PACKED = frozenset(kind for kind in ir.DataType if kind not in _NO_NUMBERS and 
 
 
 def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | None:
-    """Return the refusal of the first of ``values`` that holds elements which can be neither sliced nor joined in ``opset``."""
+    """Return a refusal for the first of ``values`` whose elements can be neither sliced nor joined in ``opset``, or None."""
     for value in values:
         if value.dtype is not None and not _is_sliced(value.dtype, opset):
             return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
@@ -32,7 +31,7 @@ def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | No
 
 
 def unscanned(value: ir.Value) -> NotApplicable | None:
-    """Return the refusal of a value of which no loop takes or gives one row a step: several of its elements share a byte."""
+    """Return a refusal if no loop can scan or stack ``value``, because several of its elements share a byte."""
     if value.dtype is None or value.dtype not in _PACKED:
         return None
     return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
@@ -46,7 +45,7 @@ def _is_sliced(kind: ir.DataType, opset: int) -> bool:
 
 
 def unsliced(loop: Loop, opset: int) -> NotApplicable | None:
-    """Return the refusal of a loop that would have to be taken apart where its elements can be neither sliced nor joined."""
+    """Return a refusal if a rewrite of ``loop`` would have to slice or join elements that cannot be."""
     values = [state.inner for state in loop.states]
     if isinstance(loop, ScanView):
         values += [scan.inner for scan in loop.scan_inputs if scan.axis or scan.reverse]

@@ -1,4 +1,4 @@
-"""Whether two values are surely the same, since they are computed in the same way from the same things."""
+"""Value numbering: finds out if two values are surely equal, because they are computed in the same way from the same operands."""
 
 from collections.abc import Hashable
 
@@ -16,14 +16,14 @@ _COMPARED_BYTES, _ATTRIBUTE_BYTES = 1 << 10, 1 << 12
 
 
 class SameValues:
-    """Tells values by what they are computed from; to be asked only as long as the model does not change."""
+    """Numbers values by the way they are computed; valid as long as the model does not change."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._known: dict[ir.Value, int] = {}
 
     def number(self, value: ir.Value | None, depth: int = 0) -> int | None:
-        """Return a number that only values which are the same share; None for no value."""
+        """Return a number that only equal values share; None for no value."""
         value = through_identity(value)
         if value is None:
             return None
@@ -50,7 +50,7 @@ class SameValues:
 
 
 def _through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | None]:
-    """Return what Transposes made ``value`` of, and which of its axes each axis is; None where there is no Transpose."""
+    """Return the value before all Transposes, and its axis for each axis of ``value``; None without a Transpose."""
     axes: tuple[int, ...] | None = None
     while (node := value.producer()) is not None and node.op_type in ("Identity", "Transpose") and node.domain == "":
         source = node.inputs[0]
@@ -64,7 +64,7 @@ def _through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | No
 
 
 def attribute_key(attribute: ir.Attr) -> Hashable:
-    """Return what only equal attributes share; tensors of more than a few thousand bytes are equal to themselves only."""
+    """Return a key that only equal attributes share. Tensors of more than a few thousand bytes equal only themselves."""
     if attribute.is_ref():
         return attribute.ref_attr_name
     if attribute.type == ir.AttributeType.TENSOR:
@@ -78,5 +78,5 @@ def attribute_key(attribute: ir.Attr) -> Hashable:
 
 def _plain(value: object) -> Hashable:
     if isinstance(value, float):
-        return repr(value)  # 0.0 and -0.0 are equal, and not the same
+        return repr(value)  # 0.0 == -0.0, but the two differ
     return value if isinstance(value, int | str | bytes) else id(value)

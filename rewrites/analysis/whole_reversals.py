@@ -1,10 +1,10 @@
-"""Recognises whole reversals (a tensor's elements in the opposite order along one axis) and keeps the sizes of their sources.
+"""Recognises whole reversals (all elements along one axis in the opposite order), and keeps the sizes of their sources.
 
     Slice(x, -1, -2**63, [axis], -1)    Gather(x, T - 1 - Range(0, T, 1))    ReverseSequence(x, T for every row)
 
-T is the size of that axis, as a number or computed from a Shape in any way. Anything else is no reversal.
+T is the size of that axis, a number or computed from a Shape in any way. Other forms are not recognised.
 
-Works round ORT-GATHER-STRINGS.
+Works around ORT-GATHER-STRINGS.
 """
 
 from collections.abc import Mapping
@@ -49,13 +49,13 @@ class _Progression:
 
 
 class Reversals:
-    """Reads nodes of a model whose main graph is ``main``; elsewhere only numbers and sizes from further out count as the same."""
+    """Recognises reversals among nodes of a model whose main graph is ``main``. In other graphs, only outer sizes count."""
 
     def __init__(self, opset: int, main: ir.Graph) -> None:
         self._opset, self._main = opset, main
 
     def read(self, node: ir.Node | None) -> Reversal | None:
-        """Return what ``node`` reverses, or None."""
+        """Return the reversal that ``node`` is, or None."""
         reader = _READERS.get(node.op_type) if node is not None and node.domain == "" else None
         if node is None or reader is None or not node.inputs or node.inputs[0] is None or rank_of(node.inputs[0]) is None:
             return None
@@ -73,7 +73,7 @@ class _Reader:
         self.progressions = _Progressions(integers)
 
     def is_size(self, expression: AffineExpression | None, axis: int, less: int = 0) -> bool:
-        """Return True if ``expression`` is the size of ``axis``, less a number."""
+        """Return True if ``expression`` is the size of ``axis`` minus ``less``."""
         size = self._size(self.source, axis)
         if expression is None or size is None or expression.const.size != 1:
             return False
@@ -89,14 +89,14 @@ class _Reader:
         return self.integers.size_of(value, axis)
 
     def _from_the_source(self, expression: AffineExpression) -> AffineExpression:
-        """Return sizes of transposed tensors as those of the tensors themselves."""
+        """Replace sizes of transposed tensors by those of the tensors themselves."""
         sizes: Mapping[Symbol, AffineExpression | None] = {
             symbol: self._size(symbol.value, symbol.axis) for symbol in expression.terms if isinstance(symbol, Dim)
         }
         return expression.substituted({symbol: size for symbol, size in sizes.items() if size is not None})
 
     def every_element(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return the number that all elements of a tensor are, or None."""
+        """Return the number that all elements of a tensor equal, or None."""
         if value is None:
             return None
         expression = self.integers.of(value)
@@ -116,7 +116,7 @@ class _Reader:
 
 
 class _Progressions(Domain[_Progression]):
-    """Reads a Range, and what adding to it and changing its sign make of it."""
+    """Recognises a Range, and its sums, differences and negatives."""
 
     deepest = _DEEPEST
 
@@ -175,7 +175,7 @@ def _gather(reader: _Reader, node: ir.Node) -> int | None:
     axis, places = axis_of(node, 0, reader.rank), node.inputs[1]
     if places is None or rank_of(places) != 1:
         return None
-    if reader.source.dtype == ir.DataType.STRING and axis != reader.rank - 1:  # onnxruntime copies one string of each row only
+    if reader.source.dtype == ir.DataType.STRING and axis != reader.rank - 1:  # onnxruntime copies only one string of each row
         return None
     expression, dim = reader.integers.of(places), reader.integers.size_of(reader.source, axis)
     numbers, size = None if expression is None else expression.numbers, None if dim is None else dim.number
@@ -198,7 +198,7 @@ _READERS = {"Gather": _gather, "ReverseSequence": _reverse_sequence, "Slice": _s
 
 
 def keep_sizes_of_reversals(graph: ir.Graph, opset: int) -> None:
-    """Go through all nodes of the main graph ``graph``, those in bodies included."""
+    """Copy sizes of sources to reversed results, for all nodes of the main graph ``graph`` and its bodies."""
     reversals = Reversals(opset, graph)
     for node in all_nodes(graph):
         if len(node.outputs) != 1 or node.domain != "" or node.op_type not in ("Gather", "Slice", "Transpose"):

@@ -1,6 +1,6 @@
-"""Puts operands of different per-step ranks side by side: axes counted after the steps, broadcasting, copies for every step.
+"""Aligns operands of different ranks: shifts axes past the steps, inserts axes for broadcasting, and copies values for every step.
 
-Works round ORT-NEGATIVE-AXIS-OF-NOTHING.
+Works around ORT-NEGATIVE-AXIS-OF-NOTHING.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ _NO_EXPAND_KERNEL = frozenset(
 
 
 def after_steps(axis: int) -> int:
-    """Return the index of a per-step ``axis`` behind the extra axis 0; negative axes count from the end and stay."""
+    """Return the index of a per-step ``axis`` after the extra axis 0. Negative axes count from the end and stay."""
     return axis if axis < 0 else axis + 1
 
 
 def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
-    """Return the ``axis`` attribute, one of operand ``index``, behind the extra axis 0, non-negative if the rank is known.
+    """Return the ``axis`` attribute, of operand ``index``, after the extra axis 0; non-negative if the rank is known.
 
     onnxruntime infers wrong shapes for some negative axes if there are no steps.
     """
@@ -34,7 +34,7 @@ def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
 
 
 def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Value:
-    """Return the axes that operand ``index`` holds, behind the extra axis 0; non-negative if ``rank``, the data's, is known."""
+    """Return the axes in operand ``index``, after the extra axis 0; non-negative if the data's ``rank`` is known."""
     operand, b = call.operand(index), call.build
     dtype = np.int32 if operand.inner.dtype == ir.DataType.INT32 else np.int64
     known = ints_operand(call.node, index)
@@ -49,7 +49,7 @@ def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Valu
 
 
 def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
-    """Return ``operand``, whose axes are those of a value of ``rank`` axes from ``at`` on, such that it broadcasts with it."""
+    """Return ``operand`` so that it broadcasts with a value of ``rank`` axes; its axes are those of that value from ``at`` on."""
     if operand.rank is None:
         raise call.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
     after = at + operand.rank
@@ -59,14 +59,14 @@ def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
 
 
 def with_rank(call: Call, operand: Operand, rank: int) -> ir.Value:
-    """Return the value of ``operand`` such that it broadcasts as a per-step value of ``rank`` axes does."""
+    """Return the value of ``operand`` so that it broadcasts like a per-step value of ``rank`` axes."""
     if not operand.batched or operand.rank is None:
         return operand.value
     return unsqueeze(call.build, operand.value, range(1, 1 + rank - operand.rank))
 
 
 def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value | None]:
-    """Return the values of operands (all, or those at ``indices``) such that they broadcast in every step as in one.
+    """Return the values of operands (all, or those at ``indices``) so that they broadcast as in one step.
 
     A loop-invariant operand never changes: its axes count from the end. Ranks are needed only if a batched operand may have
     fewer axes than another.
@@ -81,12 +81,12 @@ def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value |
 
 
 def expanded(call: Call, index: int) -> ir.Value:
-    """Return operand ``index`` with the steps as axis 0, copied for every step where it is the same in each."""
+    """Return operand ``index`` with the steps as axis 0. A loop-invariant operand is copied for every step."""
     return repeated(call.build, call.operand(index), call.steps)
 
 
 def repeated(b: Builder, operand: Operand, steps: ir.Value) -> ir.Value:
-    """Return ``operand`` with the steps as axis 0, copied for every step where it is the same in each."""
+    """Return ``operand`` with the steps as axis 0. A loop-invariant operand is copied for every step."""
     if operand.batched:
         return operand.value
     if operand.inner.dtype in _NO_EXPAND_KERNEL:

@@ -1,11 +1,11 @@
-"""Operators along some axes: the axes move one position up, and the steps stay apart like all other axes.
+"""Operators along some axes: these axes move one position up, and the steps stay independent like all other axes.
 
 ``Softmax(x, axis=1)`` -> ``Softmax(x', axis=2)``. Before opset 13 Softmax, LogSoftmax and Hardmax flatten all axes from
-``axis`` on. The same shift is right for them because the axes before stay apart. ``Reduce*(x, axes)`` -> ``Reduce*(x', axes +
-1)``; over all axes, all but the steps. A ReduceLogSumExp over all axes is written out, because onnxruntime's kernel for some of
-the axes gives -inf for ``[-inf, -1000]``.
+``axis`` on; the same shift is correct, because earlier axes stay independent. ``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``;
+without axes, over all axes except the steps. A ReduceLogSumExp over all axes is written as simpler operators, because
+onnxruntime's kernel for some of the axes returns -inf for ``[-inf, -1000]``.
 
-Works round ORT-LOG-SUM-EXP-FIRST.
+Works around ORT-LOG-SUM-EXP-FIRST.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def along_axis(call: Call) -> Sequence[Result]:
 
 @rule("Hardmax", "LogSoftmax", "Softmax")
 def softmax(call: Call) -> Sequence[Result]:
-    """The default axis changed in opset 13, so it is always written out."""
+    """The default axis changed in opset 13, so the axis is always written."""
     return call.like(call.values, axis=after_steps(softmax_spec(call.node, call.opset, call.operand(0).rank).axis))
 
 
@@ -49,7 +49,7 @@ def cumulative(call: Call) -> Sequence[Result]:
 
 @rule("Transpose")
 def transpose(call: Call) -> Sequence[Result]:
-    """The steps stay in front; without ``perm`` the per-step axes are reversed, which takes their number."""
+    """The steps stay in front. Without ``perm`` the per-step axes are reversed, which needs the rank."""
     perm = call.node.attributes.get_ints("perm")
     order = tuple(reversed(range(call.rank(0)))) if perm is None else tuple(perm)
     return call.like(call.values, perm=[0, *(axis + 1 for axis in order)])
@@ -60,7 +60,7 @@ def transpose(call: Call) -> Sequence[Result]:
     "ReduceSumSquare",
 )
 def reduction(call: Call) -> Sequence[Result]:
-    """Reduce over the same axes of every step; of a scalar, over a new axis of size 1, since no axes would mean all of them."""
+    """Reduce over the same axes of every step. A scalar gets a new axis of size 1, because no axes would mean all axes."""
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, call.operand(0).rank)
     if axes is DYNAMIC and dim_of(call.operand(1).inner, 0) == 0:
@@ -81,7 +81,7 @@ def reduction(call: Call) -> Sequence[Result]:
 
 
 def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir.Value:
-    """Subtract the maximum, or the nearest finite number, from what is summed up."""
+    """Compute it after subtracting the maximum, or the finite number nearest to it."""
     if x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return reduce(b, "ReduceLogSumExp", x, axes, keep)
     numbers = np.finfo(x.dtype.numpy())
@@ -96,10 +96,10 @@ def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir
 
 
 def _over_computed_axes(call: Call) -> list[Result]:
-    """Shift the axes when the model runs: there must be some, since none would mean all of them, steps included."""
+    """Shift the axes at run time. There must be some, because none would mean all of them, including the steps."""
     count, rank = dim_of(call.operand(1).inner, 0), call.operand(0).rank
     if not isinstance(count, int):
-        raise call.refuse("DYNAMIC-STRUCTURE", "how many axes there are is not known")
+        raise call.refuse("DYNAMIC-STRUCTURE", "the number of axes is not known")
     (result,) = call.like([call.operand(0).value, axes_after_steps(call, 1, rank)])
     if result.value.shape is None and rank is not None:
         result.value.shape = ir.Shape([None] * (rank + 1 if keepdims(call.node) else rank + 1 - count))
@@ -115,7 +115,7 @@ def fourier_by_attribute(call: Call) -> Sequence[Result]:
 
 @rule("DFT", since=20)
 def fourier(call: Call) -> Sequence[Result]:
-    """The axis is an input, or the last but one."""
+    """The axis is an input, by default the last but one."""
     call.same_each_step(1, 2)
     values = call.values
     if call.given(2) is not None:

@@ -1,6 +1,6 @@
-"""Attention: the steps are merged into the batch axis of queries, keys and values; masks are spread to it.
+"""Attention: the steps are merged into the batch axis of queries, keys and values; masks are expanded accordingly.
 
-Works round ORT-ATTENTION-OF-NOTHING.
+Works around ORT-ATTENTION-OF-NOTHING.
 """
 
 from collections.abc import Sequence
@@ -36,11 +36,11 @@ def multi_head_attention(call: Call) -> Sequence[Result]:
 
 @rule("GroupQueryAttention", domain="com.microsoft")
 def group_query_attention(call: Call) -> Sequence[Result]:
-    """Operands: query, key, value, past key, past value, lengths, total length, and caches for rotating, which all rows share."""
+    """Operands: query, key, value, past key, past value, lengths, total length, and rotary caches, which all rows share."""
     call.same_each_step(6)
     call.same_weights(7, 8)
     if any(call.given(index) is not None for index in range(9, len(call.operands))):
-        raise call.refuse("NO-BATCHING-RULE", "there are positions, a bias or sinks of its own")
+        raise call.refuse("NO-BATCHING-RULE", "it has positions, a bias or sinks")
     if any(call.given(index) is None for index in (1, 2)):
         raise call.refuse("NO-BATCHING-RULE", "query, key and value are packed into one")
     values = _folded_batches(call, (0, 1, 2, 3, 4, 5))
@@ -48,7 +48,7 @@ def group_query_attention(call: Call) -> Sequence[Result]:
 
 
 def _folded_batches(call: Call, batches: Sequence[int]) -> list[ir.Value | None]:
-    call.needs_steps("ORT's attention is not made for no rows")
+    call.needs_steps("onnxruntime's attention does not support an empty batch")
     values = call.values
     for index in batches:
         if call.given(index) is not None:
@@ -65,7 +65,7 @@ def _folded(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]:
 
 
 def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
-    """Return the mask for all rows of all steps; it has up to 4 axes, which broadcast."""
+    """Return the mask for all rows of all steps. It has up to 4 axes, which broadcast."""
     mask, rank, b = call.operand(index), call.rank(index), call.build
     if not mask.batched and (rank < _MASK_RANK or dim_of(mask.inner, 0) == 1):
         return mask.value
@@ -79,7 +79,10 @@ def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
 @rule("RotaryEmbedding")
 @rule("RotaryEmbedding", domain="com.microsoft")
 def rotary_embedding(call: Call) -> Sequence[Result]:
-    """The caches are one for each row, or else looked up by the position; a cache of each step is looked up beforehand."""
+    """The caches have a row for each batch element, or positions select rows.
+
+    A cache that differs between steps is gathered first.
+    """
     b, contrib = call.build, bool(call.node.domain)
     positions, caches = (1, (2, 3)) if contrib else (3, (1, 2))
     values = [*call.values, None, None, None, None][:4]
@@ -96,7 +99,7 @@ def rotary_embedding(call: Call) -> Sequence[Result]:
         if call.rank(positions) != 2 and position_ids.batched:
             raise call.refuse("NO-BATCHING-RULE", "the offset differs between steps")
     elif contrib or position_ids.batched:
-        raise call.refuse("BATCHED-WEIGHTS", "both the cache and what is looked up in it differ between steps")
+        raise call.refuse("BATCHED-WEIGHTS", "both the cache and the positions differ between steps")
     else:
         dims = [*step_dims(call, position_ids), *step_dims(call, call.operand(caches[0]))[1:]]
         for index in caches:

@@ -1,4 +1,4 @@
-"""What a batching rule is given: the operator as it stands in the body, and its operands outside; and what it gives."""
+"""The input of a batching rule (an operator of the body and its operands outside), and its output."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ __all__ = ["Call", "Operand", "Refused", "Result"]
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand: ``inner`` is the value of one step (its type and shape are per step), ``value`` stands for all steps.
+    """One operand: ``inner`` is the value of one step (with per-step type and shape), ``value`` replaces it for all steps.
 
-    Where ``batched``, ``value`` has the steps as an extra axis 0; else it is loop-invariant and has the shape of ``inner``.
+    If ``batched``, ``value`` has the steps as an extra axis 0; else it is loop-invariant and has the shape of ``inner``.
     """
 
     value: ir.Value
@@ -26,7 +26,7 @@ class Operand:
 
     @property
     def rank(self) -> int | None:
-        """The rank in one step, without the extra axis, as far as the body or what was made outside tells it."""
+        """Return the rank in one step, without the extra axis, if the body or the outer value tells it."""
         rank = rank_of(self.inner)
         if rank is not None:
             return rank
@@ -36,14 +36,14 @@ class Operand:
 
 @dataclass(frozen=True)
 class Result:
-    """One result: ``value`` has the steps as an extra axis 0 where ``batched``, else it is loop-invariant."""
+    """One result: if ``batched``, ``value`` has the steps as an extra axis 0; else it is loop-invariant."""
 
     value: ir.Value
     batched: bool = True
 
 
 class Refused(Exception):
-    """Carries a reason out of a batching rule; ``batch`` turns it into its answer, so it never leaves this package."""
+    """Carries a reason out of a batching rule. ``batch`` returns the reason, so the exception never leaves this package."""
 
     def __init__(self, reason: NotApplicable) -> None:
         super().__init__(str(reason))
@@ -54,13 +54,13 @@ class Refused(Exception):
 class Call:
     """One operator to batch.
 
-    ``node``: the operator in the body: attributes, per-step types and shapes. At least one operand is batched.
-    ``operands``: one for each input of the node, None where an optional input is absent.
-    ``build``: where new nodes go; ``build.opset`` is the opset of what is written (the same as what is read).
+    ``node``: the operator in the body, with attributes, per-step types and shapes. At least one operand is batched.
+    ``operands``: one for each input of the node, None if an optional input is absent.
+    ``build``: receives new nodes; ``build.opset`` is the opset of the old and the new nodes.
     ``steps``: the length of the extra axis as a one-element int64 tensor.
-    ``may_be_empty``: whether there may be no steps at all (a Loop may make none; a Scan without steps fails anyway). Then only
-    forms are taken that ORT also runs on empty tensors.
-    ``captured``: gives the operand for a value that graphs nested in ``node`` capture; by default it is loop-invariant.
+    ``may_be_empty``: True if there may be no steps (possible in a Loop; a Scan without steps fails anyway). Only forms that
+    onnxruntime runs on empty tensors are then allowed.
+    ``captured``: returns the operand of a value that graphs nested in ``node`` capture; by default it is loop-invariant.
     """
 
     node: ir.Node
@@ -72,11 +72,11 @@ class Call:
 
     @property
     def opset(self) -> int:
-        """The version of the standard operator set."""
+        """Return the version of the standard operator set."""
         return self.build.opset
 
     def given(self, index: int) -> Operand | None:
-        """Return operand ``index``, or None where it is absent."""
+        """Return operand ``index``, or None if it is absent."""
         return self.operands[index] if index < len(self.operands) else None
 
     def operand(self, index: int) -> Operand:
@@ -87,39 +87,39 @@ class Call:
         return operand
 
     def batched(self, index: int) -> bool:
-        """Return True if operand ``index`` is there and differs between steps."""
+        """Return True if operand ``index`` is present and differs between steps."""
         operand = self.given(index)
         return operand is not None and operand.batched
 
     def value(self, index: int) -> ir.Value | None:
-        """Return the value of operand ``index`` for all steps, or None where it is absent."""
+        """Return the value of operand ``index`` for all steps, or None if it is absent."""
         operand = self.given(index)
         return None if operand is None else operand.value
 
     @property
     def values(self) -> list[ir.Value | None]:
-        """The values of all operands for all steps."""
+        """Return the values of all operands for all steps."""
         return [None if operand is None else operand.value for operand in self.operands]
 
     def rank(self, index: int) -> int:
-        """Return the rank of operand ``index`` in one step; refuses where it is not known."""
+        """Return the rank of operand ``index`` in one step; refuse if it is unknown."""
         operand = self.operand(index)
         if operand.rank is None:
             raise self.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
         return operand.rank
 
     def same_each_step(self, *indices: int, code: str = "BATCHED-STRUCTURE") -> None:
-        """Refuse if one of these operands, which decide the structure of the result, differs between steps."""
+        """Refuse if one of these operands, which determine the structure of the result, differs between steps."""
         for index in indices:
             if self.batched(index):
                 raise self.refuse(code, f"input {index}, {self.operand(index).inner.name!r}, differs between steps")
 
     def same_weights(self, *indices: int) -> None:
-        """Refuse if one of these operands, which one operator can only have one of, differs between steps."""
+        """Refuse if one of these operands, of which an operator has only one, differs between steps."""
         self.same_each_step(*indices, code="BATCHED-WEIGHTS")
 
     def needs_steps(self, why: str) -> None:
-        """Refuse where there may be no steps."""
+        """Refuse if there may be no steps."""
         if self.may_be_empty:
             raise self.refuse("EMPTY-STEPS", f"there may be no steps: {why}")
 
@@ -128,6 +128,6 @@ class Call:
         return [Result(value) for value in self.build.like(self.node, values, **changed)]
 
     def refuse(self, code: str, detail: str) -> Refused:
-        """Make the exception that refuses, to be raised."""
+        """Return the exception for a refusal."""
         name = f" {self.node.name!r}" if self.node.name else ""
         return Refused(NotApplicable(code, f"{self.node.op_type}{name}: {detail}"))

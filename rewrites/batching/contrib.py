@@ -1,6 +1,6 @@
-"""Operators of the com.microsoft domain that ORT's optimiser and quantiser write; others stand with their standard kin.
+"""Operators of the com.microsoft domain from onnxruntime's optimiser and quantiser; others are beside similar standard operators.
 
-Works round ORT-ATTENTION-OF-NOTHING.
+Works around ORT-ATTENTION-OF-NOTHING.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ _BROADCAST = {"QLinearWhere": (0, 1, 4)}
 
 @rule("Inverse", "MatMulNBits", "QLinearLeakyRelu", "QLinearSigmoid", domain=_MS)
 def quantized_unary(call: Call) -> Sequence[Result]:
-    """One tensor; scales, zero points and packed weights must be loop-invariant. Inverse takes stacks of matrices."""
+    """One tensor; scales, zero points and packed weights must be loop-invariant. Inverse accepts stacks of matrices."""
     call.same_weights(*range(1, len(call.operands)))
     return call.like(call.values)
 
@@ -49,14 +49,14 @@ def quantized_broadcasting(call: Call) -> Sequence[Result]:
 
 @rule("QLinearSoftmax", domain=_MS)
 def quantized_softmax(call: Call) -> Sequence[Result]:
-    """Along one axis, or, for models before opset 13, all axes from it on."""
+    """Along one axis, or, for models before opset 13, along all axes from that one on."""
     call.same_weights(*range(1, len(call.operands)))
     return call.like(call.values, axis=axis_after_steps(call, -1))
 
 
 @rule("QLinearConcat", domain=_MS)
 def quantized_concatenation(call: Call) -> Sequence[Result]:
-    """``QLinearConcat(s, z, x0, s0, z0, x1, ...)``: operands that are loop-invariant are copied for each."""
+    """``QLinearConcat(s, z, x0, s0, z0, x1, ...)``: loop-invariant operands are copied for each step."""
     parts = range(2, len(call.operands), 3)
     call.same_weights(*(index for index in range(len(call.operands)) if index not in parts))
     values = [expanded(call, index) if index in parts else value for index, value in enumerate(call.values)]
@@ -85,27 +85,27 @@ def dequantized_product(call: Call) -> Sequence[Result]:
 
 @rule("Attention", domain=_MS)
 def packed_attention(call: Call) -> Sequence[Result]:
-    """Data, packed weights and their bias; with a mask or a past it is refused."""
+    """Data, packed weights and their bias. A mask or a past is refused."""
     call.same_weights(1, 2)
     if any(call.given(index) is not None for index in range(3, len(call.operands))) or len(call.node.outputs) > 1:
-        raise call.refuse("NO-BATCHING-RULE", "there is a mask, or a past")
-    call.needs_steps("ORT's attention is not made for no rows")
+        raise call.refuse("NO-BATCHING-RULE", "it has a mask or a past")
+    call.needs_steps("onnxruntime's attention does not support an empty batch")
     return fold_batch(call)
 
 
 @rule("QAttention", domain=_MS)
 def quantized_attention(call: Call) -> Sequence[Result]:
-    """Data, packed weights, bias, scales, zero points; with a mask or a past it is refused."""
+    """Data, packed weights, bias, scales, zero points. A mask or a past is refused."""
     call.same_weights(*range(1, len(call.operands)))
     if call.given(5) is not None or call.given(8) is not None or len(call.node.outputs) > 1:
-        raise call.refuse("NO-BATCHING-RULE", "there is a mask, or a past")
-    call.needs_steps("ORT's attention is not made for no rows")
+        raise call.refuse("NO-BATCHING-RULE", "it has a mask or a past")
+    call.needs_steps("onnxruntime's attention does not support an empty batch")
     return fold_batch(call)
 
 
 @rule("EmbedLayerNormalization", domain=_MS)
 def embedding(call: Call) -> Sequence[Result]:
-    """Numbers of words and segments, and the mask, have a batch axis; the tables must be loop-invariant."""
+    """Word and segment numbers and the mask have a batch axis; the tables must be loop-invariant."""
     call.same_weights(*range(2, 7))
     values = call.values
     for index in (0, 1, 7):
@@ -116,6 +116,6 @@ def embedding(call: Call) -> Sequence[Result]:
         rows, batch = dim_of(places.inner, 0), dim_of(call.operand(0).inner, 0)
         if places.batched or rows != 1:
             if rows is None or rows != batch:
-                raise call.refuse("NO-BATCHING-RULE", "whether each row has positions of its own is not known")
+                raise call.refuse("NO-BATCHING-RULE", "it is not known if each row has its own positions")
             values[8] = folded(call, 8)
     return unfolded(call, call.build.like(call.node, values), first_dim(call, 0))

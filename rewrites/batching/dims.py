@@ -1,4 +1,4 @@
-"""Shapes with the steps in front, and the steps merged into another axis; a dimension is a number if it is known."""
+"""Shapes with the steps in front, or with the steps merged into another axis. A dimension is a number if it is known."""
 
 from collections.abc import Sequence
 
@@ -46,7 +46,7 @@ def step_dims(call: Call, operand: Operand) -> list[Dim]:
 
 
 def product_of(b: Builder, dims: Sequence[Dim]) -> Dim:
-    """Multiply dimensions."""
+    """Return the product of dimensions."""
     number, computed = 1, [dim for dim in dims if isinstance(dim, ir.Value)]
     for dim in dims:
         number *= dim if isinstance(dim, int) else 1
@@ -59,7 +59,7 @@ def product_of(b: Builder, dims: Sequence[Dim]) -> Dim:
 
 
 def shape_tensor(b: Builder, dims: Sequence[Dim]) -> ir.Value:
-    """Return a shape as a 1-D int64 tensor."""
+    """Return a shape as an int64 tensor with one axis."""
     parts: list[ir.Value] = []
     numbers: list[int] = []
     for dim in [*dims, None]:
@@ -75,14 +75,14 @@ def shape_tensor(b: Builder, dims: Sequence[Dim]) -> ir.Value:
 
 
 def shaped(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
-    """Reshape ``x`` to ``dims``; where one of them is computed and no other is 0, it is left to be inferred."""
+    """Reshape ``x`` to ``dims``. A single computed dimension is inferred if no other is 0."""
     if sum(isinstance(dim, ir.Value) for dim in dims) <= 1 and 0 not in dims:
         return reshape(call.build, x, [dim if isinstance(dim, int) else -1 for dim in dims])
     return _exact(call, x, dims)
 
 
 def with_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
-    """Reshape ``x`` to the steps followed by ``dims``. Nothing is inferred if a dimension may be 0: -1 beside a 0 is an error."""
+    """Reshape ``x`` to the steps followed by ``dims``. Nothing is inferred if a dimension may be 0: -1 with a 0 is an error."""
     if all(isinstance(dim, int) and dim > 0 for dim in dims):
         return reshape(call.build, x, [-1, *(dim for dim in dims if isinstance(dim, int))])
     return _exact(call, x, [call.steps, *dims])
@@ -120,7 +120,7 @@ def first_dim(call: Call, index: int) -> Dim:
 
 
 def folded(call: Call, index: int) -> ir.Value | None:
-    """Return operand ``index`` (None where it is absent) with the steps merged into its axis 0, copied for each if need be."""
+    """Return operand ``index`` (None if absent) with the steps merged into axis 0; loop-invariant operands are copied."""
     if call.given(index) is None:
         return None
     first_dim(call, index)
@@ -128,7 +128,7 @@ def folded(call: Call, index: int) -> ir.Value | None:
 
 
 def unfolded(call: Call, values: Sequence[ir.Value], first: Dim) -> list[Result]:
-    """Part the axis 0 of ``values``, the results of ``call.node`` in order, into the steps and ``first``."""
+    """Split axis 0 of ``values``, the results of ``call.node`` in order, into the steps and ``first``."""
     return [Result(_parted(call, value, output, first)) for value, output in zip(values, call.node.outputs, strict=True)]
 
 
@@ -146,13 +146,13 @@ _END = 2**63 - 1
 
 
 def rows_first(call: Call, sizes: ir.Value, first: Dim) -> ir.Value:
-    """Return ``sizes``, a shape of one step, with the rows of all steps in place of the ``first`` dimension."""
+    """Return ``sizes``, a shape of one step, with its ``first`` dimension replaced by the rows of all steps."""
     b, rows = call.build, product_of(call.build, [call.steps, first])
     return concat(b, [rows if isinstance(rows, ir.Value) else b.const([rows]), slice_axis(b, sizes, 0, 1, _END)], axis=0)
 
 
 def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
-    """Return operand ``index`` (None where it is absent) with the steps merged into its ``axis``, in front of what is there."""
+    """Return operand ``index`` (None if absent) with the steps merged into ``axis``, before its own elements."""
     if call.given(index) is None:
         return None
     rank = call.rank(index)
@@ -164,7 +164,7 @@ def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
 
 
 def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> ir.Value:
-    """Undo ``folded_at`` on a result of ``rank`` axes whose ``axis`` has the size ``own`` in one step."""
+    """Undo ``folded_at`` on a result of ``rank`` axes whose ``axis`` has size ``own`` in one step."""
     dims: list[Dim] = []
     for position in range(rank):
         dim = None if value.shape is None else value.shape[position]
@@ -174,11 +174,11 @@ def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> 
 
 
 def vector_of_all_steps(call: Call, index: int) -> ir.Value | None:
-    """Return operand ``index``, a vector (None where it is absent), as one vector for all steps."""
+    """Return operand ``index``, a vector (None if absent), as one vector for all steps."""
     return None if call.given(index) is None else call.build.op("Reshape", expanded(call, index), call.build.const([-1]))
 
 
 def static_steps(call: Call) -> int | None:
-    """Return the number of steps where it is known."""
+    """Return the number of steps if it is known, else None."""
     outside = (operand.value for operand in call.operands if operand is not None and operand.batched)
     return next((dim for value in outside if value.shape is not None and isinstance(dim := value.shape[0], int)), None)

@@ -1,8 +1,8 @@
-"""Einsum: the steps get a letter of their own.
+"""Einsum: the steps get a new letter.
 
-``ij,jk->ik`` -> ``aij,jk->aik``, the letter ``a`` where an operand is batched.
+``ij,jk->ik`` -> ``aij,jk->aik``, with the letter ``a`` in the term of each batched operand.
 
-Works round ORT-EINSUM-OF-NOTHING.
+Works around ORT-EINSUM-OF-NOTHING.
 """
 
 from collections import Counter
@@ -21,13 +21,13 @@ __all__ = ["einsum"]
 
 @rule("Einsum")
 def einsum(call: Call) -> Sequence[Result]:
-    """Put a free letter before the term of each batched operand and before the result; an ellipsis stays behind it."""
-    call.needs_steps("ORT's Einsum kills the process where an operand has no elements")
+    """Put an unused letter before the term of each batched operand and before the result; an ellipsis stays after it."""
+    call.needs_steps("onnxruntime's Einsum crashes on an empty operand")
     equation = call.node.attributes.get_string("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
     letter = next((letter for letter in ascii_letters if letter not in equation), None)
     if letter is None:
-        raise call.refuse("NO-BATCHING-RULE", "the equation has no letter left")
+        raise call.refuse("NO-BATCHING-RULE", "the equation uses all letters")
     terms = left.split(",")
     if len(terms) != len(call.operands):
         raise call.refuse("MALFORMED", f"the equation {equation!r} does not match {len(call.operands)} operands")
@@ -41,7 +41,7 @@ def einsum(call: Call) -> Sequence[Result]:
 
 
 def _failing_without_steps(call: Call, index: int) -> ir.Value:
-    """Return an operand by way of a Gather that fails where there is no step, as the loop does: an Einsum would end the process."""
+    """Return an operand through a Gather that fails without steps, as the loop does; an Einsum would crash."""
     b, value = call.build, call.operand(index).value
     nothing = gather(b, count_up(b, call.steps), b.const([0]), 0)
     checked = b.op("Reshape", value, b.op("Add", b.op("Shape", value), nothing))

@@ -1,6 +1,6 @@
-"""Element by element, with numpy's broadcasting, and operators that pass their data through in inference.
+"""Elementwise operators with numpy's broadcasting, and operators that return their input in inference.
 
-``f(x, y)`` -> ``f(x', y')`` where a batched operand of fewer axes than another operand gets axes of size 1 after the steps.
+``f(x, y)`` -> ``f(x', y')``. A batched operand of fewer axes than another operand gets axes of size 1 after the steps.
 ``Clip(x, lo, hi)`` with a batched bound -> ``Where(x < lo, lo, x)``, then the same from above, which is the definition of Clip.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["broadcasting", "cast_like", "clip", "dropout", "fast_gelu", "paramet
 @rule("BitCast", "Cast")
 @rule("Gelu", "QuickGelu", domain="com.microsoft")
 def unary(call: Call) -> Sequence[Result]:
-    """One operand: nothing to align, no rank needed."""
+    """One operand: no alignment, and no rank is needed."""
     return call.like(call.values)
 
 
@@ -35,13 +35,13 @@ def unary(call: Call) -> Sequence[Result]:
     *("LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "StringConcat", "Sub", "Sum", "Where", "Xor"),
 )
 def broadcasting(call: Call) -> Sequence[Result]:
-    """Any number of operands that broadcast to each other."""
+    """Any number of operands that broadcast with each other."""
     return call.like(aligned(call))
 
 
 @rule("PRelu")
 def parametric_relu(call: Call) -> Sequence[Result]:
-    """The slope broadcasts to the data and not the other way round, so the data must have the steps."""
+    """The slope broadcasts to the data, but not vice versa, so the data must have the steps."""
     if not call.batched(0):
         return call.like([expanded(call, 0), aligned(call)[1]])
     return call.like(aligned(call))
@@ -56,13 +56,13 @@ def fast_gelu(call: Call) -> Sequence[Result]:
 
 @rule("CastLike")
 def cast_like(call: Call) -> Sequence[Result]:
-    """Only the type of the second operand counts: the result is batched where the first is."""
+    """Only the type of the second operand matters: the result is batched if the first operand is."""
     return [Result(value, call.batched(0)) for value in call.build.like(call.node, call.values)]
 
 
 @rule("Dropout")
 def dropout(call: Call) -> Sequence[Result]:
-    """``Dropout(x, ratio, false)`` -> ``Identity(x)``, or a Dropout of the data alone where the mask is wanted."""
+    """``Dropout(x, ratio, false)`` -> ``Identity(x)``, or a Dropout of the data alone if the mask is used."""
     if not dropout_is_identity(call.node, call.opset):
         raise call.refuse("RANDOM", "training_mode may be true")
     x = call.operand(0)
@@ -86,7 +86,7 @@ _COMPARED = frozenset(
 
 @rule("Clip")
 def clip(call: Call) -> Sequence[Result]:
-    """Keep the node where its bounds are loop-invariant."""
+    """Keep the node if its bounds are loop-invariant."""
     if not call.batched(1) and not call.batched(2):
         return call.like(call.values)
     dtype = call.operand(0).inner.dtype
@@ -101,7 +101,7 @@ def clip(call: Call) -> Sequence[Result]:
 
 
 def _limits(dtype: ir.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Return what stands for absent bounds: the finite limits of the type, so infinities are clipped even then."""
+    """Return the defaults of absent bounds: the finite limits of the type, so that infinities are clipped too."""
     kind = dtype.numpy()
     info = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
     return np.array(info.min, dtype=kind), np.array(info.max, dtype=kind)

@@ -1,7 +1,7 @@
-"""The values of one body for all steps, made node by node.
+"""Emits the values of one body for all steps, node by node.
 
-Within the body of a loop, ``get`` tells what stands for a value: a tensor that holds it for every step along axis 0, or one value
-where it is loop-invariant. Bodies nested in nodes have an emission of their own, which asks the one around it for captures.
+``get`` returns the replacement of a body value: a tensor with all steps along axis 0, or one value if it is loop-invariant. Bodies
+nested in nodes have their own emission, which asks the outer one for captures.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,10 +22,10 @@ __all__ = ["Emission"]
 
 
 class Emission:
-    """What stands for each value of ``body``; new nodes go to ``build``.
+    """The replacements of the values of ``body``; new nodes go to ``build``.
 
-    ``steps``: the length of the extra axis as a one-element int64 tensor. ``around``: gives what stands for captured values; by
-    default they are loop-invariant. ``may_be_empty``: whether there may be no steps at all.
+    ``steps``: the length of the extra axis as a one-element int64 tensor. ``around``: returns the replacement of captured values;
+    by default they are loop-invariant. ``may_be_empty``: True if there may be no steps.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Emission:
         self._inside = {*body.inputs, *(value for node in body for value in node.outputs)}
 
     def has(self, value: ir.Value) -> bool:
-        """Return True if ``get`` can answer."""
+        """Return True if ``get`` knows ``value``."""
         return value in self.known or value not in self._inside
 
     def get(self, value: ir.Value) -> Operand:
@@ -54,9 +54,7 @@ class Emission:
         return Operand(value, False, value) if self._around is None else self._around(value)
 
     def add(self, node: ir.Node) -> NotApplicable | None:
-        """Emit ``node`` for all steps, and note what that tells of its shapes in one step; return the reason if it cannot be
-        emitted.
-        """
+        """Emit ``node`` for all steps, and refine its per-step shapes; return the reason if it cannot be emitted."""
         operands = tuple(None if value is None else self.get(value) for value in node.inputs)
         if node.op_type == "Identity" and node.domain == "" and operands[0] is not None:
             self.known[node.outputs[0]] = replace(operands[0], inner=node.outputs[0])
@@ -79,20 +77,20 @@ class Emission:
         return None
 
     def add_all(self, nodes: Iterable[ir.Node]) -> NotApplicable | None:
-        """Emit ``nodes`` in order, up to the first that cannot be."""
+        """Emit ``nodes`` in order; return the reason of the first that cannot be emitted, else None."""
         return next((reason for node in nodes if (reason := self.add(node)) is not None), None)
 
     def place(self, value: ir.Value, stack: ir.Value, batched: bool = True) -> None:
-        """Say that ``stack`` stands for ``value``."""
+        """Set ``stack`` as the replacement of ``value``."""
         self.known[value] = Operand(stack, batched, value)
 
     def full(self, value: ir.Value) -> ir.Value:
-        """Return ``value`` for all steps as a tensor, repeated where it is loop-invariant."""
+        """Return ``value`` for all steps as a tensor; a loop-invariant value is repeated."""
         return repeated(self.build, self.get(value), self.steps)
 
 
 def _learn_shape(value: ir.Value, result: Result) -> None:
-    """Note on ``value`` what was inferred outside, where constants from around the body are seen, of its shape in one step."""
+    """Refine the per-step shape of ``value`` by the shape inferred outside, where constants around the body are known."""
     if result.value is not value:
         shape = without_axis(result.value.shape, 0) if result.batched else result.value.shape
         value.shape = refined(without_names(value.shape), without_names(shape), value.shape)

@@ -1,12 +1,12 @@
-"""Operators that have a batch axis: the steps are merged into it, and parted from it again in the results.
+"""Operators with a batch axis: the steps are merged into it, and split off the results again.
 
 ``MaxPool(x [N, C, ...])`` -> Reshape to ``[steps * N, C, ...]``, MaxPool, Reshape back. Several operands may have that batch
-axis; loop-invariant ones are copied for each step. All others must be loop-invariant, but for the weights of a convolution: its
-channels and its group then stand beside those of the other steps, ``Conv(x [N, steps * C, ...], w [steps * M, C / group, ...],
-group = steps * group)``. That needs a known number of steps, unless the data are loop-invariant. ``LSTM(x [S, B, I])`` ->
-``[steps, S, B, I]`` becomes ``[S, steps * B, I]``.
+axis; loop-invariant ones are copied for each step. All others must be loop-invariant, except the weights of a convolution: the
+channels and groups of all steps are then side by side, ``Conv(x [N, steps * C, ...], w [steps * M, C / group, ...], group = steps *
+group)``. That needs a known number of steps, unless the data are loop-invariant. ``LSTM(x [S, B, I])`` -> ``[steps, S, B, I]``
+becomes ``[S, steps * B, I]``.
 
-Works round ONNX-STFT-ONESIDED, ORT-RECURRENT-LAYOUT and ORT-RECURRENT-NO-ROWS.
+Works around ONNX-STFT-ONESIDED, ORT-RECURRENT-LAYOUT and ORT-RECURRENT-NO-ROWS.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ __all__ = [
 
 
 _BATCHES = {"DeformConv": (0, 2, 4), "FusedConv": (0, 3), "GridSample": (0, 1), "TensorScatter": (0, 1, 2)}
-"""The operands with a batch axis in front, where it is not the first alone."""
+"""The operands with a leading batch axis, if not only the first."""
 
 
 _STFT_RANK = 4
@@ -64,7 +64,7 @@ _ROI = 5
 @rule("Col2Im", "DeformConv", "GridSample", "TensorScatter")
 @rule("FusedConv", "GridSample", domain="com.microsoft")
 def fold_batch(call: Call) -> Sequence[Result]:
-    """See the module."""
+    """Merge the steps into the batch axis."""
     places = _BATCHES.get(call.node.op_type, (0,))
     call.same_weights(*(index for index in range(len(call.operands)) if index not in places))
     if call.rank(0) < 2:
@@ -91,13 +91,13 @@ def frames(call: Call) -> Sequence[Result]:
 
 @rule("TfIdfVectorizer")
 def term_frequencies(call: Call) -> Sequence[Result]:
-    """One document in each step is a batch of documents."""
+    """One document per step becomes a batch of documents."""
     return call.like(call.values) if call.rank(0) == 1 else fold_batch(call)
 
 
 @rule("ReverseSequence")
 def reverse_sequence(call: Call) -> Sequence[Result]:
-    """The batch axis, whichever it is, and the lengths take the steps."""
+    """The steps are merged into the batch axis, at any position, and into the lengths."""
     axis, b = call.node.attributes.get_int("batch_axis", 1), call.build
     rank = call.rank(0)
     axis += rank if axis < 0 else 0
@@ -108,7 +108,7 @@ def reverse_sequence(call: Call) -> Sequence[Result]:
 
 @rule("MaxRoiPool")
 def pooled_regions(call: Call) -> Sequence[Result]:
-    """``MaxRoiPool(x [N, ...], rois [K, 5])``: the first of the five is the number of the picture, a whole float."""
+    """``MaxRoiPool(x [N, ...], rois [K, 5])``: the first of the five is the number of the picture, an integer in a float."""
     b = call.build
     pictures, kind = first_dim(call, 0), call.operand(1).inner.dtype
     if kind is None:
@@ -123,7 +123,7 @@ def pooled_regions(call: Call) -> Sequence[Result]:
 
 @rule("RoiAlign")
 def regions(call: Call) -> Sequence[Result]:
-    """``RoiAlign(x [N, ...], rois [K, 4], numbers [K])`` -> the regions of all steps, each with the number of its own picture."""
+    """``RoiAlign(x [N, ...], rois [K, 4], numbers [K])`` -> the regions of all steps, each with the number of its picture."""
     b = call.build
     pictures = first_dim(call, 0)
     starts = b.op("Mul", count_up(b, call.steps), pictures if isinstance(pictures, ir.Value) else b.const([pictures]))
@@ -137,7 +137,7 @@ _NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 @rule("Conv", "ConvInteger", "ConvTranspose")
 def convolution(call: Call) -> Sequence[Result]:
-    """Choose the form: see the module."""
+    """Choose the form (see the module's docstring)."""
     rank = call.rank(0)
     if rank < 3:
         raise call.refuse("NO-BATCHING-RULE", f"rank {rank}")
@@ -148,7 +148,7 @@ def convolution(call: Call) -> Sequence[Result]:
     if not call.batched(2):
         return fold_batch(call)
     if call.operand(2).inner.dtype in _NARROW:
-        raise call.refuse("PRECISION", "adding the bias outside would round to 16 bits first")
+        raise call.refuse("PRECISION", "adding the bias separately would round to 16 bits first")
     plain = replace(call, operands=call.operands[:2])
     product = fold_batch(plain)[0].value if call.batched(0) else call.build.like(call.node, plain.values)[0]
     return [Result(call.build.op("Add", product, unit_axes(call, call.operand(2), rank, 1)))]
@@ -166,14 +166,14 @@ def _by_groups(call: Call, rank: int) -> ir.Value:
         return unfolded_at(call, result, 1, channels, rank)
     steps = static_steps(call)
     if steps is None or steps == 0:
-        raise call.refuse("BATCHED-WEIGHTS", "the weights differ between steps, and how many steps there are is not known")
+        raise call.refuse("BATCHED-WEIGHTS", "the weights differ between steps, and the number of steps is not known")
     (result,) = call.build.like(call.node, [folded_at(call, 0, 1), folded(call, 1), *rest], group=group * steps)
     return unfolded_at(call, result, 1, channels, rank)
 
 
 @rule("MaxPool")
 def max_pool(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis, and take their offsets off the indices."""
+    """Merge the steps into the batch axis, and subtract their offsets from the indices."""
     results = list(fold_batch(call))
     if len(results) > 1:
         size = product_of(call.build, step_dims(call, call.operand(0)))
@@ -200,7 +200,7 @@ def max_unpool(call: Call) -> Sequence[Result]:
 
 
 def _offsets(call: Call, size: Dim) -> ir.Value:
-    """Return how many elements stand before each step, shaped to broadcast with all steps."""
+    """Return the number of elements before each step, shaped to broadcast with all steps."""
     b = call.build
     starts = b.op("Mul", count_up(b, call.steps), size if isinstance(size, ir.Value) else b.const([size]))
     return unsqueeze(b, starts, range(1, 1 + call.rank(0)))
@@ -211,11 +211,11 @@ _WEIGHTS = (1, 2, 3, 7)
 
 @rule("GRU", "LSTM", "RNN", since=7)
 def recurrent(call: Call) -> Sequence[Result]:
-    """States have their batch axis, as the data have, as axis 1; lengths of sequences are one for each row."""
-    call.needs_steps("ORT ends the process where there is no row")
+    """Data and states have their batch axis as axis 1; each row has its length."""
+    call.needs_steps("onnxruntime crashes on an empty batch")
     call.same_weights(*_WEIGHTS)
     if call.node.attributes.get_int("layout", 0):
-        raise call.refuse("NO-BATCHING-RULE", "the batch axis comes first, which ORT does not run")
+        raise call.refuse("NO-BATCHING-RULE", "the batch axis comes first, which onnxruntime does not support")
     values = call.values
     for index in (0, 5, 6):
         if call.given(index) is not None:

@@ -1,7 +1,7 @@
-"""Gemm, and FusedGemm as ORT's optimiser writes it: ``alpha * A @ B + beta * C`` on matrices.
+"""Gemm, and onnxruntime's FusedGemm: ``alpha * A @ B + beta * C`` on matrices.
 
-The same B in every step: MatMul and Add, which ORT runs fastest, or one Gemm over the rows of all steps where alpha, beta or 16-bit
-floats would round differently outside of it. B different in every step: MatMul for each step, then alpha, beta and C.
+If B is loop-invariant: MatMul and Add, which onnxruntime runs fastest. One Gemm over the rows of all steps, if alpha, beta or
+16-bit floats would round differently outside it. If B differs between steps: one MatMul per step, then alpha, beta and C.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _WIDE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.
 @rule("Gemm")
 @rule("FusedGemm", domain="com.microsoft")
 def gemm(call: Call) -> Sequence[Result]:
-    """Choose the form: see the module."""
+    """Choose the form (see the module's docstring)."""
     for index in range(3 if call.given(2) is not None else 2):
         call.rank(index)
     alpha, beta = call.node.attributes.get_float("alpha", 1.0), call.node.attributes.get_float("beta", 1.0)
@@ -40,7 +40,7 @@ def gemm(call: Call) -> Sequence[Result]:
     if fused:
         raise call.refuse("NO-BATCHING-RULE", "the second matrix or the added one alone differs between steps")
     if not wide and (c is not None or alpha != 1.0):
-        raise call.refuse("PRECISION", "taking Gemm apart would round its product to 16 bits")
+        raise call.refuse("PRECISION", "splitting Gemm would round its product to 16 bits")
     return [Result(_taken_apart(call, alpha, beta, c))]
 
 
@@ -61,7 +61,7 @@ def _taken_apart(call: Call, alpha: float, beta: float, c: Operand | None) -> ir
 
 
 def _rows_of_all_steps(call: Call, c: Operand | None) -> ir.Value:
-    """One Gemm on ``[steps * M, K]``; a C that differs between rows or steps is spread to all of them."""
+    """One Gemm on ``[steps * M, K]``. If C differs between rows or steps, it is expanded to all of them."""
     b = call.build
     left = _oriented(call, 0, "transA")
     rows, inner = step_dims(call, left)
@@ -85,7 +85,7 @@ def _spread_rows(call: Call, c: Operand, rows: Dim) -> ir.Value:
 
 
 def _oriented(call: Call, index: int, flag: str) -> Operand:
-    """Return matrix ``index`` untransposed, together with a stand-in for its value in one step that has the right shape."""
+    """Return matrix ``index`` untransposed, with a placeholder of the right shape for its value in one step."""
     operand = call.operand(index)
     if not call.node.attributes.get_int(flag, 0):
         return operand

@@ -1,9 +1,9 @@
-"""Gather, Scatter, OneHot, Compress and Trilu, with the data, the indices or both different in every step.
+"""Gather, Scatter, OneHot, Compress and Trilu; the data, the indices or both may differ between steps.
 
-``ScatterND(x, i, u)`` -> ``ScatterND(x', [step, i'], u')``: the number of the step becomes the first coordinate. The order in
-which colliding updates of one step are applied stays.
+``ScatterND(x, i, u)`` -> ``ScatterND(x', [step, i'], u')``: the number of the step becomes the first coordinate. Colliding updates
+of a step are still applied in the same order.
 
-Works round ORT-GATHER-STRINGS.
+Works around ORT-GATHER-STRINGS.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def gather(call: Call) -> Sequence[Result]:
     """
     data, indices = call.operand(0), call.operand(1)
     if data.inner.dtype == ir.DataType.STRING:
-        raise call.refuse("STRING-GATHER", "ORT gathers only the first string of each slice")
+        raise call.refuse("STRING-GATHER", "onnxruntime gathers only the first string of each slice")
     if not indices.batched:
         return call.like(call.values, axis=axis_after_steps(call, 0))
     axis = axis_of(call.node, 0)
@@ -66,7 +66,7 @@ def gather_elements(call: Call) -> Sequence[Result]:
 
 @rule("GatherND")
 def gather_nd(call: Call) -> Sequence[Result]:
-    """Batched indices into the same data are more indices; else the steps become one more batch axis."""
+    """Batched indices into loop-invariant data are more indices; else the steps become one more batch axis."""
     batch_dims = call.node.attributes.get_int("batch_dims", 0)
     if batch_dims == 0 and not call.batched(0):
         return call.like(call.values)
@@ -77,13 +77,13 @@ def gather_nd(call: Call) -> Sequence[Result]:
 
 @rule("Scatter", "ScatterElements")
 def scatter_elements(call: Call) -> Sequence[Result]:
-    """The axis moves up; indices along the other axes, and so the steps, address themselves."""
+    """The axis moves up. Indices along other axes, and so along the steps, are implicit."""
     return call.like([expanded(call, index) for index in range(3)], axis=axis_after_steps(call, 0))
 
 
 @rule("ScatterND")
 def scatter_nd(call: Call) -> Sequence[Result]:
-    """One more coordinate for each index."""
+    """Add a coordinate to each index."""
     rank, b = call.rank(1), call.build
     indices = expanded(call, 1)
     numbers = b.op("Range", b.const(0), squeeze(b, call.steps, [0]), b.const(1))
@@ -96,14 +96,14 @@ def scatter_nd(call: Call) -> Sequence[Result]:
 
 @rule("OneHot")
 def one_hot(call: Call) -> Sequence[Result]:
-    """The new axis moves one position up; negative, it counts from the end of the result and stays."""
+    """The new axis moves one position up; a negative axis counts from the end of the result and stays."""
     call.same_each_step(1, 2)
     return call.like(call.values, axis=after_steps(axis_of(call.node, -1)))
 
 
 @rule("Compress")
 def compress(call: Call) -> Sequence[Result]:
-    """The same condition in every step takes as much of each; without an axis, of all elements in a row."""
+    """A loop-invariant condition selects equally many elements in each step; without an axis, of the flattened data."""
     if call.batched(1):
         raise call.refuse("DATA-DEPENDENT-SHAPE", "the shape of the result may differ between steps")
     if call.node.attributes.get_int("axis") is not None:
@@ -114,6 +114,6 @@ def compress(call: Call) -> Sequence[Result]:
 @rule("Trilu")
 @rule("Trilu", domain="com.microsoft")
 def triangle(call: Call) -> Sequence[Result]:
-    """The last two axes are what counts; others are batch axes already."""
+    """Only the last two axes matter; others are batch axes already."""
     call.same_each_step(1)
     return call.like(call.values)

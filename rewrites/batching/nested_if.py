@@ -1,11 +1,11 @@
 """An If inside the body.
 
-The same condition in every step: both branches are batched, one of them runs.
+If the condition is the same in every step, both branches are batched, and one of them runs.
 
     If(c) then () => (Neg(x)) else () => (k)    ->    If(c) then () => (Neg(x')) else () => (k repeated for all steps)
 
-Another condition in each step: both branches run, and ``Where`` takes what each step wants. Only where no branch can fail in a step
-that does not want it: all sizes are known, and no operator minds what numbers it is given.
+If the condition differs between steps, both branches run, and ``Where`` selects the results of each step. This requires that no
+branch can fail in a step that does not need it: all sizes are known, and no operator fails because of its numbers.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ _BRANCHES = ("then_branch", "else_branch")
 
 @rule("If")
 def nested_if(call: Call) -> Sequence[Result]:
-    """A result carries the steps if it does in one of the branches, or if the condition does."""
+    """A result is batched if it is in one of the branches, or if the condition is."""
     graphs = [call.node.attributes[name].as_graph() for name in _BRANCHES]
     if any(not isinstance(value.type, ir.TensorType) for value in call.node.outputs):
-        raise call.refuse("CONTROL-FLOW", "a result is no tensor")
+        raise call.refuse("CONTROL-FLOW", "a result is not a tensor")
     return _both(call, graphs) if call.batched(0) else _one_of_them(call, graphs)
 
 
@@ -78,8 +78,8 @@ def _both(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
 
 
 def _check_harmless(call: Call, graph: ir.Graph) -> None:
-    """Refuse where a node might fail in a step that would not have run it."""
+    """Refuse if a node might fail in a step that would not have run it."""
     culprit = not_speculatable(graph)
     if culprit is not None:
-        detail = f"the condition differs between steps, and {culprit.op_type} might fail in a step that does not want it"
+        detail = f"the condition differs between steps, and {culprit.op_type} might fail in a step that does not need it"
         raise call.refuse("BATCHED-CONDITION", detail)

@@ -1,15 +1,14 @@
-"""A Scan or Loop inside the body: one whose own body works on all steps of the outer loop at once.
+"""A Scan or Loop inside the body becomes one whose body works on all steps of the outer loop at once.
 
     ys = Scan(h0, xs) body(h, x)    ->    ys' = Transpose(Scan(h0', Transpose(xs')) body(h', x'))
-
     Loop(M, c, s0) body(i, c, s)    ->    Loop(M, c, s0') body(i, c, s')      stacked results are transposed behind the steps
 
-The scanned axes lie behind the steps and are moved to the front outside, because onnxruntime crashes if a Scan has another axis
-than 0 and any size is 0. A state carries the steps if its initial value does, or if a step makes it so. A Loop needs the same
-trip count and condition in every step; its stacked results that carry the steps need a known rank and a first trip, because
-onnxruntime guesses the sizes of empty results. An opset-8 Scan stays as it is.
+Scanned axes come after the steps and are moved to the front outside, because onnxruntime crashes if a Scan has another axis than 0
+and any size is 0. A state is batched if its initial value is, or if a step makes it so. A Loop needs the same trip count and
+condition in every step. Its batched stacked results need a known rank and at least one trip, because onnxruntime guesses the sizes
+of empty results. An opset-8 Scan stays unchanged.
 
-Works round ORT-SCAN-MOVED-AXES, ORT-LOOP-NO-STEPS-SIZES, ORT-SCAN-SHARED-OUTPUT and ORT-SCAN-RESULT-RANK.
+Works around ORT-SCAN-MOVED-AXES, ORT-LOOP-NO-STEPS-SIZES, ORT-SCAN-SHARED-OUTPUT and ORT-SCAN-RESULT-RANK.
 """
 
 from collections.abc import Sequence
@@ -32,7 +31,7 @@ __all__ = ["batched_body", "body_for_all_steps", "for_all_steps", "nested_loop",
 
 @rule("Scan", since=9)
 def nested_scan(call: Call) -> Sequence[Result]:
-    """Batch the body, with as few states carrying the steps as possible."""
+    """Batch the body, with as few batched states as possible."""
     loop = ScanView.of(call.node, call.opset)
     operands = [call.operand(index) for index in range(len(call.operands))]
     count = len(loop.states)
@@ -50,7 +49,7 @@ def nested_scan(call: Call) -> Sequence[Result]:
     ]
     if any(scanned.place and scanned.rank is None for scanned in (*entering, *leaving)):
         inside.build.discard()
-        raise call.refuse("RANK-UNKNOWN", "the rank of what the Scan cuts or stacks is not known")
+        raise call.refuse("RANK-UNKNOWN", "the rank of a scanned or stacked tensor is not known")
     body = batched_body(inside, inputs, list(zip(loop.body.outputs, result_varies, strict=True)))
     states = [State(for_all_steps(call, operands[i], varies[i]), inputs[i], body.outputs[i], None) for i in range(count)]
     scans = [
@@ -69,14 +68,14 @@ def nested_scan(call: Call) -> Sequence[Result]:
 
 @dataclass(frozen=True)
 class _Axis:
-    """The ``place`` of a scanned axis in a tensor of some ``rank``."""
+    """The position (``place``) of a scanned axis in a tensor of ``rank``."""
 
     place: int
     rank: int | None
 
     @classmethod
     def of(cls, axis: int, inner: ir.Value, varies: bool, outer: ir.Value | None = None) -> "_Axis":
-        """Find both from a slice in one step, and from the whole where that is known."""
+        """Return both from a slice of one step, and from the whole tensor if its rank is known."""
         rank, known = rank_of(inner), None if outer is None else rank_of(outer)
         return cls(axis + varies, rank + 1 + varies if known is None and rank is not None else known)
 
@@ -86,7 +85,7 @@ class _Axis:
         return transpose(call.build, x, order) if self.place else x
 
     def from_front(self, call: Call, x: ir.Value) -> ir.Value:
-        """Move the first axis of ``x`` to its place."""
+        """Move the first axis of ``x`` to the position."""
         order = [*range(1, self.place + 1), 0, *range(self.place + 1, self.rank or 0)]
         return transpose(call.build, x, order) if self.place else x
 
@@ -94,13 +93,13 @@ class _Axis:
 def _settled_body(
     call: Call, loop: ScanView | LoopView, varies: list[bool], others: Sequence[bool] = ()
 ) -> tuple[list[ir.Value], Emission]:
-    """Emit the body until its states keep what they carry; set ``varies`` for states that a step makes carry the steps.
+    """Emit the body until no more states become batched; update ``varies`` for states that a step makes batched.
 
     Args:
-        call: the loop.
-        loop: its view.
-        varies: whether each state, and each scan input, carries the steps.
-        others: the same for the inputs of the body before those.
+        call: The loop.
+        loop: Its view.
+        varies: True for each state and each scan input that is batched.
+        others: The same for the inputs of the body before those.
     """
     while True:
         inputs, inside = body_for_all_steps(call, loop.body, [*others, *varies])
@@ -114,11 +113,11 @@ def _settled_body(
 
 @rule("Loop")
 def nested_loop(call: Call) -> Sequence[Result]:
-    """Batch the body, with as few states carrying the steps as possible."""
+    """Batch the body, with as few batched states as possible."""
     loop = LoopView.of(call.node, call.opset)
     call.same_each_step(0, 1)
     if any(not isinstance(value.type, ir.TensorType) for value in [*call.node.outputs, *loop.body.inputs]):
-        raise call.refuse("CONTROL-FLOW", "a state or result is no tensor, or of unknown type")
+        raise call.refuse("CONTROL-FLOW", "a state or result is not a tensor, or of unknown type")
     operands = [call.operand(index) for index in range(2, len(call.operands))]
     varies = [operand.batched for operand in operands]
     inputs, inside = _settled_body(call, loop, varies, [False, False])
@@ -142,16 +141,16 @@ def nested_loop(call: Call) -> Sequence[Result]:
 
 
 def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]:
-    """Tell which stacked results carry the steps; refuses, leaving nothing behind, where that cannot be written."""
+    """Return True for each stacked result that is batched; refuse, leaving nothing behind, if that cannot be written."""
     stacked = [inside.get(output.inner).batched for output in loop.scan_outputs]
     reason = None
     if inside.get(loop.condition_out).batched:
-        reason = call.refuse("BATCHED-STRUCTURE", "whether it goes on differs between steps")
+        reason = call.refuse("BATCHED-STRUCTURE", "its condition differs between steps")
     for output, flag in zip(loop.scan_outputs, stacked, strict=True):
         if flag and rank_of(output.inner) is None:
             reason = call.refuse("RANK-UNKNOWN", f"the rank of {output.inner.name!r} is not known")
         elif flag and not loop.always_runs:
-            reason = call.refuse("EMPTY-STEPS", "it may make no trip, and the sizes of its stacked results would be guesses")
+            reason = call.refuse("EMPTY-STEPS", "it may run no step, and the sizes of its stacked results would be guesses")
     if reason is not None:
         inside.build.discard()
         raise reason
@@ -159,7 +158,7 @@ def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]
 
 
 def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> tuple[list[ir.Value], Emission]:
-    """Emit all of ``body`` into a builder of its own, and return its new inputs; ``batched`` says which carry the steps.
+    """Emit all of ``body`` into a new builder, and return its new inputs; ``batched`` is True for those with the steps.
 
     A refusal leaves nothing behind.
     """
@@ -176,9 +175,9 @@ def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> t
 
 
 def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequence[tuple[ir.Value, bool]]) -> ir.Graph:
-    """Make the graph of what was emitted; ``outputs`` are values of the old body, and whether each carries the steps.
+    """Return the graph of the emitted nodes; ``outputs`` are values of the old body, with True if the output is batched.
 
-    onnxruntime needs a node of its own, and a declared shape, for each output.
+    onnxruntime needs a separate node and a declared shape for each output.
     """
     build = emission.build
     results = [emission.full(value) if varies else emission.get(value).value for value, varies in outputs]
@@ -197,7 +196,7 @@ def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequen
 
 
 def for_all_steps(call: Call, operand: Operand, varies: bool) -> ir.Value:
-    """Return the value of ``operand``, with the steps in front where it ``varies``."""
+    """Return the value of ``operand``, with the steps in front if it ``varies``."""
     return repeated(call.build, operand, call.steps) if varies else operand.value
 
 

@@ -1,11 +1,11 @@
-"""Normalisations, over trailing axes or channel by channel, and operators that ONNX defines by others.
+"""Normalisations over trailing axes or per channel, and operators that ONNX defines by others.
 
-Over trailing axes, the axis moves one position up; a scale or bias that differs between steps becomes a Mul and an Add behind a
-scale of ones. Over channels, the steps are merged into the batch axis. If the scale or bias differs between steps, the channels
-of all steps stand side by side, ``[N, steps * C, ...]``. ``SoftmaxCrossEntropyLoss(x, t)`` -> LogSoftmax, Gather, ..., each for
-all steps at once.
+Over trailing axes, the axis moves one position up; a scale or bias that differs between steps becomes a Mul and an Add after a
+normalisation with a scale of ones. Over channels, the steps are merged into the batch axis. If the scale or bias differs between
+steps, the channels of all steps are side by side, ``[N, steps * C, ...]``. ``SoftmaxCrossEntropyLoss(x, t)`` -> LogSoftmax, Gather,
+..., each for all steps at once.
 
-Works round ORT-GROUPNORM-OF-NOTHING.
+Works around ORT-GROUPNORM-OF-NOTHING.
 """
 
 from collections.abc import Sequence
@@ -52,13 +52,13 @@ _NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 @rule("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
 def trailing_normalization(call: Call) -> Sequence[Result]:
-    """Scale and bias belong to the trailing axes, and are counted from the end."""
+    """Scale and bias belong to the trailing axes, and count from the end."""
     if not call.batched(1) and not call.batched(2):
         return call.like(call.values, axis=axis_after_steps(call, -1))
     b, x, scale = call.build, call.operand(0), call.operand(1)
     rank = call.rank(0)
     if scale.inner.dtype in _NARROW or x.inner.dtype in _NARROW:
-        raise call.refuse("PRECISION", "taking scale and bias out would round to 16 bits first")
+        raise call.refuse("PRECISION", "applying scale and bias separately would round to 16 bits first")
     axis = axis_after_steps(call, -1) - (0 if x.batched else 1)
     plain, *statistics = b.like(call.node, [x.value, _ones(call, scale.inner.dtype)], axis=axis)
     result = b.op("Mul", plain, with_rank(call, scale, max(rank, call.rank(1))))
@@ -69,7 +69,7 @@ def trailing_normalization(call: Call) -> Sequence[Result]:
 
 
 def _ones(call: Call, dtype: ir.DataType | None) -> ir.Value:
-    """Return a scale that changes nothing, of the shape that the scale has in one step."""
+    """Return a scale of ones with the per-step shape of the scale."""
     scale = call.operand(1)
     if dtype is None:
         raise call.refuse("TYPE-UNKNOWN", f"the element type of {scale.inner.name!r} is not known")
@@ -83,32 +83,32 @@ def _ones(call: Call, dtype: ir.DataType | None) -> ir.Value:
 
 @rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain="com.microsoft")
 def skip_normalization(call: Call) -> Sequence[Result]:
-    """What is added first must surely have the shape of the data; scale and bias must be loop-invariant."""
+    """The added operand must surely have the shape of the data; scale and bias must be loop-invariant."""
     call.same_weights(*range(2, len(call.operands)))
     data, added = call.operand(0).inner, call.operand(1).inner
     dims = [(dim_of(data, axis), dim_of(added, axis)) for axis in range(call.rank(0))]
     if call.rank(0) != call.rank(1) or any(dim is None or dim != added_dim for dim, added_dim in dims):
-        raise call.refuse("NO-BATCHING-RULE", "data and what is added to them differ in shape, or may do so")
+        raise call.refuse("NO-BATCHING-RULE", "the data and the added operand differ in shape, or may differ")
     results = call.build.like(call.node, [folded(call, 0), folded(call, 1), *call.values[2:]])
     return unfolded(call, results, first_dim(call, 0))
 
 
 @rule("BatchNormalization")
 def batch_normalization(call: Call) -> Sequence[Result]:
-    """In training the statistics are taken over the batch, and change with each step."""
+    """In training, the statistics come from the batch and change in each step, so this is refused."""
     attributes = call.node.attributes
     if (
         attributes.get_int("training_mode", 0)
         or len(call.node.outputs) > 1
         or (call.opset < 9 and not attributes.get_int("spatial", 1))
     ):
-        raise call.refuse("TRAINING", "the statistics of the batch are wanted")
+        raise call.refuse("TRAINING", "it computes the statistics of the batch")
     return instance_normalization(call)
 
 
 @rule("InstanceNormalization")
 def instance_normalization(call: Call) -> Sequence[Result]:
-    """Scale, bias and statistics, one for each channel, may differ between steps."""
+    """Scale, bias and statistics, one per channel, may differ between steps."""
     rank, parameters = call.rank(0), range(1, len(call.operands))
     if not any(map(call.batched, parameters)):
         return fold_batch(call)
@@ -121,14 +121,17 @@ def instance_normalization(call: Call) -> Sequence[Result]:
 
 @rule("GroupNormalization")
 def group_normalization(call: Call) -> Sequence[Result]:
-    """Groups of another step cannot stand beside, so with a scale of each step it is taken apart as its definition says."""
-    call.needs_steps("ORT's GroupNormalization infers a dimension")
+    """Groups of different steps cannot be side by side, so a scale that differs between steps needs the operator's definition."""
+    call.needs_steps("onnxruntime's GroupNormalization infers a dimension")
     return by_its_function(call) if call.batched(1) or call.batched(2) else fold_batch(call)
 
 
 @rule("MeanVarianceNormalization", since=9)
 def mean_variance_normalization(call: Call) -> Sequence[Result]:
-    """Each channel of each step is a channel; where channels are normalised together, each step is one. ORT knows no other axes."""
+    """Each channel of each step becomes a channel; each step does if channels are normalised together.
+
+    onnxruntime supports no other axes.
+    """
     axes = sorted(call.node.attributes.get_ints("axes", (0, 2, 3)))
     if axes not in ([0, 2, 3], [0, 1, 2, 3]) or call.rank(0) != 4:
         raise call.refuse("NO-BATCHING-RULE", f"axes {axes} of {call.rank(0)}")
@@ -146,7 +149,7 @@ _CONSTANT_BYTES = 4096
 
 @rule("CenterCropPad", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
 def by_its_function(call: Call) -> Sequence[Result]:
-    """Emit the nodes of the definition, as it is for the types, attributes and operands at hand."""
+    """Emit the nodes of the operator's definition for the present types, attributes and operands."""
     body, operands = _definition(call)
     emission = Emission(body, call.build, call.steps, may_be_empty=call.may_be_empty)
     for value, operand in operands.items():
@@ -161,7 +164,7 @@ def by_its_function(call: Call) -> Sequence[Result]:
 
 
 def _definition(call: Call) -> tuple[ir.Graph, dict[ir.Value, Operand]]:
-    """Return the definition as a graph, and what stands outside for each of its inputs."""
+    """Return the definition as a graph, and the outer operand of each of its inputs."""
     node = ir.serde.serialize_node(call.node)
     graph = onnx.GraphProto(name="definition")
     outside: dict[str, Operand] = {}

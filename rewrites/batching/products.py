@@ -1,10 +1,10 @@
-"""Matrix products: MatMul, FusedMatMul and MatMulInteger as few and as large products over all steps as the operands allow.
+"""Matrix products: MatMul, FusedMatMul and MatMulInteger become as few and as large products over all steps as possible.
 
-A step multiplies as numpy's matmul does: vectors, matrices, stacks of matrices. ``emit`` makes the product operator.
-MatMulInteger is ``(A - a0) @ (B - b0)`` in int32; with a zero point a0 that differs between steps it is ``A @ (B - b0) - a0 *
+A step multiplies like numpy's matmul: vectors, matrices, stacks of matrices. ``emit`` writes the product operator.
+MatMulInteger is ``(A - a0) @ (B - b0)`` in int32. With a zero point a0 that differs between steps it becomes ``A @ (B - b0) - a0 *
 colsum(B - b0)``, which is exact because integers wrap the same way in any order.
 
-Works round ORT-TRANSPOSED-TIMES-VECTOR and ORT-PRODUCT-OF-NOTHING.
+Works around ORT-TRANSPOSED-TIMES-VECTOR and ORT-PRODUCT-OF-NOTHING.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ _FEW_COLUMNS = 8
 
 
 def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
-    """Multiply operands 0 and 1 for all steps; a ``plain`` product is MatMul itself, whose operands may change places."""
+    """Multiply operands 0 and 1 for all steps. A ``plain`` product is a MatMul, whose operands may be exchanged."""
     left, right = call.operand(0), call.operand(1)
     if call.may_be_empty and left.batched != right.batched:
         return _of_empty(call, left, right, emit, plain)
@@ -40,7 +40,7 @@ def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
 
 
 def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Steps times the same matrix: one product over all steps; a stack of matrices keeps one product for each matrix."""
+    """Steps times a loop-invariant matrix: one product over all steps. A stack of matrices keeps one product per matrix."""
     right_rank = call.rank(1)
     if right_rank == 1:
         return _by_vector(call, left.value, left.rank, right.value, emit)
@@ -70,7 +70,7 @@ def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product)
 
 
 def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """The same matrix times steps: the steps become columns of one product, or rows where the operands may change places."""
+    """A loop-invariant matrix times steps: the steps become columns of one product, or rows if the operands may be exchanged."""
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == 1:
         if right_rank > 1:
@@ -95,7 +95,7 @@ def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool
 
 
 def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """ORT's MatMul does not broadcast to an axis of size 0; it runs only with a matrix on the right, or with equal batch axes."""
+    """Multiply without broadcasting to an axis of size 0: by a matrix on the right, or with equal batch axes."""
     left_rank, right_rank = call.rank(0), call.rank(1)
     if left.batched and right_rank == 2:
         return emit(left.value, right.value)
@@ -108,7 +108,7 @@ def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: b
 
 
 def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value:
-    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``; a reshape before the product keeps onnxruntime from fusing it wrongly."""
+    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``; a reshape before the product prevents a wrong fusion by onnxruntime."""
     b = call.build
     weights = transpose(b, left.value, [1, 0]) if left.rank == 2 else unsqueeze(b, left.value, [1])
     if right.rank == 1:
@@ -124,7 +124,7 @@ def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Produ
 def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Value, emit: Product) -> ir.Value:
     """Multiply by a vector as by a matrix of one column.
 
-    onnxruntime fuses a Transpose into a product with a vector wrongly, and runs no such product over no steps.
+    onnxruntime fuses a Transpose into a product with a vector wrongly, and cannot run such a product without steps.
     """
     if rank is None and call.opset < since.NEGATIVE_AXES:
         rank = call.rank(0)
@@ -133,7 +133,7 @@ def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Valu
 
 
 def _both(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """One product for each step: vectors become matrices of one row or column first."""
+    """One product per step; vectors first become matrices of one row or column."""
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == right_rank == 1 and plain and left.inner.dtype in _SUMMED:
         return reduce(b, "ReduceSum", b.op("Mul", left.value, right.value), [1], keepdims=False)
@@ -156,7 +156,7 @@ def _axis_first(axis: int, rank: int) -> list[int]:
 
 
 def _first_behind(count: int, rank: int) -> list[int]:
-    """Return the order that moves axis 0 behind the next ``count`` axes."""
+    """Return the permutation that moves axis 0 behind the next ``count`` axes."""
     return [*range(1, count + 1), 0, *range(count + 1, rank)]
 
 
@@ -168,14 +168,14 @@ def matmul(call: Call) -> Sequence[Result]:
 
 @rule("FusedMatMul", domain="com.microsoft")
 def fused_matmul(call: Call) -> Sequence[Result]:
-    """The operator ignores its transposition flags for vectors, so they go where a vector becomes a matrix."""
+    """The operator ignores its transposition flags for vectors, so the flags are cleared where a vector becomes a matrix."""
     attributes = call.node.attributes
     if attributes.get_int("transBatchA", 0) or attributes.get_int("transBatchB", 0):
         raise call.refuse("NO-BATCHING-RULE", "batch axes are transposed")
     if attributes.get_int("transA", 0):
-        call.needs_steps("ORT does not broadcast a transposed operand to empty tensors")
+        call.needs_steps("onnxruntime does not broadcast a transposed operand to empty tensors")
         if call.rank(1) == 1:
-            raise call.refuse("NO-BATCHING-RULE", "ORT multiplies a transposed matrix by a vector wrongly")
+            raise call.refuse("NO-BATCHING-RULE", "onnxruntime multiplies a transposed matrix by a vector wrongly")
     flags = {"transA": attributes.get_int("transA", 0), "transB": attributes.get_int("transB", 0)}
     for index, flag in enumerate(flags):
         flags[flag] = int(bool(flags[flag]) and call.rank(index) > 1)

@@ -2,9 +2,9 @@
 
 A scalar scale that differs between steps is a scale along axis 0: ``QuantizeLinear(x', scale', zero', axis=0)``.
 DynamicQuantizeLinear takes its scale from the whole tensor: ``y, s, z = DynamicQuantizeLinear(x)`` -> the minimum and maximum
-of each step, its scale and zero point as the operator defines them, and ``QuantizeLinear(x', s', z', axis=0)``. These are the
-same float operations in the same order, so nothing rounds differently. QLinearMatMul and QLinearConv become one product over
-all steps. If their scales differ between steps, the product is in integers, then scaled, rounded and shifted as the operators
+of each step, its scale and zero point by the operator's definition, and ``QuantizeLinear(x', s', z', axis=0)``. The float
+operations and their order are the same, so nothing rounds differently. QLinearMatMul and QLinearConv become one product over all
+steps. If their scales differ between steps, the product is in integers, and is then scaled, rounded and shifted like the operators
 do it: ``QuantizeLinear(Cast(MatMulInteger(a, b)) * (sa * sb / sy), 1, zy)``.
 """
 
@@ -33,7 +33,7 @@ _LIMITS = {ir.DataType.UINT8: (0, 255), ir.DataType.INT8: (-128, 127)}
 @rule("DequantizeLinear", "QuantizeLinear")
 @rule("DequantizeLinear", "QuantizeLinear", domain="com.microsoft")
 def quantize(call: Call) -> Sequence[Result]:
-    """A scale of one element applies to the whole tensor, one of more to the axis."""
+    """A scale of one element applies to the whole tensor, a longer one to the axis."""
     if call.node.attributes.get_int("block_size", 0):
         raise call.refuse("NO-BATCHING-RULE", "the scales are blocked")
     scale, zero = call.operand(1), call.given(2)
@@ -78,7 +78,7 @@ def _written_out(call: Call) -> ir.Value:
 
 
 def _by_axis(call: Call, index: int, rank: int) -> ir.Value:
-    """Return a scale or zero point such that it broadcasts with the data."""
+    """Return a scale or zero point so that it broadcasts with the data."""
     operand = call.operand(index)
     if _is_single(call, operand):
         at = rank - call.rank(index)
@@ -90,15 +90,15 @@ def _by_axis(call: Call, index: int, rank: int) -> ir.Value:
 
 
 def _vector(call: Call, index: int) -> ir.Value:
-    """Return a one-element operand as one element for each step."""
+    """Return a one-element operand as a vector of one element per step."""
     return squeeze(call.build, expanded(call, index), range(1, 1 + call.rank(index)))
 
 
 def _is_single(call: Call, operand: Operand) -> bool:
-    """Return True if the operand has one element; where that is not known, the axis matters and the rule refuses."""
+    """Return True if the operand has one element; refuse if that is unknown, because the axis then matters."""
     dims = static_dims(operand.inner)
     if dims is None:
-        raise call.refuse("SHAPE-UNKNOWN", f"whether {operand.inner.name!r} has one element is not known")
+        raise call.refuse("SHAPE-UNKNOWN", f"it is not known if {operand.inner.name!r} has one element")
     return dims in ((), (1,))
 
 
@@ -108,7 +108,7 @@ _MATRIX = 2
 
 @rule("DynamicQuantizeLinear")
 def dynamic_quantize(call: Call) -> Sequence[Result]:
-    """Before opset 13 QuantizeLinear has no axis, so it is written out."""
+    """Before opset 13 QuantizeLinear has no axis, so simpler operators replace it."""
     b, x = call.build, call.operand(0).value
     axes = range(1, 1 + call.rank(0))
     zero, unit, levels = (b.const(np.array(number, dtype=np.float32)) for number in (0.0, 1.0, _LEVELS))

@@ -1,4 +1,4 @@
-"""Operators that cannot be batched, each with why."""
+"""Operators that cannot be batched, with the reasons."""
 
 from collections.abc import Sequence
 
@@ -17,24 +17,24 @@ def data_dependent(call: Call) -> Sequence[Result]:
 
 @rule("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", refuses=True)
 def random(call: Call) -> Sequence[Result]:
-    """Each step draws anew."""
+    """Each step draws new random numbers."""
     raise call.refuse("RANDOM", "the operator draws random numbers in each step")
 
 
 @rule("MelWeightMatrix", refuses=True)
 def weights_of_windows(call: Call) -> Sequence[Result]:
-    """One node makes one matrix."""
-    raise call.refuse("BATCHED-STRUCTURE", "the numbers that the matrix is made from differ between steps")
+    """One node computes one matrix."""
+    raise call.refuse("BATCHED-STRUCTURE", "the numbers that determine the matrix differ between steps")
 
 
 @rule("ConcatFromSequence", "SequenceAt", "SequenceConstruct", "SequenceInsert", "SplitToSequence", refuses=True)
 @rule("Optional", "OptionalGetElement", "OptionalHasElement", "SequenceErase", "SequenceLength", refuses=True)
 def sequences(call: Call) -> Sequence[Result]:
-    """A sequence has no axis to put the steps on."""
+    """A sequence has no axis for the steps."""
     raise call.refuse("SEQUENCE", "sequences and optionals cannot be stacked")
 
 
 @rule("SequenceMap", refuses=True)
 def control_flow(call: Call) -> Sequence[Result]:
-    """The sequences it maps over have no axis to put the steps on."""
+    """The mapped sequences have no axis for the steps."""
     raise call.refuse("CONTROL-FLOW", "control flow inside the body")

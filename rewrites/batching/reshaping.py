@@ -1,4 +1,4 @@
-"""Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile and Concat: the elements of a step keep their order within it."""
+"""Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile and Concat: the elements of a step keep their order."""
 
 from collections.abc import Sequence
 
@@ -31,25 +31,25 @@ def insert_axes(call: Call) -> Sequence[Result]:
 
 @rule("Squeeze")
 def remove_axes(call: Call) -> Sequence[Result]:
-    """``Squeeze(x, axes)`` -> ``Squeeze(x', axes + 1)``; without axes, those known to have size 1."""
+    """``Squeeze(x, axes)`` -> ``Squeeze(x', axes + 1)``; without axes, the axes of known size 1."""
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, None)
     if axes is DYNAMIC:
         count, rank = dim_of(call.operand(1).inner, 0), call.operand(0).rank
         if not isinstance(count, int) or count == 0:
-            raise call.refuse("DYNAMIC-STRUCTURE", "how many axes are removed is not known")
+            raise call.refuse("DYNAMIC-STRUCTURE", "the number of removed axes is not known")
         return _on_computed_axes(call, rank, None if rank is None else rank - count)
     x = call.operand(0)
     if axes is None:
         dims = static_dims(x.inner)
         if dims is None:
-            raise call.refuse("SHAPE-UNKNOWN", f"{x.inner.name!r} has shape {x.inner.shape}: which axes have size 1 is not known")
+            raise call.refuse("SHAPE-UNKNOWN", f"{x.inner.name!r} has shape {x.inner.shape}: the axes of size 1 are not known")
         axes = tuple(axis for axis, dim in enumerate(dims) if dim == 1)
     return [Result(squeeze(call.build, x.value, [after_steps(axis) for axis in axes]))]
 
 
 def _on_computed_axes(call: Call, full: int | None, rank: int | None) -> list[Result]:
-    """Shift the axes, of a value of ``full`` axes, when the model runs; the result has ``rank`` axes in one step."""
+    """Shift the axes, of a value of ``full`` axes, at run time; the result has ``rank`` axes in one step."""
     (result,) = call.like([call.operand(0).value, axes_after_steps(call, 1, full)])
     if result.value.shape is None and rank is not None:
         result.value.shape = ir.Shape([None] * (rank + 1))
@@ -58,7 +58,7 @@ def _on_computed_axes(call: Call, full: int | None, rank: int | None) -> list[Re
 
 @rule("Flatten")
 def flatten(call: Call) -> Sequence[Result]:
-    """``Flatten(x, axis)`` -> a reshape to the steps, what is before the axis, and what is after it."""
+    """``Flatten(x, axis)`` -> a reshape to the steps, the product of sizes before the axis, and that of the others."""
     x, rank, b = call.operand(0), call.rank(0), call.build
     axis = axis_of(call.node, 1, rank)
     if axis in (0, rank):
@@ -73,8 +73,8 @@ def flatten(call: Call) -> Sequence[Result]:
 def reshape(call: Call) -> Sequence[Result]:
     """``Reshape(x, shape)`` -> ``Reshape(x', [0, *shape])``: a 0 copies the dimension at its own index, so both move up together.
 
-    With ``allowzero``, the number of steps is written instead of the leading 0. A lone computed dimension is left to be
-    inferred, as onnxruntime does when it fuses; for an empty batch it would be a 0 that copies another one.
+    With ``allowzero``, the number of steps replaces the leading 0. A single computed dimension becomes -1, as in onnxruntime's
+    fusion; for an empty batch it would be a 0 that copies another size.
     """
     call.same_each_step(1)
     x, b = call.operand(0).value, call.build
@@ -87,7 +87,7 @@ def reshape(call: Call) -> Sequence[Result]:
     if shape == (-1,):
         return [Result(b.op("Flatten", x, axis=1))]
     if shape is DYNAMIC or shape is None or -1 in shape:
-        call.needs_steps("a dimension is left to be inferred")
+        call.needs_steps("a dimension must be inferred")
     copies = zero_copies_size(call.node)
     if shape is DYNAMIC or shape is None or (0 in shape and not copies):
         lead = b.const([0]) if copies else call.steps
@@ -97,7 +97,7 @@ def reshape(call: Call) -> Sequence[Result]:
 
 
 def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
-    """Return what ``shape`` joins, all numbers above 0 but for one computed dimension, which becomes -1; else None."""
+    """Return the sizes joined in ``shape``: numbers above 0, and -1 for its only computed dimension; else None."""
     node = None if shape is None else shape.producer()
     if node is None or node.op_type != "Concat" or node.domain != "":
         return None
@@ -118,9 +118,7 @@ def concatenate(call: Call) -> Sequence[Result]:
 
 @rule("Expand")
 def expand(call: Call) -> Sequence[Result]:
-    """``Expand(x, shape)`` -> ``Expand(x', shape)``; ``x'`` has all axes of the shape, which counts from the end, behind the
-    steps.
-    """
+    """``Expand(x, shape)`` -> ``Expand(x', shape)``; ``x'`` first gets as many axes as the result, after the steps."""
     call.same_each_step(1)
     count = dim_of(call.operand(1).inner, 0)
     if not isinstance(count, int):

@@ -1,9 +1,9 @@
 """Resize and Upsample.
 
-Where axis 0 keeps its size, the steps are merged into it. ORT interpolates over two or three axes only, so data without a batch
-axis get one, and only the nearest neighbour, which works along any axes, takes the steps as one more axis that is not resized.
+If axis 0 keeps its size, the steps are merged into it. onnxruntime interpolates over two or three axes only, so data without a
+batch axis get one. Only the nearest neighbour works along any axes, so there the steps become one more axis that is not resized.
 
-Works round ORT-RESIZE-AXES.
+Works around ORT-RESIZE-AXES.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def _nearest(call: Call) -> bool:
 
 
 def _keeps_first(call: Call, rank: int) -> bool:
-    """Whether axis 0 is surely not resized: by its scale or size, or since ORT interpolates over 4 or 5 axes only if it is not."""
+    """Return True if axis 0 is surely not resized: by its scale or size, or because onnxruntime requires it for 4 or 5 axes."""
     if rank < 3:
         return False
     first, by_inputs = dim_of(call.operand(0).inner, 0), len(call.operands) > 2
@@ -72,7 +72,7 @@ def _keeps_first(call: Call, rank: int) -> bool:
 
 
 def _with_rows(call: Call, values: list[ir.Value | None]) -> list[ir.Value | None]:
-    """Put the rows of all steps first among the sizes, if there are sizes."""
+    """Replace the first of the sizes, if there are any, by the rows of all steps."""
     if len(values) < 4 or values[3] is None:
         return values
     return [*values[:3], rows_first(call, values[3], first_dim(call, 0))]
@@ -91,12 +91,12 @@ def _merged(call: Call, values: list[ir.Value | None]) -> Sequence[Result]:
 
 
 def _one_more_axis(call: Call, values: list[ir.Value | None], rank: int) -> Sequence[Result]:
-    """Take the steps as an axis that is not resized; pictures without batch and channel get an axis for channels too."""
+    """Pass the steps as an axis that is not resized. Pictures without batch and channel also get an axis for channels."""
     b = call.build
     picture = rank == 2 and not _nearest(call)
     more = 2 if picture else 1
     if not picture and not _nearest(call):
-        raise call.refuse("NO-BATCHING-RULE", f"ORT does not interpolate over {rank} axes beside the steps")
+        raise call.refuse("NO-BATCHING-RULE", f"onnxruntime does not interpolate over {rank} axes besides the steps")
     x = expanded(call, 0)
     by_inputs = len(values) == 4
     for index, value in enumerate(values):

@@ -1,7 +1,7 @@
 """Operators of the ai.onnx.ml domain, as onnxruntime's CPU provider runs them: on each element, or on each row of features.
 
-A step of one row, ``[features]``, stands for ``[1, features]`` where the operator gives results for rows. Sums over trees, support
-vectors and features are done row by row, in an order that may depend on the number of rows.
+A step of one row, ``[features]``, means ``[1, features]`` if the operator returns results for rows. Sums over trees, support
+vectors and features are computed row by row, in an order that may depend on the number of rows.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ _ML = "ai.onnx.ml"
 
 @rule("Binarizer", "CategoryMapper", "LabelEncoder", domain=_ML)
 def each_element(call: Call) -> Sequence[Result]:
-    """Every element by itself, whatever the shape."""
+    """Each element separately, for any shape."""
     return call.like(call.values)
 
 
 @rule("Imputer", "Normalizer", "Scaler", domain=_ML)
 def each_feature(call: Call) -> Sequence[Result]:
-    """Rows keep their shape; more axes than rows and features have no agreed meaning."""
+    """Rows keep their shape. More than two axes have no agreed meaning."""
     if call.rank(0) == 1:
         return call.like(call.values)
     if call.rank(0) != 2:
@@ -47,7 +47,7 @@ def each_row(call: Call) -> Sequence[Result]:
 def joined_features(call: Call) -> Sequence[Result]:
     """The features of several inputs side by side."""
     if any(call.rank(index) != 2 for index in range(len(call.operands))):
-        raise call.refuse("NO-BATCHING-RULE", "inputs that are no rows of features")
+        raise call.refuse("NO-BATCHING-RULE", "inputs that are not rows of features")
     values = [folded(call, index) for index in range(len(call.operands))]
     return unfolded(call, call.build.like(call.node, values), first_dim(call, 0))
 

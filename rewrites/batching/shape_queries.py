@@ -1,4 +1,4 @@
-"""Shape, Size and EyeLike ask for the shape of a value alone: their results are loop-invariant."""
+"""Shape, Size and EyeLike read only the shape of a value, so their results are loop-invariant."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _END = 2**63 - 1
 
 @rule("Shape")
 def shape(call: Call) -> Sequence[Result]:
-    """``Shape(x)`` -> the shape of ``x'`` without the steps, a constant where it is known."""
+    """``Shape(x)`` -> the shape of ``x'`` without the steps, a constant if it is known."""
     start = call.node.attributes.get_int("start", 0)
     end = call.node.attributes.get_int("end", _END)
     known = call.operand(0).inner.shape
@@ -41,7 +41,7 @@ def size(call: Call) -> Sequence[Result]:
 
 @rule("EyeLike")
 def eye_like(call: Call) -> Sequence[Result]:
-    """``EyeLike(x)`` -> the same of a value with the shape of one step."""
+    """``EyeLike(x)`` -> the EyeLike of a value with the shape of one step."""
     dtype = call.node.outputs[0].dtype
     if dtype is None:
         raise call.refuse("TYPE-UNKNOWN", "the element type of the result is not known")

@@ -1,6 +1,6 @@
-"""Slice and Pad: the axes they name move one position up, or the steps get an entry that changes nothing.
+"""Slice and Pad: their axes move one position up, or the steps get an entry that changes nothing.
 
-Works round ORT-PAD-WRAP-OF-NOTHING.
+Works around ORT-PAD-WRAP-OF-NOTHING.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def slice_(call: Call) -> Sequence[Result]:
         return call.like([*values[:3], axes_after_steps(call, 3, call.operand(0).rank), *values[4:]])
     count = dim_of(call.operand(1).inner, 0)
     if not isinstance(count, int):
-        raise call.refuse("DYNAMIC-STRUCTURE", "how many axes are sliced is not known")
+        raise call.refuse("DYNAMIC-STRUCTURE", "the number of sliced axes is not known")
     return call.like([*values[:3], _like_indices(call, 1, range(1, count + 1)), *values[4:]])
 
 
@@ -54,7 +54,7 @@ def pad(call: Call) -> Sequence[Result]:
     if call.batched(2):
         return [Result(_filled_by_step(call))]
     if call.node.attributes.get_string("mode", "constant") == "wrap":
-        call.needs_steps("ORT does not wrap empty tensors")
+        call.needs_steps("onnxruntime does not wrap empty tensors")
     x, pads, fill = call.operand(0).value, call.operand(1).value, call.value(2)
     if call.given(3) is not None:
         return call.like([x, pads, fill, axes_after_steps(call, 3, call.operand(0).rank)])
@@ -68,7 +68,7 @@ def pad(call: Call) -> Sequence[Result]:
 
 
 def _filled_by_step(call: Call) -> ir.Value:
-    """``Pad(x, pads, v)`` with another ``v`` in each step -> zeros, and ``Where`` to tell what is padding."""
+    """``Pad(x, pads, v)`` with another ``v`` in each step -> zeros, and ``Where`` to select the padding."""
     b, rank = call.build, call.rank(0)
     x, fill = call.operand(0), call.operand(2)
     plain = replace(call, operands=(*call.operands[:2], None, *call.operands[3:]))
@@ -86,6 +86,6 @@ def _with_steps(pads: Sequence[int]) -> list[int]:
 
 
 def _like_indices(call: Call, index: int, numbers: Sequence[int]) -> ir.Value:
-    """Return ``numbers`` as a constant of the integer type of operand ``index``: an operator's index inputs share one type."""
+    """Return ``numbers`` as a constant of the integer type of operand ``index``, because all index inputs have one type."""
     dtype = np.int32 if call.operand(index).inner.dtype == ir.DataType.INT32 else np.int64
     return call.build.const(np.array(numbers, dtype=dtype))

@@ -1,4 +1,4 @@
-"""The table: (operator domain, type) to batching rule, filled by the modules that hold the rules when it is first asked."""
+"""The table from (operator domain, type) to batching rules. The modules with the rules fill it at its first use."""
 
 import functools
 import importlib
@@ -16,7 +16,7 @@ __all__ = ["BatchingRule", "batch", "has_rule", "rule", "settle_shapes"]
 
 
 BatchingRule = Callable[[Call], Sequence[Result]]
-"""Emits a call for all steps and returns one result for each output of its node; raises ``Refused`` where it cannot."""
+"""Emits a call for all steps and returns one result for each output of its node; raises ``Refused`` if it cannot."""
 
 _MODULES = (
     *("along_axes", "attention", "contrib", "einsum", "elementwise", "fold_into_batch", "gemm", "indexing", "nested_if"),
@@ -39,7 +39,7 @@ _TABLE: dict[tuple[str, str], list[_Entry]] = {}
 def rule(
     *op_types: str, domain: str = "", since: int = 1, until: int = 2**31, refuses: bool = False
 ) -> Callable[[BatchingRule], BatchingRule]:
-    """Enter the decorated function for ``op_types`` in opsets ``since`` to ``until`` - 1; one that ``refuses`` only says why."""
+    """Register the decorated function for ``op_types`` in opsets ``since`` to ``until`` - 1. One that ``refuses`` always raises."""
 
     def enter(function: BatchingRule) -> BatchingRule:
         for op_type in op_types:
@@ -65,7 +65,7 @@ def _entries(node: ir.Node) -> list[_Entry]:
 
 
 def has_rule(node: ir.Node) -> bool:
-    """Return True if the table knows the operator (the rule may still refuse the case at hand)."""
+    """Return True if the table has the operator. The rule may still refuse the present case."""
     return any(not entry.refuses for entry in _entries(node))
 
 
@@ -94,7 +94,7 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
 
 
 def settle_shapes(call: Call, results: Sequence[Result], built: Sequence[ir.Node]) -> None:
-    """Complete the types and shapes of ``results`` that are ``built``, by those of one step; raise Refused if they contradict."""
+    """Complete the types and shapes of the new (``built``) results by those of one step; raise Refused if they contradict."""
     for output, result in zip(call.node.outputs, results, strict=True):
         value = result.value
         if value.producer() not in built:

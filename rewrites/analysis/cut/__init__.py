@@ -1,6 +1,6 @@
-"""Where a loop may be cut in two: components of its states, what can be stacked, sizes, costs and the minimum cut.
+"""Finds where a loop may be cut in two: components of its states, sizes, costs and what can be stacked.
 
-The cut itself is made in ``rewrites.fission``.
+``rewrites.fission`` makes the cut.
 """
 
 __all__: list[str] = []

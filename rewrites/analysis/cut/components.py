@@ -1,7 +1,7 @@
-"""Which states of a loop need each other: the strongly connected components of their dependence, in a topological order.
+"""Finds the states of a loop that need each other: the strongly connected components of their dependence, in topological order.
 
-``a`` needs ``b`` where the next value of ``a`` is computed from ``b``; states that need each other, also by way of others, are one
-component. They are read off the transitive closure, by Warshall's algorithm on bit sets.
+``a`` needs ``b`` if the next value of ``a`` is computed from ``b``. States that need each other, maybe through others, form a
+component. The components come from the transitive closure, by Warshall's algorithm on bit sets.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ __all__ = ["Components", "find_components"]
 
 @dataclass(frozen=True)
 class Components:
-    """``members``: the states of each component, a component after those it needs.
+    """The ``members`` (states) of each component. A component comes after those it needs.
 
-    ``needs``: for each, a bit for every component that it needs, directly or not, and for itself. ``behind``: for a value of the
-    body, a bit for every component whose states it is computed from in one step; ``of`` a node likewise.
+    ``needs``: for each component, a bit for every component that it needs, directly or not, and for itself. ``behind``: for a value
+    of the body, a bit for every component whose states it is computed from in one step. ``of``: the same for a node.
     """
 
     members: tuple[tuple[State, ...], ...]
@@ -28,12 +28,12 @@ class Components:
     of: dict[ir.Node, int]
 
     def needing(self, number: int) -> int:
-        """Return a bit for component ``number`` and for each that needs it."""
+        """Return a bit for component ``number`` and for each component that needs it."""
         return sum(1 << i for i, needs in enumerate(self.needs) if needs >> number & 1)
 
 
 def find_components(loop: ScanView) -> Components:
-    """Return the components of ``loop``, found with work of the square of the number of states."""
+    """Return the components of ``loop``. The time grows with the square of the number of states."""
     count = len(loop.states)
     behind = {state.inner: 1 << i for i, state in enumerate(loop.states)}
     nodes: dict[ir.Node, int] = {}

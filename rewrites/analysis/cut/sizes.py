@@ -1,4 +1,4 @@
-"""How many bytes a body value takes in one step, and for all steps, as far as that is known."""
+"""Estimates the bytes of a body value in one step and for all steps."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,11 +21,11 @@ _PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "Einsum", "MatMulInteger", "Fus
 
 @dataclass(frozen=True)
 class StepSizes:
-    """Sizes of one loop's values: unknown dimensions come from the hints, or are assumed.
+    """Sizes of the values of one loop. Unknown dimensions come from hints or are assumed.
 
-    ``steps``: the trip count, known, hinted or assumed. ``own``: bytes per step of the loop's own scan inputs and outputs; a part
-    whose temporaries stay near this needs no more memory than the loop's callers already spend. ``stacked``: the values that the
-    loop stacks itself, so that a stack of one is nothing new. ``known``: the dimensions that have a name and a number.
+    ``steps``: the trip count: known, hinted or assumed. ``own``: the bytes per step of the loop's scan inputs and outputs; callers
+    already have the memory for temporaries of this size. ``stacked``: the values that the loop stacks itself, so that their stacks
+    are not new. ``known``: the dimensions with a name and a number.
     """
 
     options: Options
@@ -39,7 +39,7 @@ class StepSizes:
 
     @classmethod
     def of(cls, loop: ScanView, ctx: Context) -> "StepSizes":
-        """Measure ``loop``."""
+        """Return the sizes of ``loop``."""
         assumed = ASSUMED_SIZE.of(loop.node)
         options = ctx.options if assumed is None else replace(ctx.options, assumed_dim=assumed)
         steps = loop.steps
@@ -56,18 +56,18 @@ class StepSizes:
         return size_estimate(value, self.options.sizes, self.options.assumed_dim)
 
     def outside(self, value: ir.Value) -> int:
-        """Return the bytes of a value outside the loop, whose dimensions may be the number of steps."""
+        """Return the bytes of a value outside the loop, one of whose dimensions may be the number of steps."""
         return size_estimate(value, self.known, self.options.assumed_dim)
 
     def note(self, size: int, values: Iterable[ir.Value]) -> tuple[str, ...]:
-        """Tell that stacks take ``size`` bytes at a time, and what was assumed of the sizes of ``values``."""
+        """Return a note that stacks take ``size`` bytes at a time, with the assumptions about the sizes of ``values``."""
         if not size:
             return ()
         shapes = [value.shape for value in values]
         dims = [dim for shape in shapes if shape is not None for dim in shape.dims]
         vague = None in shapes or any(not isinstance(dim, int) and dim.value not in self.options.sizes for dim in dims)
         guessed = [] if self.steps_known else [f"{self.steps} steps"]
-        guessed += [f"{self.options.assumed_dim} for each size that is not known"] if vague else []
+        guessed += [f"{self.options.assumed_dim} for each unknown size"] if vague else []
         return (f"stacks of about {size} bytes at a time" + (f", assuming {' and '.join(guessed)}" if guessed else ""),)
 
     def elements(self, value: ir.Value) -> int:
@@ -81,23 +81,24 @@ class StepSizes:
         return all(isinstance(dim, int) or dim.value in self.options.sizes for dim in value.shape.dims)
 
     def refusal(self, value: ir.Value) -> NotApplicable | None:
-        """Return a reason if a stack of ``value`` breaks the memory budget, or 16 times the loop's own rows if the trip count is
-        unknown.
+        """Return a reason if a stack of ``value`` exceeds the memory budget.
+
+        If the trip count is unknown, also return one if a step takes more than 16 times the bytes of the loop's inputs and outputs.
         """
         if value in self.stacked:
             return None
         row, limit = self.step(value), self.options.memory_budget
         if row * self.steps > limit:
             return NotApplicable(
-                "MEMORY-BUDGET", f"'{value.name}' takes about {row} bytes a step, {row * self.steps} in all (limit {limit})"
+                "MEMORY-BUDGET", f"'{value.name}' takes about {row} bytes per step, {row * self.steps} in all (limit: {limit})"
             )
         if not self.steps_known and row > 16 * self.own:
-            detail = f"'{value.name}' takes about {row} bytes a step, the loop's own inputs and outputs {self.own}"
-            return NotApplicable("MEMORY-BUDGET", f"{detail}, for a number of steps that is not known")
+            detail = f"'{value.name}' takes about {row} bytes per step, the loop's own inputs and outputs {self.own}"
+            return NotApplicable("MEMORY-BUDGET", f"{detail}, for an unknown number of steps")
         return None
 
     def not_a_stack(self, value: ir.Value) -> NotApplicable | None:
-        """Return a reason if no loop can give or take a stack of ``value`` of all steps, or only one beyond the memory budget."""
+        """Return a reason if no loop can scan or stack ``value`` for all steps, or only beyond the memory budget."""
         if value in self._unsteady:
             return NotApplicable("DATA-DEPENDENT-SHAPE", f"'{value.name}' may have another shape in another step")
         return unscanned(value) or self.refusal(value)
@@ -107,14 +108,14 @@ class StepSizes:
         return unsteady_values(self.loop, self.ctx)
 
     def weights(self, node: ir.Node) -> list[ir.Value]:
-        """Return the factors of ``node``, a product, that come from outside the body, or what is dequantized to them."""
+        """Return the factors of ``node``, a product, from outside the body, or the operands that are dequantized to them."""
         if node.op_type not in _PRODUCTS:
             return []
         factors = map(_stored, node.inputs[:2])
         return [value for value in factors if value is not None and value.graph is not node.graph]
 
     def rows(self, node: ir.Node) -> int | None:
-        """Return the number of rows of a product in one step; None where it is not known."""
+        """Return the number of rows of a product in one step; None if it is unknown."""
         result = node.outputs[0]
         if result.shape is None or len(result.shape) == 0 or not self.hinted(result):
             return None

@@ -1,9 +1,8 @@
-"""What the parts of a loop cost in each step, in ns; onnxruntime 1.31 on one core of a server CPU, measured.
+"""The costs of the parts of a loop per step, in ns, measured with onnxruntime 1.31 on one core of a server CPU.
 
-``base/abilities.py`` has the cost of a node and of an iteration. A value that one loop hands to another takes 300 ns and its
-bytes: 50 ns a KB as long as the stack stays in the processor's second cache, else 400 ns to find it and 100 ns a KB. A product
-by weights reads them in each step, where all steps at once would read them once: 4, 12 or 40 ns a KB, by what the loop reads in
-all.
+``base/abilities.py`` has the costs of a node and of an iteration. To carry a value from one loop to another costs 300 ns plus
+50 ns per KB if the stack fits in the processor's second cache, else another 400 ns plus 100 ns per KB. A product by weights reads
+them in each step, but only once for all steps at once. This costs 4, 12 or 40 ns per KB, depending on all weights of the loop.
 """
 
 from collections.abc import Iterable
@@ -18,39 +17,39 @@ _CARRY_NS, _READ_NS = 300, 150
 _CACHE = 2 << 20
 _NEAR_BYTES_PER_NS, _FAR_BYTES_PER_NS, _FAR_NS = 20, 10, 400
 _WEIGHT_RATES = ((1 << 19, 4), (3 << 19, 12), (1 << 60, 40))
-"""Up to how many bytes of weights a loop reads one KB of them in how many ns."""
+"""Pairs: the most bytes of weights that a loop reads, and the ns for one KB of them."""
 
 _MANY_ROWS = 16
 _ASSUMED_ROWS = 4
 
 
 def to_carry(size: int, sizes: StepSizes) -> int:
-    """Return what it costs to write and read ``size`` bytes a step."""
+    """Return the cost of writing and reading ``size`` bytes per step."""
     if size * sizes.steps <= _CACHE:
         return size // _NEAR_BYTES_PER_NS
     return _FAR_NS + size // _FAR_BYTES_PER_NS
 
 
 def carrying_ns(value: ir.Value, sizes: StepSizes) -> int:
-    """Return what it costs to write ``value`` to a stack in one loop and to read it in another."""
+    """Return the cost of writing ``value`` to a stack in one loop and reading it in another."""
     return _CARRY_NS + to_carry(sizes.step(value), sizes)
 
 
 def reading_ns(value: ir.Value, sizes: StepSizes) -> int:
-    """Return what it costs a loop to read ``value`` from a stack that is there anyway."""
+    """Return the cost of reading ``value`` in a loop from a stack that exists anyway."""
     return _READ_NS + to_carry(sizes.step(value), sizes) // 2
 
 
 def start_ns(sizes: StepSizes) -> int:
-    """Return what it costs to start one more loop, spread over the steps."""
+    """Return the cost of starting one more loop, divided by the number of steps."""
     return round(sizes.options.costs.start) // max(1, sizes.steps)
 
 
 def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
-    """Return True if ``node`` multiplies few rows a step by weights, which all steps at once would read only once.
+    """Return True if ``node`` multiplies few rows per step by weights, which all steps at once would read only once.
 
-    A product of many rows is as fast in the loop, and so is one whose results cost more to write for all steps than is saved.
-    Unknown sizes count as few rows.
+    A product of many rows is as fast in the loop. So is one whose results cost more to write for all steps than is saved. Unknown
+    sizes count as few rows.
     """
     weights = weight_bytes([node], sizes)
     rows = sizes.rows(node) if weights else None
@@ -67,8 +66,9 @@ def weight_bytes(nodes: Iterable[ir.Node], sizes: StepSizes) -> int:
 
 
 def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
-    """Return the cost of reading the weights of ``node`` in a loop that reads ``in_loop`` bytes; work on several rows hides some
-    of it.
+    """Return the cost of reading the weights of ``node`` in a loop that reads ``in_loop`` bytes of weights.
+
+    Work on several rows hides a part of it.
     """
     if not few_rows(node, sizes):
         return 0
@@ -77,7 +77,7 @@ def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
 
 
 def staying_ns(nodes: Iterable[ir.Node], in_loop: int, sizes: StepSizes) -> int:
-    """Return what it costs to have ``nodes`` in the loop instead of running them for all steps at once."""
+    """Return the cost of ``nodes`` in the loop, compared with running them for all steps at once."""
     each = round(sizes.options.costs.node)
     work = (node for node in nodes if node.op_type not in ("Constant", "Identity"))
     return sum(each + product_ns(node, in_loop, sizes) for node in work)

@@ -1,6 +1,6 @@
 """Integers as affine expressions of the step number: trip counts, induction variables, rows read and written.
 
-Floats, and matrices, are ``recurrence``'s.
+``recurrences`` handles floats and matrices.
 """
 
 __all__: list[str] = []

@@ -1,8 +1,7 @@
-"""Integers as affine expressions: a constant and a whole multiple of each symbol, for every element of a small tensor.
+"""Integers as affine expressions: a constant plus an integer multiple of each symbol, for every element of a small tensor.
 
-A symbol is the number of the step, a dimension of a tensor (0 or more), or an integer that is computed elsewhere. Arithmetic
-has no overflow, so constants near the ends of their type are not followed, nor floating-point numbers that do not hold every
-integer.
+A symbol is the step number, a dimension of a tensor (0 or more), or an integer computed elsewhere. The arithmetic has no overflow.
+Constants near the limits of their type are therefore not followed, and neither are floats that do not hold every integer.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,12 +30,12 @@ __all__ = [
 
 
 STEP: Final = "step"
-"""The symbol that stands for the number of the step: 0, 1, 2, …"""
+"""The symbol of the step number: 0, 1, 2, …"""
 
 
 @dataclass(frozen=True)
 class Dim:
-    """A dimension, told apart from others by ``key``; ``value`` has it at ``axis``."""
+    """A dimension, identified by ``key``: axis ``axis`` of ``value``."""
 
     key: object
     value: ir.Value = field(compare=False)
@@ -48,9 +47,9 @@ Symbol = Dim | ir.Value | str
 
 @dataclass(frozen=True, eq=False)
 class AffineExpression:
-    """``const`` plus each symbol times its factors; the arrays hold Python integers and have the shape of the tensor.
+    """``const`` plus each symbol times its factors. The arrays hold Python integers and have the shape of the tensor.
 
-    ``exact_to``: the floating-point numbers on the way hold integers exactly up to this magnitude; None if there are none.
+    ``exact_to``: floats in the computation hold integers exactly up to this magnitude; None if there are no floats.
     """
 
     const: np.ndarray
@@ -59,40 +58,40 @@ class AffineExpression:
 
     @classmethod
     def of(cls, array: np.ndarray | int, exact_to: int | None = None) -> "AffineExpression":
-        """Make the expression of constants."""
+        """Return the expression of constants."""
         return cls(np.asarray(array).astype(object), {}, exact_to)
 
     @classmethod
     def symbol(cls, symbol: Symbol, shape: tuple[int, ...] = ()) -> "AffineExpression":
-        """Make the expression of one symbol."""
+        """Return the expression of one symbol."""
         return cls(_filled(shape, 0), {symbol: _filled(shape, 1)})
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the tensor."""
+        """Return the shape of the tensor."""
         return tuple(self.const.shape)
 
     @property
     def number(self) -> int | None:
-        """The one element, where it is a constant."""
+        """Return the only element if it is a constant, else None."""
         return int(self.const.reshape(-1)[0]) if not self.terms and self.const.size == 1 else None
 
     @property
     def numbers(self) -> np.ndarray | None:
-        """The elements as int64, where all are constants."""
+        """Return the elements as int64 if all are constants, else None."""
         return self.const.astype(np.int64) if not self.terms else None
 
     def factor(self, symbol: Symbol) -> int:
-        """Return the factor of ``symbol``, of an expression of one element."""
+        """Return the factor of ``symbol`` in an expression of one element."""
         array = self.terms.get(symbol)
         return 0 if array is None else int(array.reshape(-1)[0])
 
     def without(self, symbol: Symbol) -> "AffineExpression":
-        """Return the expression without its part in ``symbol``."""
+        """Return the expression without its term of ``symbol``."""
         return AffineExpression(self.const, {key: array for key, array in self.terms.items() if key != symbol}, self.exact_to)
 
     def substituted(self, values: Mapping[Symbol, "AffineExpression"]) -> "AffineExpression":
-        """Put the (one-element) expressions ``values`` in the place of symbols."""
+        """Replace symbols by the expressions ``values``, of one element each."""
         result = AffineExpression(self.const, {key: array for key, array in self.terms.items() if key not in values}, self.exact_to)
         for symbol, other in values.items():
             if symbol in self.terms:
@@ -100,7 +99,7 @@ class AffineExpression:
         return result
 
     def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> "AffineExpression":
-        """Apply a rearrangement of elements."""
+        """Apply ``move``, a rearrangement of elements."""
         parts = {key: _array(move(array)) for key, array in self.terms.items()}
         return AffineExpression(_array(move(self.const)), _nonzero(parts), self.exact_to)
 
@@ -109,11 +108,11 @@ class AffineExpression:
         return self.moved(lambda array: array.reshape(shape))
 
     def limited(self, exact_to: int | None) -> "AffineExpression":
-        """Return the same expression, exact up to ``exact_to`` at most."""
+        """Return the same expression with ``exact_to`` lowered to the argument."""
         return AffineExpression(self.const, self.terms, _least(self.exact_to, exact_to))
 
     def __add__(self, other: "AffineExpression") -> "AffineExpression":
-        """Add element by element, broadcasting."""
+        """Add elementwise, with broadcasting."""
         const = _array(self.const + other.const)
         parts = {}
         for key in {**self.terms, **other.terms}:
@@ -122,7 +121,7 @@ class AffineExpression:
         return AffineExpression(const, _nonzero(parts), _least(self.exact_to, other.exact_to))
 
     def __mul__(self, other: "AffineExpression") -> "AffineExpression":
-        """Multiply element by element, broadcasting, by constants (on either side)."""
+        """Multiply elementwise, with broadcasting; one side must be constant."""
         if self.terms and other.terms:
             raise ValueError("the product of two symbols is not affine")
         varying, fixed = (other, self) if other.terms else (self, other)
@@ -135,7 +134,7 @@ class AffineExpression:
         return self * AffineExpression.of(-1)
 
     def __sub__(self, other: "AffineExpression") -> "AffineExpression":
-        """Subtract element by element, broadcasting."""
+        """Subtract elementwise, with broadcasting."""
         return self + -other
 
 
@@ -162,7 +161,7 @@ def _filled(shape: tuple[int, ...], number: int) -> np.ndarray:
 
 
 def _array(result: Any) -> np.ndarray:
-    """Return an array again where numpy made a bare number of one without axes."""
+    """Return an array; numpy turns arrays without axes into plain numbers."""
     return np.asarray(result, dtype=object)
 
 
@@ -172,7 +171,7 @@ def _least(left: int | None, right: int | None) -> int | None:
 
 
 def at_least(value: AffineExpression, least: int, steps: AffineExpression | None = None) -> bool:
-    """Return True if every element is provably ``least`` or more, in a step of a loop of ``steps`` steps (None: of any number)."""
+    """Return True if every element is surely ``least`` or more in every step of a loop of ``steps`` steps (None: any number)."""
     rest = value.without(STEP)
     slopes = value.terms.get(STEP)
     known: dict[Symbol, int] = {}
@@ -196,26 +195,26 @@ def at_least(value: AffineExpression, least: int, steps: AffineExpression | None
 
 
 def surely_equal(left: AffineExpression, right: AffineExpression) -> bool:
-    """Return True if two expressions of the same shape are the same."""
+    """Return True if two expressions of the same shape are surely equal."""
     difference = left - right
     return not difference.terms and not np.any(difference.const)
 
 
 LARGEST = 1 << 13
-"""As many elements are followed at most."""
+"""The most elements that are followed."""
 
 EXACT = {ir.DataType.FLOAT16: 1 << 11, ir.DataType.FLOAT: 1 << 24, ir.DataType.DOUBLE: 1 << 53}
-"""Up to what magnitude floating-point numbers hold all integers."""
+"""The magnitude up to which floats hold all integers."""
 
 INTEGERS = {ir.DataType.INT32: 1 << 31, ir.DataType.INT64: 1 << 62}
-"""Up to what magnitude constants of a type are followed through calculations."""
+"""The magnitude up to which constants of a type are followed."""
 
 SLOPE_IN_FLOATS = 16
-"""The greatest change from step to step that is followed in floating-point numbers."""
+"""The largest change per step that is followed in floats."""
 
 
 def constants(array: np.ndarray) -> AffineExpression | None:
-    """Return the expression of a constant of integers, or of whole floating-point numbers; None for others."""
+    """Return the expression of a constant of integers, or of floats that are integers; None for others."""
     if array.size > LARGEST:
         return None
     if array.dtype.kind == "f" and array.dtype.itemsize >= 2:
@@ -230,7 +229,7 @@ def constants(array: np.ndarray) -> AffineExpression | None:
 
 
 def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
-    """Whether constants are far from the ends of their type; floating-point numbers leave room for some hundred thousand steps."""
+    """Return True if constants are far from the limits of their type. Floats leave room for some hundred thousand steps."""
     if dtype in EXACT:
         slopes = expression.terms.get(STEP, np.zeros((), object))
         return bool(np.all(abs(expression.const) <= EXACT[dtype] >> 2) and np.all(abs(slopes) <= SLOPE_IN_FLOATS))
@@ -238,5 +237,5 @@ def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
 
 
 def within(steps: int, exact_to: int) -> bool:
-    """Whether floating-point numbers exact up to ``exact_to`` hold everything that is followed in them for ``steps`` steps."""
+    """Return True if floats that are exact up to ``exact_to`` hold every followed value for ``steps`` steps."""
     return SLOPE_IN_FLOATS * (steps + 1) <= exact_to - (exact_to >> 2)

@@ -14,7 +14,7 @@ __all__ = ["emit", "exceeds", "larger", "scalar_of", "smaller", "times"]
 
 
 def emit(b: Builder, expression: AffineExpression, values: Mapping[Symbol, ir.Value] | None = None) -> ir.Value:
-    """Return the value of ``expression``; ``values`` has that of symbols which are no value by themselves."""
+    """Return the value of ``expression``; ``values`` has the values of symbols that are not values themselves."""
     parts = []
     for symbol in expression.terms:
         factor, part = expression.factor(symbol), _value(b, symbol, values or {})
@@ -59,24 +59,24 @@ def _number(b: Builder, number: int) -> ir.Value:
 
 
 def larger(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return the larger one."""
+    """Return the larger of two numbers."""
     return b.op("Max", x, y) if b.opset >= 12 else _chosen(b, exceeds(b, x, y), x, y)
 
 
 def smaller(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return the smaller one."""
+    """Return the smaller of two numbers."""
     return b.op("Min", x, y) if b.opset >= 12 else _chosen(b, exceeds(b, y, x), x, y)
 
 
 def exceeds(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return whether ``x`` is larger. Before opset 9 it compares doubles, so near numbers beyond 2**53 may seem equal."""
+    """Return the comparison ``x > y``. Before opset 9 it compares doubles, so close numbers beyond 2**53 may seem equal."""
     if b.opset < 9:
         x, y = (b.op("Cast", value, to=int(ir.DataType.DOUBLE)) for value in (x, y))
     return b.op("Greater", x, y)
 
 
 def _chosen(b: Builder, first: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return ``x`` where ``first`` holds, else ``y``: by products, since Where is of opset 9."""
+    """Return ``x`` if ``first`` is true, else ``y``, by products, because Where needs opset 9."""
     first = b.op("Cast", first, to=int(ir.DataType.INT64))
     other = b.op("Sub", b.const(1), first)
     return b.op("Add", b.op("Mul", first, x), b.op("Mul", other, y))

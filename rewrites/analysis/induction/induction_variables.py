@@ -1,9 +1,9 @@
-"""What a loop's states and trip count are as integers: which states are induction variables.
+"""Finds the induction variables of a loop, and its trip count, as integers.
 
-A state is one where its next value is itself plus a constant, or the number of the step plus a constant that fits its initial
-value. By induction it is its initial value then, plus a multiple of the number of the step, in every step. Where floating-point
-numbers count, or integers by way of them, that is so for as many steps as ``within`` says: they stand still at some number. They
-start from constants then that leave room for that, and their steps are small.
+A state is an induction variable if its next value is itself plus a constant, or the step number plus a constant that fits its
+initial value. By induction, it is its initial value plus a multiple of the step number in every step. If floats count, or integers
+computed from floats, this holds only for the number of steps that ``within`` allows, because large floats stop growing. They must
+then start from constants that leave room for that, and their steps must be small.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ __all__ = ["Counter", "counters", "integers_of", "trip_count"]
 
 @dataclass(frozen=True)
 class Counter:
-    """A state that is ``start`` in the first step and ``step`` more in each after it; ``exact_to``: see Affine."""
+    """A state that is ``start`` in the first step and grows by ``step`` in each later step; ``exact_to``: see AffineExpression."""
 
     state: State
     start: AffineExpression
@@ -30,17 +30,17 @@ class Counter:
 
     @property
     def value(self) -> AffineExpression:
-        """What the state is in a step."""
+        """Return the state's value in a step."""
         return (self.start + AffineExpression.of(self.step) * AffineExpression.symbol(STEP)).limited(self.exact_to)
 
 
 def trip_count(loop: LoopView, opset: int) -> AffineExpression | None:
-    """Return the limit of a Loop that nothing stops early, as one element without axes; a Loop takes a negative one as 0."""
+    """Return the limit of a Loop that nothing stops early, as one element without axes. A Loop treats a negative limit as 0."""
     return Integers(opset).scalar(loop.limit) if loop.limit is not None and loop.never_stops_early else None
 
 
 def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]:
-    """Find the induction variables; with ``any_rank`` also one element that gets another rank in a step."""
+    """Return the induction variables; with ``any_rank`` also those of one element whose rank changes in a step."""
     outside = Integers(opset)
     starts: dict[ir.Value, AffineExpression] = {}
     for state in loop.states:
@@ -64,13 +64,13 @@ def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]
 
 
 def _one_element(iteration: ir.Value) -> tuple[int, ...]:
-    """Return the shape of a step's number, whatever else is declared."""
+    """Return the shape of the step number, whatever is declared."""
     dims = static_dims(iteration)
     return dims if dims is not None and all(dim == 1 for dim in dims) else ()
 
 
 def _last_exact(dtype: ir.DataType | None) -> int | None:
-    """Return up to which number those of ``dtype`` count; None for integers."""
+    """Return the largest number up to which floats of ``dtype`` can count; None for integers."""
     return EXACT[dtype] - 1 if dtype in EXACT else None
 
 
@@ -92,9 +92,7 @@ def _of_step(state: State, start: AffineExpression, after: AffineExpression) -> 
 
 
 def integers_of(loop: LoopView, opset: int, steps: AffineExpression | None = None, *, any_rank: bool = False) -> Integers:
-    """Return the integers of the body of ``loop``: its step number is STEP. With ``any_rank``, the ranks of the expressions mean
-    nothing.
-    """
+    """Return the integers of the body of ``loop``; its step number is STEP. With ``any_rank``, their ranks have no meaning."""
     known: Mapping[ir.Value, AffineExpression] = {
         counter.state.inner: counter.value.reshaped(static_dims(counter.state.initial) or ())
         for counter in counters(loop, opset, any_rank=any_rank)

@@ -1,8 +1,7 @@
-"""Reads small integer tensors as affine expressions of the step number, of dimensions and of integers from elsewhere.
+"""Reads small integer tensors as affine expressions of the step number, of dimensions and of outer integers.
 
-Follows the operators that exporters compute indices, bounds and shapes with. What it cannot follow is None, or, for one integer
-computed outside the loop, a symbol of its own. Integers are taken as unbounded, except that constants near the ends of their type
-are not followed.
+Follows the operators that exporters use for indices, bounds and shapes. Other values are None, or a new symbol if it is one integer
+computed outside the loop. Integers are treated as unbounded, but constants near the limits of their type are not followed.
 """
 
 from collections.abc import Mapping
@@ -31,7 +30,7 @@ __all__ = ["Bounds", "IntegerDomain"]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a Slice takes of one axis."""
+    """The range of a Slice along one axis."""
 
     axis: int
     start: AffineExpression
@@ -39,14 +38,14 @@ class Bounds:
 
 
 class IntegerDomain(Domain[AffineExpression]):
-    """The affine expressions of values, as seen from a loop body; ``Integers`` adds how operators transfer them.
+    """The affine expressions of values, seen from a loop body; ``Integers`` adds the transfer functions.
 
     Args:
-        opset: that of the model.
-        body: the body, or None to look at values outside only.
-        known: expressions of body inputs.
-        steps: the trip count.
-        same_sizes: whether a named size in the body is loop-invariant.
+        opset: The opset of the model.
+        body: The body, or None for outer values only.
+        known: Expressions of body inputs.
+        steps: The trip count.
+        same_sizes: True if a named size in the body is loop-invariant.
     """
 
     def __init__(
@@ -63,12 +62,12 @@ class IntegerDomain(Domain[AffineExpression]):
         self._truths: dict[ir.Value, bool | None] = {}
 
     def scalar(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return the expression of the one element of ``value``, without axes, or None."""
+        """Return the expression of the only element of ``value``, without axes, or None."""
         expression = self.of(value)
         return expression.reshaped(()) if expression is not None and expression.const.size == 1 else None
 
     def truth(self, value: ir.Value | None) -> bool | None:
-        """Return True if every element of a boolean is true, or false, in every step; None where neither is known."""
+        """Return True if all elements of a boolean are true in every step, False if all are false; None if neither is known."""
         if value is None or self._depth > self.deepest:
             return None
         if value not in self._truths:
@@ -100,7 +99,7 @@ class IntegerDomain(Domain[AffineExpression]):
         return False if at_least(-room, 0, self.steps) else None
 
     def room(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return the expression that is 1 or more just where a comparison of integers holds, or None."""
+        """Return an expression that is 1 or more exactly if a comparison of integers holds, or None."""
         node = value.producer() if value is not None else None
         if node is None or node.domain != "":
             return None
@@ -114,7 +113,7 @@ class IntegerDomain(Domain[AffineExpression]):
         sides, has_equal = list(node.inputs), node.op_type.endswith("OrEqual")
         if node.op_type.startswith("Greater"):
             sides.reverse()
-        # an integer is less than 5.5 where it is less than 6, and more where it is more than 5; or equal where below, and above
+        # an integer is < 5.5 if it is < 6, and > 5.5 if it is > 5; it is <= 5.5 if it is <= 5, and >= 5.5 if it is >= 6
         low = self.of(sides[0]) or _whole(sides[0], np.ceil if has_equal else np.floor)
         high = self.of(sides[1]) or _whole(sides[1], np.floor if has_equal else np.ceil)
         return None if low is None or high is None else high - low + AffineExpression.of(1 if has_equal else 0)
@@ -139,25 +138,25 @@ class IntegerDomain(Domain[AffineExpression]):
         return AffineExpression.symbol(value, static_dims(value) or ())
 
     def transferred(self, node: ir.Node) -> AffineExpression | None:
-        """Return the expression of the result of ``node``, or None if its operands do not fit each other."""
+        """Return the expression of the result of ``node``, or None if its operands do not fit."""
         try:
             return super().transferred(node)
-        except ValueError:  # numpy's; behind operators that onnx does not know it cannot tell either
+        except ValueError:  # from numpy: after unknown operators, onnx does not detect the error
             return None
 
     def _exactly(self, expression: AffineExpression | None) -> AffineExpression | None:
-        """Return ``expression`` as the integers it is, where the floating-point numbers on the way hold those of all steps."""
+        """Return ``expression`` as exact integers if the floats in its computation hold the values of all steps."""
         if expression is None or expression.exact_to is None or self.steps is None or self.steps.number is None:
             return expression
         is_held = not expression.terms.keys() - {STEP} and within(self.steps.number, expression.exact_to)
         return AffineExpression(expression.const, expression.terms) if is_held else expression
 
     def size_of(self, value: ir.Value, axis: int) -> AffineExpression | None:
-        """Return one dimension of ``value``; None where it may change from step to step."""
+        """Return one dimension of ``value``; None if it may change from step to step."""
         return None if value.shape is None else self.dim(value, axis)
 
     def bounds(self, node: ir.Node) -> list[Bounds] | None:
-        """Return from where to where a Slice with step 1 takes its input, or None."""
+        """Return the ranges of a Slice with step 1, or None."""
         rank = None if node.inputs[0] is None else rank_of(node.inputs[0])
         operands = [self.operand(node, index) for index in (1, 2, 3)]
         starts, ends, axes = operands
@@ -182,7 +181,7 @@ class IntegerDomain(Domain[AffineExpression]):
         ]
 
     def dim(self, value: ir.Value, axis: int) -> AffineExpression | None:
-        """Return one dimension of a value of known rank; None where it may change from step to step."""
+        """Return one dimension of a value of known rank; None if it may change from step to step."""
         assert value.shape is not None
         dim = value.shape[axis]
         if isinstance(dim, int):
@@ -195,7 +194,7 @@ class IntegerDomain(Domain[AffineExpression]):
         return AffineExpression.symbol(Dim(dim.value if dim.value is not None else (id(value), axis), value, axis))
 
     def _sliced(self, value: ir.Value, axis: int) -> AffineExpression | None:
-        """Return how many elements of ``axis`` a Slice takes, none of which is beyond an end."""
+        """Return the number of elements of ``axis`` that a Slice reads, if all of them exist."""
         node = value.producer()
         source = node.inputs[0] if node is not None and node.op_type == "Slice" and node.domain == "" else None
         bounds = None if node is None or source is None or source.shape is None else self.bounds(node)
@@ -210,7 +209,7 @@ class IntegerDomain(Domain[AffineExpression]):
 
 
 def _whole(value: ir.Value | None, rounded: np.ufunc) -> AffineExpression | None:
-    """Return the integer next to one constant floating-point number."""
+    """Return the integer next to a constant float."""
     array = const_array(value)
     return constants(rounded(array)) if array is not None and array.dtype.kind == "f" and array.size == 1 else None
 

@@ -1,4 +1,4 @@
-"""Integers of a body as affine expressions of the step: how each operator transfers them."""
+"""The transfer functions of integers of a body, as affine expressions of the step number."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,7 +16,7 @@ __all__ = ["Integers"]
 
 
 def _cast(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the elements as another type of number."""
+    """Return the elements in another numeric type."""
     data, to = integers.operand(node, 0), ir.DataType(node.attributes["to"].as_int())
     if data is None or (to not in EXACT and to not in INTEGERS):
         return None
@@ -35,19 +35,19 @@ def _arithmetic(integers: IntegerDomain, node: ir.Node) -> AffineExpression | No
 
 
 def _negated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the negative elements."""
+    """Return the negated elements."""
     data = integers.operand(node, 0)
     return None if data is None else -data
 
 
 def _min_or_max(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the input of a Min or Max that surely is the least, or the greatest."""
+    """Return the input of a Min or Max that surely is the smallest or largest."""
     parts = [integers.of(value) for value in node.inputs]
     return _extreme(integers, [part for part in parts if part is not None], node.op_type == "Max") if None not in parts else None
 
 
 def _clipped(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the input of a Clip between bounds that it surely keeps."""
+    """Return the input of a Clip if it surely is within the bounds."""
     data = integers.operand(node, 0)
     low, high = clip_bounds(node, integers.opset)
     for bound, greatest in ((low, True), (high, False)):
@@ -71,7 +71,7 @@ def _extreme(integers: IntegerDomain, parts: list[AffineExpression], greatest: b
 
 
 def _chosen(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the side of a Where whose condition surely holds, or surely does not."""
+    """Return the side of a Where that is selected, if the condition is surely true or surely false."""
     holds = integers.truth(node.inputs[0])
     if holds is None:
         return None
@@ -87,7 +87,7 @@ def _chosen(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _range(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the numbers of a Range of which it is known how many there are."""
+    """Return the numbers of a Range of known length."""
     start, limit, by = (integers.scalar(value) for value in node.inputs)
     wide = None if start is None or limit is None else (limit - start).number
     step = None if by is None else by.number
@@ -98,7 +98,7 @@ def _range(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _shape(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the dimensions of the input of a Shape; dimensions inside the body may change from step to step."""
+    """Return the dimensions of the input of a Shape. Dimensions inside the body may change from step to step."""
     source = node.inputs[0]
     if source is None or source.shape is None:
         return None
@@ -111,7 +111,7 @@ def _shape(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _element_count(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the size of the input of a Size, where all but one dimension are numbers."""
+    """Return the size of the input of a Size, if all dimensions but one are numbers."""
     dims = _shape(integers, node)
     if dims is None:
         return None
@@ -125,7 +125,7 @@ def _element_count(integers: IntegerDomain, node: ir.Node) -> AffineExpression |
 
 
 def _gather(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return chosen elements, or the number that stands at a place of an even row of numbers."""
+    """Return the selected elements of constants, or the element of an arithmetic progression at a variable index."""
     data, places = integers.operand(node, 0), integers.operand(node, 1)
     if data is None or places is None:
         return _from_range(integers, node, places) if places is not None else None
@@ -155,7 +155,7 @@ def _from_range(integers: IntegerDomain, node: ir.Node, places: AffineExpression
 
 
 def _moved(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the elements where a constant movement puts them."""
+    """Return the elements after a constant movement."""
     data = integers.operand(node, 0)
     if data is None:
         return None
@@ -171,14 +171,14 @@ def _numbers(integers: IntegerDomain, node: ir.Node, index: int) -> np.ndarray |
 
 
 def _concatenated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return joined elements."""
+    """Return the joined elements."""
     parts = [integers.of(value) for value in node.inputs]
     known = [part for part in parts if part is not None and part.const.ndim]
     return joined(known, axis_of(node, 0)) if len(known) == len(parts) else None
 
 
 def _tiled(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the elements repeated constant numbers of times."""
+    """Return the elements, repeated a constant number of times."""
     data, repeats = integers.operand(node, 0), integers.operand(node, 1)
     times = None if repeats is None else repeats.numbers
     if data is None or times is None or len(times) != data.const.ndim or data.const.size * int(np.prod(times)) > LARGEST:

@@ -1,6 +1,6 @@
-"""Sizes: what onnx infers, what it leaves open, and what it takes for certain and is not.
+"""Sizes: inferred by onnx, left open by it, or inferred wrongly.
 
-Types and shapes of values are written here, and nothing else of a model. How sizes compare is known in ``rewrites.graph.dims``.
+This room writes types and shapes of values, and nothing else in a model. ``rewrites.graph.dims`` compares sizes.
 """
 
 __all__: list[str] = []

@@ -1,12 +1,12 @@
-"""The one walk that infers shapes in bodies and branches, and the search for the shapes of what a Loop returns.
+"""The walk that infers shapes in bodies and branches, and the search for the shapes of a Loop's results.
 
-An input of a Scan has one shape in all steps, and so has every value computed from it. An If returns what its branches have in
-common. onnx knows no shape of a Loop's state because any step may change it. The search infers the body from the shapes of the
-initial values: if a step returns the same shapes, induction gives them for all steps. A size that a step may change gets a name
-that says so (``varies``), and the body is inferred again until nothing changes. The declared shape of a state proves nothing
-here.
+An input of a Scan has the same shape in all steps, and so has every value computed from it. An If returns the sizes that its
+branches have in common. onnx infers no shape for a Loop's state, because any step may change it. The search infers the body from
+the shapes of the initial values: if a step returns the same shapes, induction proves them for all steps. A size that a step may
+change gets a name that says so (``varies``), and the body is inferred again until nothing changes. The declared shape of a state
+proves nothing here.
 
-Works round ONNX-CAPTURED-CONSTANTS.
+Works around ONNX-CAPTURED-CONSTANTS.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -37,12 +37,12 @@ __all__ = ["Walk", "find_open_shapes", "infer_body", "is_open", "out_of_scan"]
 
 
 def is_open(value: ir.Value) -> bool:
-    """Return True if ``value`` may be a tensor, of a shape that is not known."""
+    """Return True if ``value`` may be a tensor, but its shape is unknown."""
     return value.shape is None and isinstance(value.type, ir.TensorType | None)
 
 
 def out_of_scan(loop: ScanView, *, named: bool) -> dict[ir.Value | None, ir.Shape | None]:
-    """Return the shapes of what a Scan gives, as its body tells them; ``named``: names of dimensions mean the same outside."""
+    """Return the shapes of the results of a Scan, derived from its body; ``named``: names of dimensions are valid outside."""
     shapes = {state.final: state.initial.shape for state in loop.states}
     for output in loop.scan_outputs:
         shape = output.inner.shape if named else without_names(output.inner.shape)
@@ -53,10 +53,11 @@ def out_of_scan(loop: ScanView, *, named: bool) -> dict[ir.Value | None, ir.Shap
 
 @dataclass
 class Walk:
-    """A walk over graphs: ``infer`` looks at each node without graphs, ``at_loop`` at each Loop, ``meet`` at results of branches.
+    """A walk over graphs.
 
-    ``afresh``: all shapes follow from those of the graph's inputs, so a name is one size inside and outside; otherwise known
-    shapes stay. ``declared_rows``: the row of an unknown stack keeps its shape. ``found``: values whose shapes the walk found.
+    ``infer`` handles each node without nested graphs, ``at_loop`` each Loop, ``meet`` the results of branches. ``afresh``: all
+    shapes follow from those of the graph's inputs, so a name is the same size inside and outside; otherwise known shapes stay.
+    ``declared_rows``: the row of an unknown stack keeps its shape. ``found``: values whose shapes the walk inferred.
     """
 
     opset: int
@@ -68,7 +69,7 @@ class Walk:
     found: set[ir.Value] = field(default_factory=set)
 
     def follow(self, graph: ir.Graph) -> None:
-        """Infer the shapes in ``graph`` and in those inside."""
+        """Infer the shapes in ``graph`` and its nested graphs."""
         for node in graph:
             for value in node.outputs if self.afresh else ():
                 value.shape = None
@@ -90,7 +91,7 @@ class Walk:
                 self.infer(node)
 
     def tell(self, shapes: Mapping[ir.Value, ir.Shape | None] | Mapping[ir.Value | None, ir.Shape | None]) -> None:
-        """Give tensors the shapes that were found for them, where none is known."""
+        """Set the inferred shapes of tensors of unknown shape."""
         for value, shape in shapes.items():
             if value is not None and shape is not None and is_open(value):
                 value.shape = shape
@@ -100,7 +101,7 @@ class Walk:
         try:
             return view(node, self.opset) if is_loop(node) else None
         except MalformedLoop:
-            return None  # refused with a word to the user when the rules come to it
+            return None  # the rules refuse it later with a message
 
     def _into_scan(self, loop: ScanView) -> None:
         states = {state.inner: state.initial.shape for state in loop.states}
@@ -111,10 +112,10 @@ class Walk:
 
 
 def find_open_shapes(graph: ir.Graph, opset: int, infer: Callable[[ir.Node], None], *, proven: bool) -> Set[ir.Value]:
-    """Find unknown shapes, bodies included; return the body inputs of the states that some step surely changes.
+    """Infer unknown shapes, bodies included; return the body inputs of states that some step surely changes.
 
-    ``infer`` sets the unknown shapes of a node's outputs. ``proven``: all known shapes but those of states come from operators,
-    so no body needs a second look. Dimensions for which ``varies`` holds stay in the model; another search names them anew.
+    ``infer`` sets the unknown shapes of a node's outputs. ``proven``: all known shapes except those of states come from operators,
+    so no body needs a second pass. Dimensions for which ``varies`` is true stay in the model; another search names them again.
     """
     search = _Search(graph, opset, infer, proven)
     search.again.follow(graph)
@@ -122,12 +123,12 @@ def find_open_shapes(graph: ir.Graph, opset: int, infer: Callable[[ir.Node], Non
 
 
 def infer_body(body: ir.Graph, opset: int, infer: Callable[[ir.Node], None]) -> None:
-    """Set all shapes in ``body`` to what its operators make of those of its inputs, alone."""
+    """Infer all shapes in ``body`` from those of its inputs alone."""
     _Search(body, opset, infer, proven=True).afresh.follow(body)
 
 
 class _Search:
-    """Two walks: ``again`` looks for what is open, and ``afresh`` finds all shapes in the body of a Loop from what it is given."""
+    """Two walks: ``again`` infers open shapes, and ``afresh`` infers all shapes in the body of a Loop from its inputs."""
 
     def __init__(self, graph: ir.Graph, opset: int, infer: Callable[[ir.Node], None], proven: bool) -> None:
         self.graph, self.infer, self.proven = graph, infer, proven
@@ -137,7 +138,7 @@ class _Search:
         self._variations = 0
 
     def _infer_open(self, node: ir.Node) -> None:
-        """Infer a node whose inputs are better known now, and in bodies all that are open."""
+        """Infer a node whose inputs are better known now, and in bodies all open nodes."""
         better = any(value in self.again.found for value in node.inputs)
         if any(map(is_open, node.outputs)) and (node.graph is not self.graph or is_told_here(node) or better):
             self.infer(node)
@@ -161,7 +162,7 @@ class _Search:
                 value.shape = refined(value.shape, shape)
 
     def _infer_loop(self, loop: LoopView) -> None:
-        """Find all shapes in the body, and those of the results, from what is known outside alone."""
+        """Infer all shapes in the body, and those of the results, from the outer shapes alone."""
         shapes = [state.initial.shape for state in loop.states]
         while True:
             for state, shape in zip(loop.states, shapes, strict=True):
@@ -176,7 +177,7 @@ class _Search:
         self.afresh.tell({output.outer: _stacked(output.inner.shape) for output in loop.scan_outputs})
 
     def _meet(self, shapes: Sequence[ir.Shape | None]) -> ir.Shape | None:
-        """Return what is known of a value that has one of ``shapes``; what varies in the first stays."""
+        """Return the common knowledge of ``shapes``; sizes that vary in the first stay."""
         return meet(shapes, self._variation_of)
 
     def _variation_of(self, dims: Sequence[Dim]) -> str | None:
@@ -186,7 +187,7 @@ class _Search:
         return None if any(map(is_unknown, dims)) else self._variation()
 
     def _anew(self, shape: ir.Shape | None) -> ir.Shape | None:
-        """Name what varies anew, since it is another size than within the loop."""
+        """Rename varying sizes, because outside the loop they are other sizes."""
         return None if shape is None else ir.Shape([self._variation() if varies(dim) else dim for dim in shape.dims])
 
     def _variation(self) -> str:
@@ -195,5 +196,5 @@ class _Search:
 
 
 def _stacked(shape: ir.Shape | None) -> ir.Shape | None:
-    """Return the shape of what a Loop stacks of values of ``shape``."""
+    """Return the shape of a Loop's stack of values of ``shape``."""
     return with_axes(forgotten(shape, varies), 0, None)

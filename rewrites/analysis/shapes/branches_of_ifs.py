@@ -1,17 +1,16 @@
-"""Keeps sizes that hold in one branch of an If from being taken for those of the other branch, or of the result.
+"""Keeps onnx from using sizes of one branch of an If for the other branch or for the result.
 
     If(c) else: MatMul(x, w)    ->    If(c) else: MatMul(Reshape(x, Where(c, s, s)), w)      s: the sizes of x, which w does not fit
 
 A model may have a branch for each of several sizes. If one of the sizes is built in, the other branches contradict themselves,
 and onnxruntime refuses the model. With hidden sizes, such a branch fails only when it runs, as before.
 
-    If (c) then [2, 3] else [n, 3]    ->    y [2, 3] for onnx, where y is [?, 3] in truth
+    If (c) then [2, 3] else [n, 3]    ->    y [2, 3] for onnx, but in truth y is [?, 3]
 
-Before opset 11, onnx takes a size that one branch has for a size of the result. Only the model that onnx is shown changes:
-results whose shapes differ are hidden from the If, and calls of functions that hold an If become unknown operators with
-declared results.
+Before opset 11, onnx uses a size of one branch for the result. Only the copy of the model for onnx changes: results whose shapes
+differ are hidden from the If, and calls of functions that hold an If become unknown operators with declared results.
 
-Works round ORT-BRANCH-CONTRADICTION and ONNX-IF-10-SIZES.
+Works around ORT-BRANCH-CONTRADICTION and ONNX-IF-10-SIZES.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +32,7 @@ __all__ = ["declare_calls_with_branches", "hide_sizes_from_branches", "hide_unli
 
 
 def hide_sizes_from_branches(ctx: Context) -> None:
-    """Do so all over the model."""
+    """Hide sizes from all branches that contradict them, all over the model."""
     if ctx.opset < since.WHERE:
         return
     for node in list(all_nodes(ctx.model.graph)):
@@ -70,7 +69,7 @@ _UNKNOWN = "functions that hold an If"
 
 
 def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.ModelProto], onnx.ModelProto | None]) -> None:
-    """Hide such calls in ``proto``, and declare what they give as ``infer`` finds it where they are inlined."""
+    """Hide calls of functions that hold an If in ``proto``, and declare their results as ``infer`` finds them after inlining."""
     holding = _holding(proto)
     if not holding:
         return
@@ -87,7 +86,7 @@ def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.Mo
 
 
 def _holding(proto: onnx.ModelProto) -> set[tuple[str, str]]:
-    """Return the functions of an opset before 11 that hold an If, or call one that does."""
+    """Return the functions of an opset before 11 that hold an If, or call such a function."""
     held: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for function in proto.functions:
         if opset_of(function) < since.IF_SIZES_APART or opset_of(proto) < since.IF_SIZES_APART:
@@ -104,7 +103,7 @@ _HIDDEN = "hidden from the If: "
 
 
 def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
-    """Hide from each If of ``proto`` what its branches were ``inferred`` to give unlike; return whether there is anything new."""
+    """Hide results from each If of ``proto`` whose ``inferred`` shapes differ between its branches; return True if any is new."""
     if opset_of(proto) >= since.IF_SIZES_APART:
         return False
     news = False
@@ -121,7 +120,7 @@ def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> b
 
 
 def _kinds(branch: onnx.GraphProto) -> list[onnx.TypeProto]:
-    """Return the types of what ``branch`` gives, hidden or not."""
+    """Return the types of the results of ``branch``, hidden or not."""
     known = {info.name: info.type for info in branch.value_info}
     return [known.get(info.name.removeprefix(_HIDDEN), info.type) for info in branch.output]
 
@@ -133,7 +132,7 @@ def _are_alike(kinds: Sequence[onnx.TypeProto]) -> bool:
 
 
 def _hide_result(result: onnx.ValueInfoProto, kind: onnx.TypeProto, common: ir.Shape | None) -> bool:
-    """Let a branch give something of which the type and the ``common`` sizes alone are known; return whether that is new."""
+    """Let a branch return a value of which only the type and the ``common`` sizes are known; return True if that is new."""
     before = result.SerializeToString()
     if not result.name.startswith(_HIDDEN):
         result.name = _HIDDEN + result.name

@@ -1,11 +1,11 @@
-"""Types and shapes of all values of a model, by onnx's inference, without the declared shapes that the operators contradict.
+"""Infers types and shapes of all values by onnx, without declared shapes that the operators contradict.
 
 Tools that edit models leave stale value_infos behind, and exporters write the sizes of one traced step for a Loop's growing
 state. onnxruntime warns and believes the operators, but onnx's inference believes the declarations. Sizes of declared outputs
-prove nothing either: people write them by hand, and "time" may name the steps of the input and the fewer steps of the output
-alike.
+prove nothing either: people write them by hand, and may use "time" both for the steps of the input and the fewer steps of the
+output.
 
-Works round ORT-SCAN-RESULT-RANK and ONNX-STALE-DECLARATIONS.
+Works around ORT-SCAN-RESULT-RANK and ONNX-STALE-DECLARATIONS.
 """
 
 import functools
@@ -28,9 +28,9 @@ __all__ = ["forget_stale_shapes", "infer_model"]
 
 
 def infer_model(model: ir.Model) -> None:
-    """Infer types and shapes all over ``model``; what was declared stays unless the operators contradict it.
+    """Infer types and shapes all over ``model``. Declared shapes stay unless the operators contradict them.
 
-    onnx's engine alone is right on Scan-8 and Scan-9+ bodies, untyped bodies and captures.
+    onnx alone handles bodies of Scan-8 and Scan-9+, untyped bodies and captures correctly.
     """
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in all_nodes(model.graph) for value in node.outputs if value.type is None]
@@ -52,13 +52,13 @@ def infer_model(model: ir.Model) -> None:
 
 
 def _forget_variations(graph: ir.Graph) -> None:
-    """Leave out the names of dimensions that vary: another search would give them to other dimensions."""
+    """Remove the names of dimensions that vary, because another search would give them to other dimensions."""
     for value in inner_values(graph):
         value.shape = forgotten(value.shape, varies)
 
 
 def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:
-    """Take the nodes out that give maps, which the IR has no type for, and the outputs they give."""
+    """Remove the nodes that return maps (the IR has no type for these), and the outputs that they compute."""
     nodes = [node for node in graph if node.op_type in _MAKE_MAPS and not any(value.uses() for value in node.outputs)]
     outputs = list(graph.outputs)
     maps = {value for node in nodes for value in node.outputs}
@@ -73,11 +73,11 @@ def _put_back_maps(graph: ir.Graph, nodes: list[ir.Node], outputs: list[ir.Value
 
 
 def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> bool:
-    """Take away the declared shapes of node results and of Loops' states that ``infer`` contradicts if it does not see them.
+    """Remove declared shapes of node results and of Loops' states if ``infer``, which then cannot see them, contradicts them.
 
-    If a state's shape is wrong, all that its Loop computes and returns keeps only shapes that ``infer`` confirms. All other
+    If a state's shape is wrong, all values that its Loop computes or returns keep only shapes that ``infer`` confirms. All other
     values have their declared shapes afterwards. ``infer`` returns the states that some step surely changes. Return False if
-    ``infer`` has already found all there is, and True if it should run once more with the declared shapes.
+    ``infer`` has already inferred everything, and True if it should run once more with the declared shapes.
     """
     results = [value for node in all_nodes(graph) for value in node.outputs]
     states = [state for node in all_nodes(graph) for state in _states(node)]
@@ -110,7 +110,7 @@ def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> 
         unconfirmed = value in doubted.values and not _confirms(value, shape)
         if value not in results_of_loops or shape is not None:
             value.shape = shape
-            if unconfirmed and shape is not None:  # onnxruntime runs no Scan whose results have no rank
+            if unconfirmed and shape is not None:  # onnxruntime does not run a Scan whose results have unknown ranks
                 value.shape = ir.Shape([None] * len(shape)) if value in stacked else None
     return True
 
@@ -123,7 +123,7 @@ _MAKE_SEQUENCES = frozenset(
 
 
 def _forget_types_of_sequences(graph: ir.Graph, untyped: set[ir.Value]) -> None:
-    """Take back the tensor types that onnx_ir's pass gives to untyped sequences and optionals, which onnxruntime would refuse."""
+    """Remove the tensor types that onnx_ir gives to untyped sequences and optionals; onnxruntime would refuse them."""
     sequences: set[ir.Value] = set()
     for node in all_nodes(graph):
         results: Sequence[ir.Value] = ()
@@ -148,7 +148,7 @@ def _may_be_sequence(node: ir.Node) -> bool:
 
 @dataclass(frozen=True)
 class _State:
-    """A Loop's state: ``inner`` as the body sees it, ``given`` what it gets, before the first step and after each."""
+    """A Loop's state: ``inner`` is its value in the body, ``given`` its initial value and its next value."""
 
     loop: ir.Node
     inner: ir.Value
@@ -157,13 +157,13 @@ class _State:
 
 @dataclass
 class _Doubted:
-    """``loops`` with states declared wrong or made from their results, and the ``values`` in them and made from them."""
+    """The ``loops`` with wrongly declared states or that depend on such loops, and the ``values`` computed in or from them."""
 
     loops: set[ir.Node] = field(default_factory=set)
     values: set[ir.Value] = field(default_factory=set)
 
     def spread(self, graph: ir.Graph) -> None:
-        """Doubt all that is made from what is doubted."""
+        """Add everything that depends on doubted values."""
         for node in graph:
             if node in self.loops or any(value in self.values for value in reads(node)):
                 nested = [inner for graph_inside in node_graphs(node) for inner in all_nodes(graph_inside)]
@@ -174,7 +174,7 @@ class _Doubted:
 
 
 def _states(node: ir.Node) -> list[_State]:
-    """Return the states of a Loop; a malformed one is refused later, not here."""
+    """Return the states of a Loop. A malformed Loop is refused later."""
     if node.op_type != "Loop" or node.domain != "":
         return []
     states = []
@@ -206,7 +206,7 @@ def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
 
 
 def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> set[str]:
-    """Return the names that outputs of one node share with inputs, or with those of another node."""
+    """Return the names of sizes that outputs of different nodes share with each other or with inputs."""
     owners: dict[str, set[ir.Node | None]] = {}
     shapes = [(value.producer(), declared.get(value)) for value in graph.outputs] + [(None, value.shape) for value in graph.inputs]
     for node, shape in shapes:
@@ -217,7 +217,7 @@ def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None
 
 
 def _with_proven_sizes(declared: ir.Shape | None, proven: ir.Shape | None, doubtful: Set[str]) -> ir.Shape | None:
-    """Return what is ``declared`` of an output without the numbers and the ``doubtful`` names that were not ``proven`` too."""
+    """Return the ``declared`` shape of an output without the numbers and ``doubtful`` names that were not also ``proven``."""
     known = forgotten(declared, lambda dim: isinstance(dim, int) or dim.value in doubtful)
     return refined(known, meet([declared, proven]))
 

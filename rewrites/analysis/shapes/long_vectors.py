@@ -1,11 +1,11 @@
-"""How long vectors may come to be that onnx follows element by element, and how large the numbers in them, before it is asked to.
+"""Bounds the length and the numbers of vectors that onnx would follow element by element, before onnx is called.
 
     Concat (v, v)  twice as long      Add (Tile (u, 2**40), w)  2**40 numbers of 200 bytes      Range (0, Mul (a, a))
 
-An upper bound of both goes through nodes, the bodies that they hold and the functions that they call, in time that grows with the
-file; what only the inputs of a model tell counts as 1.
+The upper bounds go through nodes, nested bodies and called functions, in time that grows with the file. Values that depend only on
+inputs of a model count as 1.
 
-Works round ONNX-LONG-VECTORS.
+Works around ONNX-LONG-VECTORS.
 """
 
 import math
@@ -22,13 +22,13 @@ from rewrites.graph.walk import all_nodes, node_graphs
 __all__ = ["GROWING", "LONGEST", "Measure", "Part", "VectorStep", "Vectors", "has_long_vectors", "largest_number"]
 
 LONGEST = 1 << 20
-"""How many elements of a vector onnx may follow, at 200 bytes for each."""
+"""The most elements of a vector that onnx may follow, at 200 bytes each."""
 _MOST = 10**18
 _READ_BYTES = 4096
 
 
 GROWING = frozenset({"Concat", "ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})
-"""What makes vectors longer than those it is given; where a model has none of it, none is longer than it is said to be."""
+"""Operators that lengthen vectors. In a model without them, no vector is longer than declared."""
 
 
 class Measure(NamedTuple):
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
 
 class VectorStep(NamedTuple):
-    """A node; ``operator``: its name in onnx, or the key of a function. ``given``: what its attributes say of its results."""
+    """A node. ``operator``: its name in onnx, or the key of a function. ``given``: the bound of its results by its attributes."""
 
     operator: Hashable
     inputs: Sequence[Hashable]
@@ -57,7 +57,7 @@ class VectorStep(NamedTuple):
 
 
 def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, ir.Function] | None = None) -> bool:
-    """Whether a vector may be so long that onnx should not follow what it holds, at 200 bytes for each element, known or not."""
+    """Return True if a vector may be too long for onnx to follow its elements, at 200 bytes each."""
     parts: list[ir.Graph | ir.Function] = [graph, *(functions or {}).values()]
     if not any(node.op_type in GROWING for part in parts for node in all_nodes(part)):
         return any(
@@ -69,8 +69,9 @@ def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, 
 
 @dataclass
 class Vectors:
-    """Upper bounds of values: ``own`` by a value itself, ``known`` better ones; with ``joined_only`` only joins make vectors
-    longer.
+    """Upper bounds of values: ``own`` by the value itself, ``known`` better bounds.
+
+    ``joined_only``: only joins lengthen vectors.
     """
 
     own: Callable[[Hashable], Measure]
@@ -83,7 +84,7 @@ class Vectors:
     _called: dict[tuple[Hashable, Measure], Measure] = field(default_factory=dict)
 
     def too_long(self, part: Part) -> bool:
-        """Whether a value of ``part``, or of a function, may be longer than ``longest``; ``offender`` is what makes the first."""
+        """Return True if a value of ``part`` or a function may be longer than ``longest``; ``offender`` is the first such node."""
         for each in (part, *self.functions.values()):
             self._walk(each)
         return self.offender is not None
@@ -114,10 +115,10 @@ class Vectors:
         return Measure(min(length, _MOST), min(number, _MOST))
 
     def _call(self, key: Hashable, largest: Measure) -> Measure:
-        """Measure a call with operands like the largest of ``largest``, rounded up so that few calls differ."""
+        """Return the bound of a call whose operands are bounded by ``largest``, rounded up so that few calls differ."""
         rounded = Measure(1 << (largest.length - 1).bit_length(), 1 << (largest.number - 1).bit_length())
         if (key, rounded) not in self._called:
-            self._called[key, rounded] = rounded  # for a call of itself
+            self._called[key, rounded] = rounded  # for a recursive call
             part = self.functions[key]
             self._known.update(dict.fromkeys(part.inputs, rounded))
             self._called[key, rounded] = self._walk(part)
@@ -158,7 +159,7 @@ def _most(measures: Sequence[Measure]) -> Measure:
 
 
 def largest_number(array: np.ndarray) -> int:
-    """Return the largest magnitude in a small array of numbers, 1 at least; 1 for anything else."""
+    """Return the largest magnitude in a small numeric array, at least 1; 1 for anything else."""
     if not array.size or array.dtype.kind not in "iuf":
         return 1
     least, most = float(array.min()), float(array.max())

@@ -1,6 +1,6 @@
-"""onnx's own inference on a model of ours, in time and memory that grow with the number of values alone.
+"""Runs onnx's own inference on a model, in time and memory that grow only with the number of values.
 
-Weights are shown to onnx as inputs, since no shape depends on what large ones hold; small ones it sees.
+Large weights are inputs for onnx, because no shape depends on their elements; small ones stay visible.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ __all__ = ["infer_by_onnx", "infer_proto"]
 
 _LARGE_BYTES = 1000
 _MOST_ROUNDS = 20
-"""Ifs of one opset before 11 that depend on each other, more than any model has."""
+"""The most rounds for Ifs before opset 11 that depend on each other, more than any model needs."""
 
 
 def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
-    """Set the types and shapes that onnx infers, in all graphs of ``model``; nothing is changed where onnx gives up."""
+    """Set the types and shapes that onnx infers in all graphs of ``model``; change nothing if onnx fails."""
     try:
         with _weights_as_inputs(model.graph):
             proto = ir.to_proto(model)
@@ -38,9 +38,9 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
 
 
 def infer_proto(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto | None:
-    """Return ``proto`` with inferred types and shapes, or None if its branches cannot be told apart in 20 rounds.
+    """Return ``proto`` with inferred types and shapes, or None if its branches are not settled after 20 rounds.
 
-    Changes ``proto``: what would lead onnx to wrong conclusions is hidden in it.
+    Changes ``proto``: details that mislead onnx are hidden in it.
     """
     hide_unknown_bounds(proto)
     inferred = _inferred(proto, data_prop)
@@ -56,20 +56,20 @@ def infer_proto(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto | No
 def _inferred(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=data_prop)
-    except MemoryError:  # what vectors hold may be longer than memory; onnx has given back what it took
+    except MemoryError:  # vectors may be longer than memory; onnx has freed its memory
         pass
     try:
         return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=False)
     except MemoryError:
-        raise UnsupportedModel("The model asks onnx's inference for more memory than there is.") from None
+        raise UnsupportedModel("onnx's inference needs more memory for this model than there is.") from None
 
 
 _Known = dict[bytes, tuple[ir.Shape | None, ir.DataType | None]]
-"""What types say of a tensor, by their bytes: most values of a model have one of a few."""
+"""Shapes and element types by the bytes of a type: the values of a model have few types."""
 
 
 def _take_over(graph: ir.Graph, inferred: onnx.GraphProto, known: _Known) -> None:
-    """Note the types of ``inferred`` at the values of ``graph``; those of sequences and optionals say nothing of tensors."""
+    """Copy the types of ``inferred`` to the values of ``graph``, except those of sequences and optionals."""
     types = {info.name: info.type for infos in (inferred.input, inferred.output, inferred.value_info) for info in infos}
     for value, info in zip(graph.inputs, inferred.input, strict=False):
         _note(value, types.get(info.name), known)

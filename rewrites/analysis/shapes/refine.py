@@ -1,8 +1,8 @@
-"""Finds sizes that the first inference left open, and tells if a Loop's states keep their shapes from step to step.
+"""Infers sizes that the first inference left open, and finds out if a Loop's states keep their shapes.
 
 Shapes computed from other shapes (``Expand``, ``ConstantOfShape``, ``Reshape`` to a ``Concat`` of dimensions) are read as
 affine expressions. Results of a Scan have the sizes that its body has. All other values are inferred again from what is known
-now. A body is inferred once from the shapes of the initial values: if it returns the same shapes, induction gives them for all
+now. A body is inferred once from the shapes of the initial values: if it returns the same shapes, induction proves them for all
 steps.
 """
 
@@ -35,7 +35,7 @@ _TO_THE_END = (1 << 31) - 1
 
 
 def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape | None]:
-    """Look again at how ``values`` are made; return those on the way whose shape is better known now, with what it was."""
+    """Infer the backward slices of ``values`` again; return the values whose shapes improved, with their old shapes."""
     changed: dict[ir.Value, ir.Shape | None] = {}
     for node in _makers(values):
         for value in node.outputs:
@@ -48,14 +48,14 @@ def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape
 
 
 def dims_said_by(sizes: AffineExpression | None) -> list[int | str | None] | None:
-    """Return the dimensions that a vector of sizes says: numbers, symbols, or None for what is neither."""
+    """Return the dimensions in a vector of sizes: numbers, symbols, or None for others."""
     if sizes is None or sizes.const.ndim != 1:
         return None
     return [size_said_by(sizes.moved(partial(np.take, indices=i))) for i in range(sizes.const.size)]
 
 
 def size_said_by(size: AffineExpression) -> int | str | None:
-    """Return the dimension that an integer says, as ``dims_said_by`` does."""
+    """Return the dimension that an integer represents, as in ``dims_said_by``."""
     symbols = list(size.terms)
     alone = len(symbols) == 1 and size.factor(symbols[0]) == 1 and not size.const.item()
     key = symbols[0].key if alone and isinstance(symbols[0], Dim) else None
@@ -63,7 +63,7 @@ def size_said_by(size: AffineExpression) -> int | str | None:
 
 
 def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
-    """Return the nodes of the backward slice of ``values`` whose shapes are not known fully, those that others read first."""
+    """Return the nodes of the backward slice of ``values`` with incompletely known shapes, producers before users."""
     return postorder(_made_vaguely(values), lambda node: _made_vaguely(node.inputs))
 
 
@@ -79,7 +79,7 @@ def _again(node: ir.Node, value: ir.Value, ctx: Context) -> ir.Shape | None:
 
 
 def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
-    """Infer the shapes of ``node``'s results, where onnx leaves sizes open with the help of ``integers``."""
+    """Infer the shapes of ``node``'s results; use ``integers`` for sizes that onnx leaves open."""
     ctx.infer(node)
     if node.domain != "" or not node.outputs:
         return
@@ -96,7 +96,7 @@ def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
 
 
 def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
-    """Return the sizes of a Slice that takes axes of open size as they are."""
+    """Return the sizes of a Slice that keeps axes of open size whole."""
     source = node.inputs[0]
     if source is None or source.shape is None:
         return None
@@ -116,8 +116,8 @@ def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
 
 
 def _is_whole(node: ir.Node, dims: list[int | str | None]) -> bool:
-    """Return True if a node gives just these sizes: a Reshape without 0 and -1, an Expand of axes of size 1."""
-    if node.op_type == "Reshape":  # a size that is not known might be 0, which copies another
+    """Return True if a node's result has exactly these sizes: a Reshape without 0 and -1, an Expand of axes of size 1."""
+    if node.op_type == "Reshape":  # an unknown size might be 0, which copies another size
         return all(isinstance(dim, int) and dim > 0 for dim in dims)
     if node.op_type == "ConstantOfShape":
         return True
@@ -135,7 +135,7 @@ _Growing = Mapping[ir.Value, int | None]
 def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedShapes:
     """Return the shapes of the body's values if all states keep their shapes and all results have ranks, else the reason.
 
-    All values keep the shapes they had. A declared shape proves nothing of a state. If too little is known, the loop's inputs
+    All values keep their present shapes. The declared shape of a state proves nothing. If too little is known, the loop's inputs
     are inferred again.
     """
     with _looked_at(loop, ctx, {}) as (refusal, before):
@@ -144,9 +144,9 @@ def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedSha
 
 @contextmanager
 def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[bool]:
-    """Yield True if all states but sequences and those that are ``growing`` along an axis keep their shapes.
+    """Yield True if all states keep their shapes, except sequences and those that are ``growing`` along an axis.
 
-    The values of the body have the inferred shapes within the context.
+    Within the context, the values of the body have the inferred shapes.
     """
     sequences = {state.inner: None for state in loop.states if not isinstance(state.initial.type, ir.TensorType)}
     with _looked_at(loop, ctx, {**sequences, **growing}) as (refusal, _):
@@ -155,7 +155,7 @@ def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[
 
 @contextmanager
 def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tuple[NotApplicable | None, LearnedShapes]]:
-    """Look at the loop, and if need be again; tell why it is not settled, and what shapes values had that have others meanwhile."""
+    """Infer the loop, if needed twice; yield the reason if it is not settled, and the old shapes of changed values."""
     with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]) as before:
         refusal = _unsettled(loop, ctx, growing, before)
         if refusal is not None:
@@ -166,9 +166,9 @@ def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tupl
 
 
 def _unsettled(loop: LoopView, ctx: Context, growing: _Growing, before: LearnedShapes) -> NotApplicable | None:
-    """Infer the body; if it is not settled, return the reason, and its values have the shapes of ``before``.
+    """Infer the body. If it is not settled, return the reason and restore the shapes ``before``.
 
-    Only sizes of outer and initial values have names, so a name is one size in every step. Results of nested Loops stay open.
+    Only sizes of outer and initial values have names, so a name is the same size in every step. Results of nested Loops stay open.
     """
 
     def infer(node: ir.Node) -> None:
@@ -182,7 +182,7 @@ def _unsettled(loop: LoopView, ctx: Context, growing: _Growing, before: LearnedS
     put_shapes({value: before[value] for node in all_nodes(loop.body) for value in node.outputs if value.shape is None})
     vague = next((output.inner for output in loop.scan_outputs if rank_of(output.inner) is None), None)
     if refusal is None and vague is not None:
-        refusal = NotApplicable("RANK-UNKNOWN", f"the rank of the result '{vague.name}' is not known, which a Scan needs")
+        refusal = NotApplicable("RANK-UNKNOWN", f"the rank of the result '{vague.name}' is not known, but a Scan needs it")
     if refusal is not None:
         put_shapes(before)
     return refusal
@@ -192,6 +192,6 @@ def _changing_state(states: Sequence[State]) -> NotApplicable | None:
     for state in states:
         initial, back = state.initial.shape, state.next.shape
         if not same(initial, back):
-            detail = f"state '{state.inner.name}' starts with the shape {initial}, and the body gives {back}"
+            detail = f"state '{state.inner.name}' starts with the shape {initial}, but the body returns {back}"
             return NotApplicable("LOOP-STATE-SHAPE", detail)
     return None

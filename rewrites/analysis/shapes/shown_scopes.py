@@ -1,13 +1,12 @@
-"""The scopes of the model that onnx's inference is shown: no name occurs in two graphs, and graphs hold the constants they read.
+"""Prepares the scopes of a model for onnx's inference: unique names in all graphs, and constants in the graphs that read them.
 
     If (c) <then_branch = a () => (y) { t = Shape (x) … }, else_branch = b () => (z) { t = Concat (u, v) … }>    t twice
-
     p = {1, 0}; body (r) => (Pad (r, p))    ->    body (r) <p = {1, 0}> => (Pad (r, p))
 
-onnx 1.23 follows integers by name alone, so it takes what one branch holds for what the other does. It does not know the
-constants of outer graphs, which onnxruntime knows. Only the model that onnx is shown changes.
+onnx 1.23 follows integers by name alone, so it confuses values of the same name in two branches. It does not know the constants of
+outer graphs, although onnxruntime does. Only the copy of the model for onnx changes.
 
-Works round ONNX-NAMES-OF-OTHER-GRAPHS and ONNX-CAPTURED-CONSTANTS.
+Works around ONNX-NAMES-OF-OTHER-GRAPHS and ONNX-CAPTURED-CONSTANTS.
 """
 
 import math
@@ -21,7 +20,7 @@ __all__ = ["give_own_names", "given_to", "show_captured_constants"]
 
 
 def give_own_names(proto: onnx.ModelProto) -> None:
-    """Rename what inner graphs of ``proto``, and of its functions, define under a name that another graph has defined before."""
+    """Rename values in inner graphs of ``proto``, and of its functions, if another graph has defined the name before."""
     for outer, used in (
         (proto.graph, set(_defined(proto.graph))),
         *((function, {*function.input, *_results(function)}) for function in proto.functions),
@@ -31,7 +30,7 @@ def give_own_names(proto: onnx.ModelProto) -> None:
 
 
 def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], used: set[str]) -> None:
-    """``outer``: the new names of what was renamed in the graphs around."""
+    """Rename in ``graph``; ``outer`` has the new names from the graphs around it."""
     names = dict(outer)
     for name in dict.fromkeys(_defined(graph)):
         names.pop(name, None)
@@ -70,21 +69,21 @@ def _inner_graphs(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.
 
 
 _MOST = 128
-"""How many numbers a tensor may hold that tells sizes."""
+"""The most elements of a tensor that determines sizes."""
 
 _DEFAULTS_SINCE = 4
 
 _Known = ChainMap[str, onnx.TensorProto | None]
-"""Constants by name, in the graphs from the innermost to the outermost; None for what is no constant."""
+"""Constants by name, from the innermost to the outermost graph; None for a value that is not constant."""
 
 
 def show_captured_constants(graph: onnx.GraphProto, fed: Set[str]) -> None:
-    """Let the graphs inside of ``graph`` have the small constants that they read; what is ``fed`` to the model is none."""
+    """Copy the small constants that inner graphs of ``graph`` read into these graphs, except the inputs ``fed`` to the model."""
     _show_inside(graph, ChainMap({name: tensor for name, tensor in _constants_of(graph) if name not in fed}))
 
 
 def given_to(model: onnx.ModelProto) -> set[str]:
-    """Return the names of what a caller may feed; before IR 4 no initializer may be."""
+    """Return the names of the values that a caller may feed. Before IR 4, initializers are not among them."""
     listed = {info.name for info in model.graph.input}
     return listed if model.ir_version >= _DEFAULTS_SINCE else listed - {tensor.name for tensor in model.graph.initializer}
 

@@ -1,10 +1,10 @@
-"""The sizes of what a Loop stacks, where it makes no step: those that onnxruntime knows of one step's result, 0 for all others.
+"""The sizes of a Loop's stacks if it runs no step: the sizes that onnxruntime knows of one step's result, and 0 for all others.
 
-It merges what a body declares of a result with what the operators tell from the declared states, and where the two contradict each
-other it keeps what they have in common; a size of 0 stands for a contradiction here, whatever is found out later. Rules forget what
-is declared wrongly, and what nobody reads any more, so that is noted before the first, and written down again after the last.
+onnxruntime merges the declared shape of a result with the shape that the operators infer from the declared states. If the two
+contradict, it keeps what they have in common; such a size is noted here as 0, even if it becomes known later. Rules remove wrong
+declarations and unread nodes. So the sizes are noted before the first rule, and declared again after the last.
 
-Works round ORT-LOOP-NO-STEPS-SIZES.
+Works around ORT-LOOP-NO-STEPS-SIZES.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,13 +24,13 @@ Sizes = tuple[int | None, ...]
 
 
 def declared_results(graph: ir.Graph) -> dict[ir.Value, ir.Shape | None]:
-    """Return what the bodies of Loops that were not looked at yet declare of what is stacked."""
+    """Return the declared shapes of the stacked results of Loops without a note."""
     loops = (loop for loop in _loops(graph) if not EMPTY_SIZES.on(loop.node))
     return {output.inner: output.inner.shape for loop in loops for output in loop.scan_outputs}
 
 
 def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> None:
-    """Note what onnxruntime knows of results with these declared shapes. Their shapes are what the operators tell."""
+    """Note the sizes that onnxruntime knows of these results: ``declared`` shapes, merged with their inferred shapes."""
     for loop in _loops(graph):
         if not EMPTY_SIZES.on(loop.node) and all(output.inner in declared for output in loop.scan_outputs):
             merged = [_merged(without_names(declared[output.inner]), output.inner.shape) for output in loop.scan_outputs]
@@ -38,7 +38,7 @@ def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Sha
 
 
 def known_sizes(output: ScanOutput) -> Sizes | None:
-    """Return the sizes that one step's result has for onnxruntime where none is made, None for those it does not know."""
+    """Return the sizes that onnxruntime knows of one step's result; None for unknown ones."""
     own_sizes, noted = _sizes(output.inner.shape), output.empty
     if own_sizes is None or noted is None or len(own_sizes) != len(noted):
         return noted if own_sizes is None else own_sizes
@@ -46,7 +46,7 @@ def known_sizes(output: ScanOutput) -> Sizes | None:
 
 
 def declare_sizes_without_steps(graph: ir.Graph, names: Names) -> None:
-    """Let the bodies of the Loops that are left declare what was noted, where no operator tells it any more."""
+    """Let the bodies of the remaining Loops declare the noted sizes that no operator determines any more."""
     for loop in _loops(graph):
         for i, output in enumerate(loop.scan_outputs, start=1 + len(loop.states)):
             known, value, shape = known_sizes(output), output.inner, output.inner.shape
@@ -65,7 +65,7 @@ def _loops(graph: ir.Graph) -> Iterator[LoopView]:
             try:
                 yield LoopView.of(node, 1)
             except MalformedLoop:
-                continue  # refused with a word to the user when the rules come to it
+                continue  # the rules refuse it later with a message
 
 
 def _merged(declared: ir.Shape | None, inferred: ir.Shape | None) -> ir.Shape | None:

@@ -1,12 +1,12 @@
-"""Constants that tell a Slice in a body where to cut stand in that body, since onnx's inference knows no others there.
+"""Copies constant bounds of Slices into the bodies that read them, because onnx's inference knows no outer constants there.
 
     a = {1}, b = {9}; body (x) => (Slice(x, a, b))    ->    body (x) => (Slice(x, Constant {1}, Constant {9}))
 
-Where such a Slice is one of sizes, onnx 1.23 takes the numbers that it does not know for 0, and finds ranks which contradict all
-that is right. Those of the main graph that another graph reads too it forgets: there a Slice of sizes has constants of its own.
-Rules want to see none: what stands in the body of a loop is taken out before the first and put back after the last.
+For a Slice of sizes, onnx 1.23 assumes 0 for unknown bounds and infers wrong ranks. It also forgets constants of the main graph
+that another graph reads too, so a Slice of sizes in the main graph gets separate constants. Rules should not see the copies: those
+in loop bodies are removed before the first rule and added again after the last.
 
-Works round ONNX-SLICE-UNKNOWN-BOUNDS and ONNX-CAPTURED-CONSTANTS.
+Works around ONNX-SLICE-UNKNOWN-BOUNDS and ONNX-CAPTURED-CONSTANTS.
 """
 
 import onnx_ir as ir
@@ -22,13 +22,11 @@ __all__ = ["put_bounds_into_bodies", "take_bounds_out_of_bodies"]
 
 _CONSTANT_OF_INTEGERS = 9
 _MOST = 16
-"""How many numbers a tensor may hold that is one of bounds."""
+"""The most elements of a tensor of bounds."""
 
 
 def take_bounds_out_of_bodies(ctx: Context) -> None:
-    """Let Slices in loop bodies read the main graph's constants instead of the copies that were put there; their names are
-    remembered.
-    """
+    """Let Slices in loop bodies read constants of the main graph instead of the copies, and remember the names of the copies."""
     for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():
             for node in [constant for constant in body if constant.op_type == "Constant" and _is_ours(constant)]:
@@ -54,7 +52,7 @@ def _is_bound(value: ir.Value, body: ir.Graph) -> bool:
 
 
 def put_bounds_into_bodies(ctx: Context) -> None:
-    """Do so all over the model."""
+    """Add the copies all over the model."""
     main = ctx.model.graph
     if ctx.opset < _CONSTANT_OF_INTEGERS:
         return
@@ -83,7 +81,7 @@ def put_bounds_into_bodies(ctx: Context) -> None:
 
 
 def _is_read_inside(value: ir.Value, main: ir.Graph) -> bool:
-    """Return True if ``value`` is a constant of the main graph that another graph reads too."""
+    """Return True if ``value`` is a constant of the main graph that another graph also reads."""
     array = const_array(value) if value.graph is main else None
     return array is not None and array.size <= _MOST and any(user.graph is not main for user, _ in value.uses())
 

@@ -1,11 +1,10 @@
-"""Which values of a Scan's body may have another shape in another step: no stack holds those.
+"""Finds the values of a Scan's body that may change their shape from step to step, so that no stack can hold them.
 
-What a step is given has one shape in all steps. From there on an operator's results have, too, if its operands have and those that
-decide on shapes (the ends of a Slice, the limit of a Range) hold the same in every step. Of what they decide declared sizes prove
-nothing: exporters write down those of the step that they traced. What follows of it is inferred again, from what is sure.
-
-The way goes through bodies and branches as that of ``bodies.Walk``, but for something else: which values change from step to step
-is asked of every node, and decides where a shape is looked at at all. The shapes in the model stay what they are.
+The inputs of the body have the same shape in all steps. A result has the same shape in all steps if its operands have, and if the
+operands that determine shapes (the ends of a Slice, the limit of a Range) do not change. Declared sizes of other results prove
+nothing, because exporters write the sizes of the traced step. Shapes that depend on such results are inferred again from what is
+certain. The walk enters bodies and branches like ``bodies.Walk``, but decides for each node if its results change from step to
+step. The shapes in the model stay unchanged.
 """
 
 from collections.abc import Iterable
@@ -61,7 +60,7 @@ _Shapes = dict[ir.Value, ir.Shape | None]
 
 
 def unsteady_values(loop: ScanView, ctx: Context) -> frozenset[ir.Value]:
-    """Return the values of the body of ``loop`` that may have another shape in another step."""
+    """Return the values of the body of ``loop`` whose shape may change from step to step."""
     returned = [*(state.next for state in loop.states), *(output.inner for output in loop.scan_outputs)]
     steps = _Steps(ctx, {part for value in returned for part in (value, through_identity(value)) if part is not None})
     steps.changing.update(loop.body.inputs)
@@ -70,9 +69,10 @@ def unsteady_values(loop: ScanView, ctx: Context) -> frozenset[ir.Value]:
 
 
 class _Steps:
-    """``changing``: values that another step may change. ``unsteady``: those whose shape it may change, with what is sure of it.
+    """The state of the walk.
 
-    ``steady``: values that have one shape in all steps because the Scan would fail otherwise.
+    ``changing``: values that may change from step to step. ``unsteady``: values whose shape may change, with the certain part of
+    the shape. ``steady``: values that have the same shape in all steps, because the Scan would fail otherwise.
     """
 
     def __init__(self, ctx: Context, steady: set[ir.Value]) -> None:
@@ -95,7 +95,7 @@ class _Steps:
         return any(value in self.unsteady for value in values)
 
     def _results(self, node: ir.Node) -> _Shapes:
-        """Return what is sure of the shapes of the results that may have another in another step."""
+        """Return the certain part of the shapes of those results whose shape may change."""
         if node.op_type == "If" and node.domain == "":
             return self._of_branches(node)
         loop = view(node, self.ctx.opset) if is_loop(node) else None
@@ -111,7 +111,7 @@ class _Steps:
         return self._inferred_again(node) if self._is_unsteady(node.inputs) else {}
 
     def _cut(self, node: ir.Node) -> ir.Shape | None:
-        """Return the shape of a Slice between ends that change: the sizes of the axes that it leaves alone."""
+        """Return the shape of a Slice with changing ends: the sizes of the axes that it does not cut."""
         source = node.inputs[0]
         shape = None if source is None else self.unsteady.get(source, source.shape)
         axes = ints_operand(node, 3)
@@ -162,5 +162,5 @@ def _ranked(value: ir.Value) -> ir.Shape | None:
 
 
 def _is_sized(shape: ir.Shape | None) -> bool:
-    """Return True if each size is a number, or has a name that stands for one size wherever it is met."""
+    """Return True if each size is a number, or has a name that means the same size everywhere."""
     return shape is not None and all(map(is_one_size, shape.dims))

@@ -1,13 +1,13 @@
-"""Bounds of a Slice that onnx's inference does not know are kept from it, since it takes them for 0.
+"""Hides bounds of a Slice from onnx's inference if it would not know them, because it would assume 0.
 
-    shape = Shape(x)  part = Slice(shape, start, {2})    ->    part = Slice(shape, <something of which nothing is known>, {2})
+    shape = Shape(x)  part = Slice(shape, start, {2})    ->    part = Slice(shape, <an unknown input>, {2})
 
-Where such a Slice is one of sizes, onnx 1.23 would find ranks that contradict all that is right. Axes and steps of which it knows
-no shape it takes for absent, and cuts along others. It knows the constants of the graph in which the Slice stands alone, none of
-those around it, and none that an inner graph reads too: to that it was unknown, and so it stays. A Slice of opset 10 it lets keep
-the names of dimensions that it cuts, whatever the bounds. Nothing is changed but the model that onnx is shown.
+For a Slice of sizes, onnx 1.23 would infer wrong ranks. If the shape of the axes or steps is unknown, it treats them as absent, and
+cuts other axes. It knows constants of the Slice's own graph only, and only if no inner graph reads them too; for the inner graph
+they stay unknown. For a Slice of opset 10 it keeps the names of dimensions that are cut. Only the copy of the model for onnx
+changes.
 
-Works round ONNX-SLICE-UNKNOWN-BOUNDS, ONNX-AXES-WITHOUT-SHAPE and ONNX-SLICE-10-NAMES.
+Works around ONNX-SLICE-UNKNOWN-BOUNDS, ONNX-AXES-WITHOUT-SHAPE and ONNX-SLICE-10-NAMES.
 """
 
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ __all__ = ["forget_cut_names", "graphs_of", "hide_unknown_bounds", "opset_of"]
 _BOUNDS_ARE_INPUTS = 10
 _KEEPS_NAMES = 10
 _NEED_NOT_BE_LISTED = 4
-"""The IR version from which on initializers need not be inputs; before, onnx does not know those that are none."""
+"""The IR version from which on initializers need not be inputs; before, onnx ignores initializers that are not inputs."""
 _UNKNOWN = "bounds onnx does not know"
 
 
 def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
-    """Let each Slice of ``proto`` that is not told by constants of its own graph alone begin at a new input, of no type."""
+    """Let each Slice of ``proto`` start at a new, untyped input unless constants of its own graph determine all bounds."""
     if opset_of(proto) < _BOUNDS_ARE_INPUTS:
         return
     hidden = False
@@ -51,7 +51,7 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
 
 
 def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
-    """Say of each Slice of opset 10 what was ``inferred`` but for the names where it cuts; return whether there are any."""
+    """Declare the ``inferred`` shapes of Slices of opset 10 without the names of cut axes; return True if there are any."""
     if opset_of(proto) != _KEEPS_NAMES:
         return False
     found_any = False
@@ -78,7 +78,7 @@ def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
 
 
 def _constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    """Return the constants of a graph by their names; those that are no tensors of integers are without their numbers."""
+    """Return the constants of a graph by their names; only integers have their elements."""
     found = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant":
@@ -92,7 +92,7 @@ def _constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
 
 
 def _read_inside(graph: onnx.GraphProto) -> set[str]:
-    """Return the names that are read in the graphs inside of ``graph``."""
+    """Return the names that inner graphs of ``graph`` read."""
     return {name for inner in graphs_of(graph) if inner is not graph for node in inner.node for name in node.input}
 
 
@@ -104,12 +104,12 @@ def _renamed(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
 
 
 def opset_of(proto: onnx.ModelProto | onnx.FunctionProto) -> int:
-    """Return the opset of onnx's own operators; 0 where the model or function names none."""
+    """Return the opset of onnx's own operators; 0 if the model or function has none."""
     return max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=0)
 
 
 def graphs_of(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Yield ``graph`` and all graphs inside of it."""
+    """Yield ``graph`` and all graphs nested in it."""
     pending = [graph]
     while pending:
         one = pending.pop()

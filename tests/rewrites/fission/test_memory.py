@@ -85,6 +85,6 @@ def test_what_was_assumed_is_told() -> None:
     feeds = data(read(text), T=2, B=2)
     taken = 64 * 64 * 3 * 4
     _, report = split(text, feeds=feeds)
-    assert notes(report) == [f"stacks of about {taken} bytes at a time, assuming 64 steps and 64 for each size that is not known"]
+    assert notes(report) == [f"stacks of about {taken} bytes at a time, assuming 64 steps and 64 for each unknown size"]
     _, report = split(text, feeds=feeds, options=Options(sizes={"T": 10, "B": 2}))
     assert notes(report) == [f"stacks of about {10 * 2 * 3 * 4} bytes at a time"]
