@@ -1,6 +1,6 @@
-"""The compiler of ortscan: onnx_ir in, onnx_ir out, without a runtime.
+"""The compiler of ortscan: it takes and returns onnx_ir models, without a runtime.
 
-Nothing here imports onnxruntime or the ``ortscan`` package; what a rule needs from a runtime it is given by its context.
+Nothing here imports onnxruntime or the ``ortscan`` package. If a rule needs a runtime, its context provides it.
 """
 
 __all__: list[str] = []

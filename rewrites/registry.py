@@ -1,4 +1,4 @@
-"""All rules there are, in the order in which they are tried. Only here are modules of rules imported."""
+"""All rules, in the order in which they are tried. No other module imports the modules of rules."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -99,7 +99,7 @@ __all__ = [
 
 GUARD_RECURRENCE: Rule[RecurrentNode] = guard_recurrence.RULE
 GUARDS: Mapping[str, Rule[ir.Node]] = {"Einsum": guard_einsum.RULE, "DynamicQuantizeLSTM": guard_quantized_lstm.RULE}
-"""The rules on other nodes that onnxruntime may die of, by operator."""
+"""The rules on other nodes that may crash onnxruntime, by operator."""
 
 NODE_RULES: tuple[Rule[RecurrentNode], ...] = (
     recurrent_attributes.RULE,
@@ -113,7 +113,7 @@ NODE_RULES: tuple[Rule[RecurrentNode], ...] = (
     empty_recurrence.RULE,
     guard_recurrence.RULE,
 )
-"""The rules on recurrent nodes in the order in which a node meets them; the first that fires starts the row again."""
+"""The rules on recurrent nodes in the order in which they are tried. After a rule fires, the order starts again."""
 
 DEFAULT_NODE_RULES = tuple(rule for rule in NODE_RULES if rule.use != "asked")
 
@@ -174,15 +174,15 @@ RULES: tuple[Rule[Any], ...] = (
     both_directions.RULE,
     native_cell.RULE,
 )
-"""All rules; those on one kind of subject in the order in which it meets them, the first that fires starting the row again."""
+"""All rules. Those on one kind of subject are tried in this order; after a rule fires, the order starts again."""
 
 FLATTEN_IFS: Rule[ir.Node] = flatten_ifs.RULE
 
 BEFORE: tuple[Rule[ir.Model], ...] = (fold_trip_counts.RULE, decide_branches.RULE)
-"""Rules on a model before any on its loops."""
+"""Rules on a model, tried before the rules on its loops."""
 
 PRODUCTS_AFTER: tuple[Rule[ir.Model], ...] = (shapes_of_products.RULE, level_half_products.RULE, early_casts.RULE)
-"""Rules on products of a model after all on its loops, before outer products are parted again."""
+"""Rules on products of a model, tried after the rules on its loops, before ``part_outer_products``."""
 
 AFTER: tuple[Rule[ir.Model], ...] = (
     move_before_dequantizing.RULE,
@@ -191,7 +191,7 @@ AFTER: tuple[Rule[ir.Model], ...] = (
     read_past_returning_casts.RULE,
     copy_stacked_strings.RULE,
 )
-"""Rules on a model after all on its loops: without them onnxruntime may compute something else, or die."""
+"""Rules on a model, tried after the rules on its loops. Without them onnxruntime may crash or compute something else."""
 
 STATELESS_LOOPS: Rule[ir.Model] = stateless_loops.RULE
 WEIGHTS_INTO_BODIES: Rule[ir.Model] = weights_into_bodies.RULE
@@ -209,7 +209,7 @@ ON_MODELS: tuple[Rule[Any], ...] = (
 """All rules on a model as a whole, or on its Ifs."""
 
 LAST = tuple(rule for rule in RULES if rule.needed is not None)
-"""Rules that no option switches off where any other has fired, for loops of which they say that they may end the process."""
+"""Rules for loops that may crash onnxruntime. No option switches them off once another rule has fired."""
 
 ON_REQUEST = tuple(rule for rule in RULES if rule.use == "asked")
-"""Rules that are used only where they are asked for by name."""
+"""Rules that are used only if the caller names them."""

@@ -1,9 +1,7 @@
-"""What a rule is: it looks at one subject and answers with a Patch, or says why not.
+"""The form of a rule: it looks at one subject and returns a Patch, or the reason why it does not apply.
 
-``check`` only looks: it may build detached nodes, and discards them where it then refuses. All change to the model is in the
+``check`` only looks: it may build detached nodes, and discards them if it then refuses. Every change to the model is in the
 patch's ``edit``, which the engine runs once, and which never refuses.
-
-Whether a loop is to be compiled, which closed forms of its states then leave it to.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,20 +22,22 @@ __all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule", "Subject", "Use", "
 S = TypeVar("S")
 
 Subject = Literal["loop", "recurrent node", "absent node", "written-out steps", "pair", "guarded node", "If", "model"]
-"""What a rule looks at: a Scan or Loop; an RNN, GRU or LSTM; one that the target lacks; steps written out; two nodes of
-opposite directions; what onnxruntime may die of, such as an Einsum; an If; the whole model."""
+"""The subject of a rule: a Scan or Loop; an RNN, GRU or LSTM; one that the target lacks; unrolled steps; two nodes of
+opposite directions; a node that may crash onnxruntime, such as an Einsum; an If; the whole model."""
 
 Use = Literal["default", "always", "asked"]
-"""Whether a rule is used unless the caller leaves it out, whatever the caller says, or only where it is asked for by name."""
+"""A rule is used unless the caller skips it, always, or only if the caller names it."""
 
 
 @dataclass(frozen=True)
 class Patch:
-    """One change, ready to be made.
+    """One change, ready to be applied.
 
-    ``what``: what changes, in one phrase, for the report.
-    ``edit``: makes the change and gives the loops that stand where the loop stood (none: it is gone).
-    ``notes``: what was assumed or estimated. ``made``: what stands in the loop's place, for programs.
+    Args:
+        what: The change in one phrase, for reports.
+        edit: Applies the change and returns the loops that replace the subject; none if it is gone.
+        notes: Assumptions and estimates.
+        made: The outcome, for programs.
     """
 
     what: str
@@ -46,7 +46,7 @@ class Patch:
     made: PatchOutcome = field(default_factory=PatchOutcome)
 
     def after(self, first: Callable[[], object]) -> "Patch":
-        """Return the patch that does ``first`` before it makes the change."""
+        """Return a patch that calls ``first`` before it applies the change."""
 
         def edit() -> Sequence[ir.Node]:
             first()
@@ -56,7 +56,7 @@ class Patch:
 
 
 def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
-    """Return what ``look`` returns; the shapes that it finds of values in ``body`` wait for the patch to be made."""
+    """Return the result of ``look``. Shapes that it infers in ``body`` take effect only when the patch is applied."""
     before = shapes_of([*body.inputs, *inner_values(body)])
     outcome = look()
     learned = taken_back(before)
@@ -67,11 +67,13 @@ def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch
 class Rule(Generic[S]):
     """One rewrite.
 
-    ``name``: as ``passes=`` and ``skip=`` take it and reports show it. ``phase``: the folder it is in. ``check``: says what to do
-    with a subject, or why nothing. ``recognises``: whether it takes a recurrence out of its loop as a whole, so that other states
-    are better split off for it. ``needed``: tells the subjects that must not stay as they are in a model that was changed, since
-    onnxruntime may end the process; there the rule is used whatever the caller says. ``formerly``: its name in the release before,
-    which ``passes=`` and ``skip=`` take for one more.
+    Args:
+        name: Its name in ``passes=``, ``skip=`` and reports.
+        phase: The folder that it is in.
+        check: Returns a patch for a subject, or the reason why there is none.
+        recognises: True if it replaces a whole recurrence, so that other states should be split off for it.
+        needed: Returns True for a subject that may crash onnxruntime. On such subjects of a changed model the rule always runs.
+        formerly: Its name in the previous release, which ``passes=`` and ``skip=`` accept for one more.
     """
 
     name: str
@@ -85,5 +87,5 @@ class Rule(Generic[S]):
 
 
 def is_to_be_compiled(loop: Loop, ctx: Context) -> bool:
-    """Return whether a rule that is in use hands the loop to the library of loop plans as it is."""
+    """Return True if a rule in use compiles the loop to a plan as it is."""
     return any(rule.phase == "native" and rule.subject == "loop" and isinstance(rule.check(loop, ctx), Patch) for rule in ctx.rules)

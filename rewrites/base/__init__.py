@@ -1,4 +1,4 @@
-"""What every floor may use: errors, refusals as values, names fit for messages, what a target can do, what is reported.
+"""Code that every floor may use: errors, refusals as values, printable names, abilities of a target, the report.
 
 Nothing here knows a graph.
 """

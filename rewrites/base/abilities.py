@@ -1,7 +1,7 @@
-"""What a target can run (control flow, recurrent operators, unrolled loops) and what loops and operators cost there, in ns.
+"""What a target can run (control flow, recurrent operators, unrolled loops), and the costs of loops and operators there, in ns.
 
 ``python -m ortscan bench --calibrate FILE`` measures the costs. The defaults are those of onnxruntime 1.32 on one core of a
-server CPU, rounded in favour of the loop: where they choose another form, that form is faster on any machine.
+server CPU, rounded in favour of the loop: if they prefer another form, that form is faster on any machine.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ ALL_CONTROL_FLOW = frozenset({"Scan", "Loop", "If"})
 
 @dataclass(frozen=True)
 class Recurrent:
-    """What an RNN, LSTM or GRU may have to run natively; ``reset_before`` is a GRU with ``linear_before_reset=0``."""
+    """The features of an RNN, LSTM or GRU that run natively; ``reset_before``: a GRU with ``linear_before_reset=0``."""
 
     activations: bool = True
     clip: bool = True
@@ -27,7 +27,7 @@ class Recurrent:
     def lacking(
         self, *, activations: bool, clip: bool, peepholes: bool, input_forget: bool, reset_before: bool, lengths: bool
     ) -> str | None:
-        """Say what a node with these things has that does not run; None where it runs."""
+        """Return the first feature of a node that does not run, or None; the arguments are the features that the node has."""
         missing = [
             (self.lengths or not lengths, "rows of their own lengths"),
             (self.activations or not activations, "activations other than the usual ones"),
@@ -41,9 +41,12 @@ class Recurrent:
 
 @dataclass(frozen=True)
 class Abilities:
-    """``name``: of the target. ``control_flow``: which of Scan, Loop and If run; ``recurrent``: which of RNN, LSTM and GRU.
+    """The abilities of the target ``name``.
 
-    ``recurrent_until``: the newest opset whose recurrent operators run, where it is not the newest that loads.
+    Args:
+        control_flow: Which of Scan, Loop and If run.
+        recurrent: Which of RNN, LSTM and GRU run.
+        recurrent_until: The newest opset whose recurrent operators run, if it is not the newest that loads.
     """
 
     name: str = "cpu"
@@ -53,16 +56,19 @@ class Abilities:
 
     @property
     def loops(self) -> bool:
-        """Whether a Scan can run there."""
+        """Return True if a Scan can run there."""
         return "Scan" in self.control_flow
 
 
 @dataclass(frozen=True)
 class UnrollLimits:
-    """How far loops are unrolled. ``steps``: of one loop, None for any number. ``nodes``: that one loop may become.
+    """How far loops are unrolled.
 
-    ``bytes``: that constants computed for single steps may take in all. ``where_it_pays``: only loops that onnxruntime's CPU
-    kernels run faster so.
+    Args:
+        steps: The most steps of one loop; None for any number.
+        nodes: The most nodes that one loop may become.
+        bytes: The most bytes of all constants computed for single steps.
+        where_it_pays: Unroll only loops that onnxruntime's CPU kernels then run faster.
     """
 
     steps: int | None = 0
@@ -73,11 +79,19 @@ class UnrollLimits:
 
 @dataclass(frozen=True)
 class Costs:
-    """``start``, ``step``, ``node``: of a loop, of each of its iterations, and of each node of its body in each.
+    """The costs of loops and operators, in ns.
 
-    ``loop_byte``: of each byte of its states in each iteration. ``operator``: of an operator on all steps at once; ``near_byte``,
-    ``far_byte``: of each byte of what it gives, which the processor's second cache holds, or not. ``product``: of a multiplication
-    within a product of matrices. ``power``, ``logarithm``: of one number.
+    Args:
+        start: Of a loop.
+        step: Of each iteration.
+        node: Of each node of the body in each iteration.
+        loop_byte: Of each byte of the states in each iteration.
+        operator: Of an operator on all steps at once.
+        near_byte: Of each byte of its result if the processor's second cache holds it.
+        far_byte: Of each byte of its result otherwise.
+        product: Of one multiplication within a product of matrices.
+        power: Of one number.
+        logarithm: Of one number.
     """
 
     start: float = 8000
@@ -92,7 +106,7 @@ class Costs:
     logarithm: float = 1.8
 
     def loop_ns(self, steps: int, nodes: int, step_bytes: int) -> float:
-        """Return what a loop of ``steps`` iterations of so many nodes takes, whose states have ``step_bytes``."""
+        """Return the time of a loop of ``steps`` iterations of ``nodes`` nodes, whose states have ``step_bytes`` bytes."""
         return self.start + steps * (self.step + self.node * nodes + self.loop_byte * step_bytes)
 
 

@@ -1,8 +1,8 @@
-"""The errors that ortscan raises on purpose, and the origin of those that others raise.
+"""The errors that ortscan raises on purpose, and functions that find out who raised another error.
 
-All of ortscan's have one base class, so a caller can tell a refusal from a defect. A message is one printable line that names
-the node and the field. An exception that a library raises while it reads a model is its answer. A signal handler may raise
-anything, and memory or stack may end, at the same point: such an exception is no answer and is never kept as one.
+All errors of ortscan have one base class, so a caller can tell a refusal from a defect. A message is one printable line that names
+the node and the field. If a library raises an exception while it reads a model, this exception is its answer. A signal handler may
+raise anything at the same point, and memory or the stack may run out: such an exception is no answer and is never cached.
 """
 
 import sys
@@ -25,22 +25,22 @@ __all__ = [
 
 
 class OrtscanError(Exception):
-    """Base of all errors ortscan raises on purpose."""
+    """Base of all errors that ortscan raises on purpose."""
 
     def __init__(self, text: object = "") -> None:
         super().__init__(sentence(text))
 
 
 class ModelFileError(OrtscanError):
-    """A model could not be read from, or written to, where the caller said."""
+    """A model could not be read or written."""
 
 
 class OptionError(OrtscanError):
-    """An option has a value ortscan does not know or cannot honour."""
+    """An option has an unknown or invalid value."""
 
 
 class UnsupportedModel(OrtscanError):
-    """The model holds something that would be lost or damaged on the way through."""
+    """The model holds something that ortscan would lose or damage."""
 
 
 class MalformedLoop(OrtscanError):
@@ -48,11 +48,11 @@ class MalformedLoop(OrtscanError):
 
 
 class MigrationError(OrtscanError):
-    """A model cannot be written in the operator set asked for."""
+    """A model cannot be converted to the requested opset."""
 
 
 class InvariantBroken(OrtscanError):
-    """A rewrite left the model in a state it must never be in; always a defect of ortscan."""
+    """A rewrite left the model in an invalid state; always a defect of ortscan."""
 
 
 class LimitExceeded(OrtscanError):
@@ -81,7 +81,7 @@ _OURS = frozenset(
 
 
 def is_raised_by(error: BaseException, *libraries: str) -> bool:
-    """Return True if ``error`` is what one of ``libraries`` (top-level packages) says of what it was given."""
+    """Return True if ``error`` is the answer of one of ``libraries`` (top-level packages) to its input."""
     if _home(type(error).__module__) in libraries:
         return True
     if type(error).__module__ != "builtins" or not isinstance(error, _ORDINARY) or isinstance(error, RecursionError):
@@ -90,7 +90,7 @@ def is_raised_by(error: BaseException, *libraries: str) -> bool:
 
 
 def is_from_elsewhere(error: BaseException) -> bool:
-    """Return True if ``error`` is of a class, or was raised in code, that is neither ortscan's nor of anything it calls."""
+    """Return True if the class or the origin of ``error`` belongs neither to ortscan nor to anything that it calls."""
     return any(
         home not in _OURS and home not in sys.stdlib_module_names for home in (_home(type(error).__module__), _raised_in(error))
     )

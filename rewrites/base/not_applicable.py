@@ -1,4 +1,4 @@
-"""Why a rewrite does not apply, as a value."""
+"""The reason why a rewrite does not apply, as a value."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,13 @@ __all__ = ["NOTHING_HERE", "NotApplicable"]
 
 @dataclass(frozen=True)
 class NotApplicable:
-    """Why a rule does not fire: a stable code such as ``SCAN-NO-BATCHING-RULE``, and the values that decided it.
+    """The reason why a rule does not fire.
 
-    ``silent``: there is nothing of the rule's kind, which reports leave out. ``is_a``: what the loop computes all the same.
+    Args:
+        code: A stable code such as ``SCAN-NO-BATCHING-RULE``.
+        detail: The values that decided it.
+        silent: True if there is nothing for the rule here; reports omit such reasons.
+        is_a: What the loop computes nevertheless.
     """
 
     code: str

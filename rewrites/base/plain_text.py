@@ -1,6 +1,6 @@
-"""Text for messages: names from models made printable and short, counts, lists of names, and suggestions for misspelled names.
+"""Text for messages: printable, short names from models, counts, lists of names, and suggestions for misspelled names.
 
-A name in a model may hold any characters, be a megabyte long, and run over many lines.
+A name in a model may hold any characters, be a megabyte long, and have many lines.
 """
 
 import difflib
@@ -29,7 +29,7 @@ def one_line(text: object) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """Return ``text`` without its middle where it is longer than ``longest``."""
+    """Return ``text`` without its middle if it is longer than ``longest``."""
     return text if len(text) <= longest else f"{text[: longest * 2 // 3]}...{text[3 - (longest - longest * 2 // 3) :]}"
 
 
@@ -39,15 +39,15 @@ def quoted(name: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Return what a caller gave as Python writes it, printable and short; what cannot be written is named by its type."""
+    """Return the ``repr`` of a caller's value, printable and short; the name of its type if ``repr`` fails."""
     try:
         return plain(cut(repr(value), _LONGEST_NAME))
-    except Exception:  # a repr is anybody's code; of numbers of many digits there is none
+    except Exception:  # __repr__ may be a caller's code; Python also refuses numbers of many digits
         return f"a {type(value).__name__}"
 
 
 def sentence(text: object) -> str:
-    """Return ``text`` as a message shows it: line ends and all unprintable escaped, long names and words without their middle."""
+    """Return ``text`` as a message shows it: line ends and unprintable characters escaped, long names and words shortened."""
     short = _LONG_NAME.sub(lambda name: cut(name.group(), _LONGEST_NAME), cut(str(text), _LONGEST_SENTENCE * 10))
     short = _LONG_WORD.sub(lambda word: cut(word.group(), _LONGEST_WORD), short)
     return cut(plain(cut(short, _LONGEST_SENTENCE)), _LONGEST_SENTENCE)
@@ -57,12 +57,12 @@ _MOST_NAMES = 5
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
-    """Return ``1 loop``, ``2 loops``; ``nouns``: the plural of a noun that does not end in s then."""
+    """Return ``1 loop`` or ``2 loops``; ``nouns``: the plural, if it is not the noun with an s."""
     return f"{count} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def listed(names: Iterable[object], most: int = _MOST_NAMES) -> str:
-    """Return names in quotes with commas between, of many only the first: ``'a', 'b' and 7 more``."""
+    """Return the names in quotes, separated by commas. If there are many, return only the first: ``'a', 'b' and 7 more``."""
     every = [quoted(name) for name in names]
     more = len(every) - most
     return f"{', '.join(every[:most])} and {more} more" if more > 0 else ", ".join(every)
@@ -74,7 +74,7 @@ _ALIKE = 0.6
 
 
 def near_names(name: str, known: Iterable[str], most: int = 1, alike: float = _ALIKE) -> list[str]:
-    """Return the ``known`` names spelled most like ``name``, the likest first; in capitals or not is all the same."""
+    """Return the ``known`` names that are most similar to ``name``, the most similar first; case is ignored."""
     short = [other for _, other in zip(range(_MOST_LOOKED_AT), known, strict=False) if len(other) <= _LONGEST]
     folded = {other.casefold(): other for other in reversed(short)}
     near = difflib.get_close_matches(name[:_LONGEST].casefold(), folded, n=most, cutoff=alike)
@@ -82,6 +82,6 @@ def near_names(name: str, known: Iterable[str], most: int = 1, alike: float = _A
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return ``, perhaps 'batch' was meant`` where a known name is spelled much like ``name``, else nothing."""
+    """Return ``, perhaps 'batch' was meant`` if a known name is similar to ``name``, else nothing."""
     near = near_names(name, known) if isinstance(name, str) else []
     return f", perhaps {quoted(near[0])} was meant" if near else ""

@@ -1,4 +1,4 @@
-"""A depth-first search that gives what is reached after all that it needs."""
+"""A depth-first search that returns each item after all items that it needs."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
@@ -9,7 +9,7 @@ _Place = TypeVar("_Place", bound=Hashable)
 
 
 def postorder(roots: Iterable[_Place], needs: Callable[[_Place], Iterable[_Place]]) -> list[_Place]:
-    """Return what is reached from ``roots``, each after what it ``needs``; without recursion, for chains may be long."""
+    """Return all items reached from ``roots``, each after those that it ``needs``. Chains may be long, so there is no recursion."""
     order: list[_Place] = []
     seen: set[_Place] = set()
     for root in roots:

@@ -1,4 +1,4 @@
-"""What became of every loop, and why: the data behind ``explain``, ``--json`` and the HTML page."""
+"""The fate of every loop, and the reasons: the data behind ``explain``, ``--json`` and the HTML page."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +16,15 @@ Fate = Literal["removed", "planned", "reduced", "rewritten", "kept"]
 
 @dataclass(frozen=True)
 class PatchOutcome:
-    """What stands in a loop's place.
+    """The result of a patch on a loop.
 
-    ``native``: its recurrent operator, or empty. ``on_cpu``: whether the target leaves that to onnxruntime's CPU. ``under_if``:
-    whether a Scan runs in one branch of an If, for one step or more. ``unrolled``: how many steps were written one after the other.
-    ``planned``: how many instructions the plan of it has, where it became a call of a function that holds it. ``is_a``: what the
-    loop was found to compute.
+    Args:
+        native: The recurrent operator that replaces it, or empty.
+        on_cpu: True if the target leaves that operator to onnxruntime's CPU.
+        under_if: True if a Scan runs in a branch of an If, for one step or more.
+        unrolled: The number of unrolled steps.
+        planned: The number of instructions of its plan, if it became a call of a function.
+        is_a: What the loop computes.
     """
 
     native: str = ""
@@ -34,7 +37,7 @@ class PatchOutcome:
 
 @dataclass(frozen=True)
 class Fired:
-    """A patch that was applied; ``number`` counts over the whole run, as ``stop_after`` does, and ``made`` is the outcome."""
+    """A patch that was applied. ``number`` counts over the whole run, like ``stop_after``; ``made`` is the outcome."""
 
     number: int
     rule: str
@@ -45,8 +48,9 @@ class Fired:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a rule did not fire on a loop: a stable code and the values that decided it. ``is_a``: what the loop computes all the
-    same.
+    """The reason why a rule did not fire on a loop: a stable code and the values that decided it.
+
+    ``is_a``: what the loop computes nevertheless.
     """
 
     rule: str
@@ -57,11 +61,16 @@ class Reason:
 
 @dataclass(frozen=True)
 class Advice:
-    """What would change what becomes of a loop, and has been tried.
+    """An option that would change the fate of a loop, as a trial has shown.
 
-    ``flags``: what to add to the command line; ``options``: the same as keywords of ``optimize``. ``when``: what has to hold for
-    it to be of use, or nothing. ``fate``: what becomes of the loop then. ``seconds``: of a run of the model without and with it, at
-    the sizes ``at``; None where it was not timed. ``text``: all that in one line.
+    Args:
+        flags: The option on the command line.
+        options: The same as keywords of ``optimize``.
+        fate: The fate of the loop with this option.
+        text: All of this in one line.
+        when: The condition for it to help, or empty.
+        seconds: The time of a run of the model without and with it; None if it was not timed.
+        at: The sizes for ``seconds``.
     """
 
     flags: str
@@ -75,20 +84,24 @@ class Advice:
 
 @dataclass
 class LoopReport:
-    """One loop of the original model, or one that a rewrite made.
+    """One loop of the original model, or one that a rewrite created.
 
-    ``where``: path of names from the main graph, such as ``main/Scan 'cell'``; ``kind``: Scan, Scan-8 or Loop, or
-    RNN, LSTM or GRU where the target has no such node.
-    ``steps``: the trip count as a number or symbol, None where it is not known.
-    ``nodes_before``, ``nodes_after``: nodes in the body, nested ones included; after is 0 for a loop that is gone.
-    ``fate``: removed (no loop left), planned (in a function, with a plan for ortscan's library), reduced (a smaller loop left),
-    rewritten (another loop left, of no fewer nodes), kept (as it was).
-    ``unrolled_nodes``: how many nodes its steps are, unrolled. ``runs``: where what it has become runs on the target.
-    ``reasons``: why it is still there (empty for a removed loop); the first is the one that matters most.
-    ``notes``: what was assumed or estimated, such as the memory of a vectorised part.
-    ``is_a``: what it computes, as far as that is known: ``LSTM, forward, H=128, lengths by mask``. ``scope``: where it comes from
-    in the program that was exported, where the exporter says. ``cost``: what it takes of a run, and what of it is left, where that
-    was measured. ``advice``: what would change its fate, where that was tried.
+    Args:
+        where: The path of names from the main graph, such as ``main/Scan 'cell'``.
+        kind: Scan, Scan-8 or Loop; or RNN, LSTM or GRU if the target has no such node.
+        steps: The trip count as a number or symbol; None if it is unknown.
+        nodes_before: The number of nodes in the body, with nested ones.
+        nodes_after: The same afterwards; 0 for a loop that is gone.
+        fate: removed (no loop left), planned (in a function, with a plan for ortscan's library), reduced (a smaller loop left),
+            rewritten (another loop left, of no fewer nodes), kept (unchanged).
+        reasons: Why it is still there, the most important first; empty for a removed loop.
+        notes: Assumptions and estimates, such as the memory of a vectorised part.
+        unrolled_nodes: The number of nodes of its steps, if they are unrolled.
+        runs: Where its replacement runs on the target.
+        is_a: What it computes, if known: ``LSTM, forward, H=128, lengths by mask``.
+        scope: Its origin in the exported program, if the exporter tells it.
+        cost: Its measured share of a run, and the share that is left.
+        advice: Options that would change its fate, if they were tried.
     """
 
     where: str
@@ -112,8 +125,12 @@ class LoopReport:
 class KernelGap:
     """A node for which the runtime has no kernel.
 
-    ``operator``: what it was. ``fate``: ``wider`` (it runs in a wider type now), ``python`` (it is a call of Python) or ``kept``.
-    ``detail``: how, what the call costs, or the values that decided; ``code``: the reason code of one that was kept.
+    Args:
+        where: The path to it.
+        operator: Its original operator.
+        fate: ``wider`` (it now runs in a wider type), ``python`` (it became a call of Python) or ``kept``.
+        detail: How it runs, the cost of the call, or the values that decided.
+        code: The reason code if it was kept.
     """
 
     where: str
@@ -125,7 +142,7 @@ class KernelGap:
 
 @dataclass
 class NodeReport:
-    """An RNN, GRU or LSTM node (``kind``) that onnxruntime does not run as it is, at the path ``where``: what became of it."""
+    """The fate of an RNN, GRU or LSTM node (``kind``) at the path ``where`` that onnxruntime cannot run unchanged."""
 
     where: str
     kind: str
@@ -137,15 +154,19 @@ class NodeReport:
 class RewriteReport:
     """The outcome of one run over a model.
 
-    ``operators_before``, ``operators_after``: how many nodes of each type, bodies included.
-    ``nodes``: the recurrent nodes that onnxruntime does not run as they are.
-    ``cells``: the recurrent nodes that ortscan's library runs where it is registered, or why it does not.
-    ``pairs``: nodes that were reversed, or became bidirectional with one of the other direction, or could not.
-    ``messages``: facts about the whole model, such as functions that were inlined. ``migrated``: whether its opset is another now.
-    ``fixed``: whether shapes were built in. ``flattened``: of how many Ifs both branches run now.
-    ``tied``: whether outputs of bodies or branches had to be written otherwise.
-    ``kernel_gaps``: nodes without a kernel, looked for where custom ops were allowed.
-    ``changes``: patches of the model as a whole, before and after those of its loops, numbered on their own.
+    Args:
+        operators_before: The number of nodes of each type, bodies included.
+        operators_after: The same afterwards.
+        messages: Facts about the whole model, such as inlined functions.
+        migrated: True if its opset changed.
+        nodes: The recurrent nodes that onnxruntime cannot run unchanged.
+        pairs: Nodes that were reversed, or joined into a bidirectional node, or could not be.
+        cells: The recurrent nodes that ortscan's library runs if it is registered, or why it does not.
+        fixed: True if shapes were built in.
+        flattened: The number of Ifs both of whose branches now run.
+        tied: True if outputs of bodies or branches had to be written differently.
+        kernel_gaps: Nodes without a kernel, if custom ops were allowed.
+        changes: Patches of the whole model, before and after those of its loops, numbered separately.
     """
 
     loops: list[LoopReport] = field(default_factory=list)
@@ -167,9 +188,7 @@ class RewriteReport:
 
     @property
     def changed(self) -> bool:
-        """Return True if anything but cleaning changed: a patch, built-in shapes, an If, an output, the opset, or a missing
-        kernel.
-        """
+        """Return True if a patch, built-in shapes, an If, an output, the opset or a missing kernel changed the model."""
         return (
             bool(self.patches or self.flattened)
             or any(fired.rule == "decide-branches" for fired in self.changes)
@@ -181,13 +200,13 @@ class RewriteReport:
 
     @property
     def loops_left(self) -> Sequence[LoopReport]:
-        """The loops that are still there, and have no plan."""
+        """Return the loops that are left and have no plan."""
         return [loop for loop in self.loops if loop.fate not in ("removed", "planned")]
 
     def give_every_loop_a_reason(self) -> None:
-        """Say of loops that are left, and that no rule had anything to say of, that it is so."""
+        """Add a reason to each remaining loop that no rule gave one."""
         for loop in self.loops_left:
-            loop.reasons = loop.reasons or [Reason("none", "NO-RULE", "of the rules in use none has more to do with it")]
+            loop.reasons = loop.reasons or [Reason("none", "NO-RULE", "no rule in use applies to it")]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists, dicts, strings and numbers, ready for JSON."""
@@ -196,7 +215,7 @@ class RewriteReport:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Self":
-        """Make the report that ``to_dict`` gave ``plain`` of."""
+        """Return the report from the result of ``to_dict``."""
         lists = {
             "loops": [_loop(loop) for loop in plain["loops"]],
             "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],

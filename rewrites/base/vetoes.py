@@ -1,4 +1,4 @@
-"""Patches that must not be made again because their result was found wrong, and which rule is to blame for a failure."""
+"""Patches that must not be applied again because their result was wrong, and the rule that caused a failure."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,14 +12,14 @@ __all__ = ["Lacking", "NoDefect", "RuleFailed", "Veto", "Vetoes"]
 
 
 class NoDefect(str):
-    """Says in one sentence what is wrong. ``code``: of the reason for what is left."""
+    """A reason in one sentence that is no defect of ortscan. ``code``: the reason code for the subject."""
 
     __slots__ = ()
     code: ClassVar[str]
 
 
 class Lacking(NoDefect):
-    """Says what the runtime that the result is for does not have."""
+    """A feature that the runtime of the result does not have."""
 
     __slots__ = ()
     code = "RUNTIME"
@@ -27,8 +27,9 @@ class Lacking(NoDefect):
 
 @dataclass(frozen=True)
 class Veto:
-    """Once ``after`` patches are made, ``rule`` leaves the loop or node ``where`` (all, if empty) alone; ``why`` is what was
-    wrong.
+    """After ``after`` patches, ``rule`` must leave the loop or node ``where`` alone (all, if empty).
+
+    ``why``: the defect of its result.
     """
 
     rule: str
@@ -41,7 +42,7 @@ class Veto:
 
 
 class RuleFailed(InvariantBroken):
-    """A rule raised what no rule may raise; ``veto`` keeps it from the loop or node."""
+    """A rule raised an exception that no rule may raise. ``veto`` keeps the rule from the loop or node."""
 
     def __init__(self, message: str, veto: Veto) -> None:
         super().__init__(message)
@@ -50,23 +51,23 @@ class RuleFailed(InvariantBroken):
 
 @dataclass
 class Vetoes:
-    """All that hold in one run, and the ``patches`` made in it so far: rule, and loop or node, of each."""
+    """All vetoes of one run, and the ``patches`` applied so far: the rule and the loop or node of each."""
 
     all: Sequence[Veto] = ()
     patches: list[tuple[str, str]] = field(default_factory=list)
 
     def on(self, rule: str, where: str) -> NotApplicable | None:
-        """Return why ``rule`` must leave ``where`` alone now, or None."""
+        """Return the reason why ``rule`` must leave ``where`` alone now, or None."""
         for veto in self.all:
             if veto.rule == rule and veto.where in (where, "") and veto.after <= len(self.patches):
                 if isinstance(veto.why, NoDefect):
                     return NotApplicable(veto.why.code, veto.why)
-                return NotApplicable("SELF-CHECK", f"what it made of {veto.where or 'loops'} was found wrong: {veto.why}")
+                return NotApplicable("SELF-CHECK", f"its result for {veto.where or 'loops'} was wrong: {veto.why}")
         return None
 
     @contextmanager
     def blaming(self, rule: str, where: str) -> Iterator[None]:
-        """Turn an exception that is a defect of the rule's into RuleFailed; refusals, and what comes from elsewhere, pass."""
+        """Turn an exception that is a defect of the rule into RuleFailed; let refusals and exceptions from elsewhere pass."""
         try:
             yield
         except (MemoryError, RecursionError):

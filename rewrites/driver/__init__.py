@@ -1,6 +1,6 @@
-"""What applies rules to a model: the engine, the phases before and after it, and the invariants.
+"""Applies rules to a model: the engine, the phases before and after it, and the invariants.
 
-Which rule comes when, and what follows where one fires. What a rule does is never decided here.
+The driver decides when a rule is tried, and what follows if it fires. It never decides what a rule does.
 """
 
 __all__: list[str] = []

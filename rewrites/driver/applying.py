@@ -1,4 +1,4 @@
-"""Asks rules about subjects, and makes their patches: each is numbered, noted in the report, and counted against the limit."""
+"""Asks rules about subjects and applies their patches. Each patch is numbered, reported, and counted against the limit."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ S = TypeVar("S")
 
 
 def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotApplicable:
-    """Return the answer of ``rule`` on ``subject``, called ``where``; wanted constants enter the model with the patch."""
+    """Return the answer of ``rule`` on ``subject`` at ``where``; requested constants enter the model with the patch."""
     veto = ctx.vetoes.on(rule.name, where)
     if veto is not None:
         return veto
@@ -28,7 +28,7 @@ def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotAppli
 
 
 class Applying:
-    """``left``: how many more patches may be made, None for any number. ``unrolled``: whether a loop was unrolled."""
+    """``left``: the number of patches that may still be applied, None for any. ``unrolled``: True if a loop was unrolled."""
 
     def __init__(self, ctx: Context, report: RewriteReport, stop_after: int | None, debug: bool) -> None:
         self.ctx, self.report, self.left = ctx, report, stop_after
@@ -37,11 +37,11 @@ class Applying:
 
     @property
     def is_over(self) -> bool:
-        """Whether no more patches may be made."""
+        """Return True if no more patches may be applied."""
         return self.left == 0
 
     def apply(self, rule: Rule[Any], entry: LoopReport | NodeReport, patch: Patch) -> Sequence[ir.Node]:
-        """Make the change and return the nodes that stand in the place of what was changed."""
+        """Apply the change and return the nodes that replace the subject."""
         with self.ctx.vetoes.blaming(rule.name, entry.where):
             replaced = patch.edit()
         fired = Fired(len(self.report.patches) + 1, rule.name, entry.where, patch.what, patch.made)
@@ -56,5 +56,5 @@ class Applying:
         return replaced
 
     def change_node(self, rule: Rule[Any], entry: NodeReport, patch: Patch) -> Sequence[ir.Node] | None:
-        """Make a change to a recurrent node, where changes are still to be made, and return what is to be looked at next."""
+        """Apply a change to a recurrent node and return the new nodes to look at; None if no more patches may be applied."""
         return None if self.is_over else self.apply(rule, entry, patch)

@@ -37,19 +37,19 @@ def rewrite(
     clean: Callable[[Context], object] | None = None,
     learn: Callable[[Context], bool] | None = None,
 ) -> RewriteReport:
-    """Apply ``rules`` to all loops of the model in place, inner loops first, and report.
+    """Apply ``rules`` to all loops of the model in place, inner loops first, and return a report.
 
     Args:
-        ctx: of the model.
-        rules: in the order in which they are tried.
-        stop_after: apply at most this many patches.
-        debug: check the invariants after each patch.
-        progress: called with the number of settled loops and of all loops.
-        clean: called once steps that are written out are rolled up.
-        learn: called when no rule fires any more; if it learns something, the rules go on.
+        ctx: The context of the model.
+        rules: In the order in which they are tried.
+        stop_after: Apply at most this many patches.
+        debug: Check the invariants after each patch.
+        progress: Called with the number of settled loops and of all loops.
+        clean: Called after unrolled steps are rolled up.
+        learn: Called when no rule fires any more; if it learns something, the rules go on.
 
     Raises:
-        MalformedLoop: before anything is changed.
+        MalformedLoop: Before anything is changed.
     """
     ctx.rules = rules
     report = RewriteReport(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
@@ -79,7 +79,7 @@ def rewrite(
 
 
 def count_operators(graph: ir.Graph) -> Counter[str]:
-    """Count the nodes of each operator, those in bodies included."""
+    """Count the nodes of each operator, with those in bodies."""
     return Counter(node.op_type if not node.domain else f"{node.domain}.{node.op_type}" for node in all_nodes(graph))
 
 
@@ -90,7 +90,7 @@ def _until_none_fires(
     progress: Callable[[int, int], None] | None,
     learn: Callable[[Context], bool] | None,
 ) -> list[LoopReport]:
-    """Sweep over the loops, and over recurrent nodes that the target lacks; return reports on those nodes that stay."""
+    """Sweep over the loops, and over recurrent nodes that the target lacks; return reports on the nodes that stay."""
     ctx, report = applying.ctx, applying.report
     loops = engine.repair(adopt_loops(ctx, report))
     learned = lessons = 0
@@ -112,7 +112,7 @@ def _until_none_fires(
 
 
 def _unroll_nodes(applying: Applying, rules: Sequence[Rule[Absent]]) -> tuple[int, list[LoopReport]]:
-    """Make loops of the nodes; return of how many, and reports on those of which none can be made."""
+    """Turn the nodes into loops; return their number, and reports on those that stay."""
     ctx, count, refused = applying.ctx, 0, list[LoopReport]()
     if not rules or ctx.options.unroll.steps == 0:
         return 0, refused

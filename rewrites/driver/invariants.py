@@ -1,4 +1,4 @@
-"""What must hold between any two patches; checked in tests and by ``debug``."""
+"""Invariants between any two patches; tests and ``debug`` check them."""
 
 import onnx_ir as ir
 
@@ -11,14 +11,12 @@ __all__ = ["check_invariants"]
 
 
 def check_invariants(model: ir.Model, after: str) -> None:
-    """Raise InvariantBroken, naming ``after``, if the model is unsound: undefined values, shared names or outputs, unreadable
-    loops.
-    """
+    """Raise InvariantBroken, naming ``after``, for undefined values, shared names or outputs, or invalid loops."""
     _check_graph(model.graph, set(), set(), model.opset_imports.get("", 1), after)
 
 
 def _check_graph(graph: ir.Graph, visible: set[ir.Value], names: set[str], opset: int, after: str) -> None:
-    """Check ``graph``; ``visible`` and ``names`` are what graphs around it have, and are as they were afterwards."""
+    """Check ``graph``. ``visible`` and ``names`` belong to the graphs around it, and are restored afterwards."""
     own: list[ir.Value] = []
     for entry in {*graph.inputs, *graph.initializers.values()}:
         own.append(_define(entry, visible, names, after))

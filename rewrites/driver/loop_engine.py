@@ -1,7 +1,7 @@
-"""Applies rules to loops until none fires: a worklist of the loops that may have changed since a rule looked at them.
+"""Applies rules to loops until none fires, with a worklist of the loops that may have changed since they were asked.
 
-Each patch makes a loop smaller or plainer, so there is a fixpoint. A loop on which rules still fire against each other is left
-as it is, with the reason ``RULE-LIMIT``.
+Each patch makes a loop smaller or plainer, so there is a fixpoint. If two rules undo each other on a loop, it stays, with the
+reason ``RULE-LIMIT``.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ _PATCHES_PER_LOOP = 200
 
 
 class LoopEngine:
-    """Rules on loops, and what they were asked: ``rules`` in the order in which a loop meets them."""
+    """The rules on loops and the state of the worklist; ``rules`` are in the order in which they are tried."""
 
     def __init__(self, applying: Applying, rules: Sequence[Rule[Loop]]) -> None:
         self._applying, self._rules = applying, list(rules)
@@ -39,14 +39,14 @@ class LoopEngine:
         self._clock = 0
 
     def repair(self, loops: Sequence[ir.Node]) -> list[ir.Node]:
-        """Apply the rules without which onnxruntime computes garbage to all loops before any other rule looks at one."""
+        """Apply the rules without which onnxruntime computes garbage, to all loops, before any other rule."""
         always = LoopEngine(self._applying, [rule for rule in self._rules if rule.use == "always"])
         for node in loops:
             always._settle(node)
         return loops_in(self._ctx.model.graph)
 
     def sweep(self, loops: Sequence[ir.Node], progress: Callable[[int, int], None] | None = None) -> list[ir.Node]:
-        """Apply rules to those of ``loops`` that are to be looked at, inner ones first, and return the loops there are then."""
+        """Apply rules to those of ``loops`` that may have changed, inner ones first; return the loops that there are then."""
         neighbours = Neighbours(self._ctx.model.graph)
         for i, node in enumerate(loops):
             if self._is_to_be_asked(node):
@@ -60,21 +60,20 @@ class LoopEngine:
         return adopt_loops(self._ctx, self._applying.report)
 
     def ask_all_again(self) -> None:
-        """Look at all loops in the next sweep."""
+        """Ask about all loops in the next sweep."""
         self._settled.clear()
 
     def give_up(self) -> None:
-        """Give the loops that changed last a reason to be left as they are."""
+        """Add a reason to the loops that changed last."""
         last = max(self._changed.values(), default=0)
         for entry in (REPORT.of(node) for node, (clock, _) in self._settled.items() if clock == last):
             if entry is not None:
-                entry.reasons.append(Reason("engine", "RULE-LIMIT", "the rules still fire after as many sweeps as there may be"))
+                entry.reasons.append(Reason("engine", "RULE-LIMIT", "the rules still fire after the largest number of sweeps"))
 
     def spare(self) -> list[ir.Node]:
-        """Apply the rules that keep onnxruntime from crashing to what is left of a changed model, whichever rules the caller
-        chose.
+        """Apply the rules that keep onnxruntime from crashing to the loops of a changed model, whichever rules the caller chose.
 
-        Whatever refused an empty sequence before may be gone.
+        A node that refused an empty sequence before may be gone.
         """
         graph = self._ctx.model.graph
         for rule in LAST if self._applying.report.patches or unread_nodes(graph) else ():
@@ -88,9 +87,7 @@ class LoopEngine:
         return loops_in(graph)
 
     def hand_over(self) -> None:
-        """Apply the rules once to the loops that are left, outer ones first; a patch of a loop counts for those inside that it
-        takes along.
-        """
+        """Apply the rules once to the remaining loops, outer ones first. A patch of a loop also counts for loops inside it."""
         left = deque(filter(is_loop, all_nodes(self._ctx.model.graph)) if self._rules else ())
         while left:
             node = left.popleft()
@@ -107,12 +104,12 @@ class LoopEngine:
                 left = deque(loop for loop in left if loop in there)
 
     def _is_to_be_asked(self, node: ir.Node) -> bool:
-        """Return True if something next to the loop has changed since it was looked at."""
+        """Return True if something near the loop has changed since it was asked."""
         settled, group = self._settled.get(node, (-1, None))
         return settled < 0 or self._changed.get(group, 0) > settled
 
     def _settle(self, node: ir.Node) -> list[ir.Node]:
-        """Apply rules to ``node`` and what takes its place until none fires, and return what stands there then."""
+        """Apply rules to ``node`` and its replacements until none fires; return the nodes that are then there."""
         entry, settled = REPORT.of(node), list[ir.Node]()
         if entry is None or node.graph is None:
             return settled
@@ -157,7 +154,7 @@ class LoopEngine:
 
 
 def _parts(node: ir.Node) -> list[Any]:
-    """Return what a view of a loop is made of: while it is the same, so is the view."""
+    """Return the parts of a view of a loop: while they are the same, so is the view."""
     values: list[Any] = [*node.inputs, *node.outputs, *node.attributes.data.values()]
     for body in node_graphs(node):
         values += [body, *body.inputs[:], *body.outputs[:]]
@@ -165,9 +162,7 @@ def _parts(node: ir.Node) -> list[Any]:
 
 
 class Neighbours:
-    """Loops in groups that do not affect each other: connected components of the main graph's nodes, joined by all but
-    initializers.
-    """
+    """Groups of loops that do not affect each other: connected components of the main graph, not joined through initializers."""
 
     def __init__(self, graph: ir.Graph) -> None:
         self._leader: dict[object, object] = {}
@@ -180,7 +175,7 @@ class Neighbours:
             self._around.update((loop, node) for loop in (node, *inner) if is_loop(loop))
 
     def group_of(self, loop: ir.Node) -> object:
-        """Return what stands for the group of a loop, which was there when the groups were made."""
+        """Return the key of the group of a loop that existed when the groups were built."""
         return self._find(self._around[loop])
 
     def _find(self, item: object) -> object:

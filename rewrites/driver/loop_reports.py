@@ -1,4 +1,4 @@
-"""Opens and closes the reports of loops: where a loop comes from, what is left of it, and what it computes in plain words."""
+"""Opens and closes the reports of loops: the origin of a loop, what is left of it, and what it computes in words."""
 
 import ast
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def adopt_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
 
 
 def close_reports(ctx: Context, report: RewriteReport, loops: Sequence[ir.Node], unrolled: bool) -> None:
-    """Say of each loop of ``report`` what is left of it, ``loops`` being all there are."""
+    """Complete each loop of ``report`` with what is left of it; ``loops`` are all remaining loops."""
     for every in report.loops:
         planned = any(fired.made.planned for fired in every.fired)
         every.fate, every.nodes_after = "planned" if planned else "removed", 0
@@ -61,7 +61,7 @@ _LONGEST, _LONGEST_SHOWN = 10_000, 120
 
 
 def scope_of(node: ir.Node) -> str:
-    """Return where ``node`` comes from, or nothing."""
+    """Return the origin of ``node`` in the exported program, or an empty text."""
     noted = node.metadata_props
     names, classes = _listed(noted, _NAMES)[:-1], _listed(noted, _CLASSES)[:-1]
     if not names and not classes:
@@ -72,7 +72,7 @@ def scope_of(node: ir.Node) -> str:
 
 
 def _listed(noted: Mapping[str, str], key: str) -> list[str]:
-    """Read a list of texts, as Python writes it; the last is the operator itself."""
+    """Return a list of texts in Python syntax; the last is the operator itself."""
     text = noted.get(key, "")
     try:
         items = ast.literal_eval(text) if text and len(text) <= _LONGEST else []
@@ -82,7 +82,7 @@ def _listed(noted: Mapping[str, str], key: str) -> list[str]:
 
 
 def _of_space(space: str) -> tuple[list[str], list[str]]:
-    """Read ``: Model/encoder.rnn: GRUCell/scan: torch.ops...``."""
+    """Return the names and classes of ``: Model/encoder.rnn: GRUCell/scan: torch.ops...``."""
     parts = [part.partition(": ") for part in space[:_LONGEST].split("/")[:-1] if ": " in part]
     return [name for name, _, _ in parts], [kind for _, _, kind in parts]
 
@@ -107,12 +107,12 @@ _BY_CODE = (
     ("RECURRENCE", "recurrence"),
     ("NATIVE-", "recurrence"),
 )
-"""By what a reason's code begins with, the most telling first."""
+"""By the prefix of a reason's code, the most specific first."""
 _RECURRENT = ("RNN", "LSTM", "GRU")
 
 
 def nature(entry: LoopReport) -> str:
-    """Return what the loop of ``entry`` computes, or nothing."""
+    """Return what the loop of ``entry`` computes, or an empty text."""
     if entry.kind in _RECURRENT:
         return entry.kind
     natures = [fired.made.is_a for fired in entry.fired if fired.made.is_a] or [

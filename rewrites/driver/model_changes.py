@@ -1,4 +1,4 @@
-"""Changes of a model as a whole, or of its Ifs: each a numbered patch of a rule, left out where the caller says so."""
+"""Changes of a whole model, or of its Ifs. Each is a numbered patch of a rule that the caller may skip."""
 
 import onnx_ir as ir
 
@@ -18,7 +18,7 @@ __all__ = ["change_model", "flatten_ifs"]
 
 
 def change_model(rule: Rule[ir.Model], ctx: Context) -> bool:
-    """Let ``rule`` change the model; return whether it did."""
+    """Let ``rule`` change the model; return True if it did."""
     outcome = None if rule.name in ctx.left_out else ask(rule, ctx.model, "main", ctx)
     if not isinstance(outcome, Patch):
         return False
@@ -27,7 +27,7 @@ def change_model(rule: Rule[ir.Model], ctx: Context) -> bool:
 
 
 def flatten_ifs(ctx: Context) -> tuple[int, list[str]]:
-    """Let both branches of Ifs run where the target has no If; return of how many, and what to tell of it."""
+    """Let both branches of Ifs run if the target has no If; return the number of Ifs, and messages."""
     if FLATTEN_IFS.name in ctx.left_out:
         return 0, []
     done, left = _in_graph(ctx.model.graph, "main", ctx)

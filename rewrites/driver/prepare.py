@@ -1,6 +1,6 @@
-"""What is done to a model before the first rule.
+"""Prepares a model for the first rule.
 
-Works round ORT-INNER-NAMES, ORT-LOOP-UNDECLARED-INPUTS, ONNX-CAPTURED-CONSTANTS and ONNX-NAMES-OF-OTHER-GRAPHS.
+Works around ORT-INNER-NAMES, ORT-LOOP-UNDECLARED-INPUTS, ONNX-CAPTURED-CONSTANTS and ONNX-NAMES-OF-OTHER-GRAPHS.
 """
 
 import onnx_ir as ir
@@ -37,7 +37,7 @@ def has_loops(model: ir.Model) -> bool:
 
 
 def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
-    """Whether any graph of ``model`` holds an If or a recurrent node that ``target`` lacks, and no loops run there either."""
+    """Return True if ``model`` holds an If or a recurrent node that ``target`` lacks, and the target has no loops either."""
     if target.loops:
         return False
     has_if = "If" in target.control_flow
@@ -48,7 +48,7 @@ def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
 
 
 def name_free_dims(model: ir.Model) -> None:
-    """Name each unnamed dimension of an input, so that shapes made from it can be told apart; ``tidy`` drops these names."""
+    """Name each unnamed dimension of an input, so that shapes derived from it can be told apart; ``tidy`` removes these names."""
     for value in model.graph.inputs:
         if value.shape is not None and None in shape_dims(value.shape):
             dims = [f"{FREE}{value.name}.{i}" if dim is None else dim for i, dim in enumerate(shape_dims(value.shape))]
@@ -56,9 +56,7 @@ def name_free_dims(model: ir.Model) -> None:
 
 
 def prepare(ctx: Context) -> None:
-    """Sort nodes, infer types and shapes, move the weights of loop bodies out, and make constants of the trip counts that are
-    known.
-    """
+    """Sort nodes, infer types and shapes, move the weights of loop bodies out, and turn known trip counts into constants."""
     graph = ctx.model.graph
     if not has_order(graph):
         graph.sort()
@@ -87,10 +85,10 @@ def prepare(ctx: Context) -> None:
 
 
 def learn_again(ctx: Context) -> bool:
-    """Drop unread nodes, infer again what is open, and decide what that tells; return True if anything is known that was not.
+    """Drop unread nodes, infer open shapes again, and decide trip counts and branches; return True if anything new is known.
 
-    Nodes that rules make are inferred one by one, without the sizes that vectors hold elsewhere. A model without loops, Ifs and
-    pairs of directions is left alone.
+    The shapes of new nodes were inferred one by one, without vectors of sizes elsewhere. A model without loops, Ifs and pairs of
+    directions stays unchanged.
     """
     graph = ctx.model.graph
     if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in all_nodes(graph)):
@@ -125,7 +123,7 @@ def _says_more(now: ir.Shape | None, before: ir.Shape | None) -> bool:
 
 
 def _decide(ctx: Context) -> bool:
-    """Make constants of what tells how often Loops run and which branches Ifs take; return whether there were any."""
+    """Turn known trip counts and conditions into constants; return True if there were any."""
     decided = False
     while sum(change_model(rule, ctx) for rule in BEFORE):
         decided = True
@@ -142,7 +140,7 @@ def _move_weights_out(ctx: Context, least: int) -> None:
 
 
 def _learn_from_captures(ctx: Context) -> None:
-    """Infer what onnx left open in loop bodies: it knows no captured constants, and no sizes behind a declared rank."""
+    """Infer shapes in loop bodies that onnx left open: it knows neither captured constants nor sizes of a declared rank."""
     for node in all_nodes(ctx.model.graph):
         for body in node_graphs(node) if is_loop(node) else ():
             reading = {
@@ -158,16 +156,14 @@ def _is_captured_number(value: ir.Value, body: ir.Graph) -> bool:
 
 
 def _forget_names_in_bodies(graph: ir.Graph) -> None:
-    """Leave out the declared names of dimensions in loop bodies; outside, the same name may mean another size. Inference finds
-    them again.
-    """
+    """Remove declared names of dimensions in loop bodies: outside they may mean another size. Inference finds them again."""
     for body in (body for node in all_nodes(graph) if is_loop(node) for body in node_graphs(node)):
         for value in [*body.inputs, *inner_values(body)]:
             value.shape = without_names(value.shape)
 
 
 def _declare_steps_and_conditions(graph: ir.Graph) -> None:
-    """Say of the first two inputs of Loop bodies what they are, where nothing is said: onnxruntime asks for their ranks."""
+    """Declare the types and shapes of the first two inputs of Loop bodies if they are missing: onnxruntime needs their ranks."""
     for node in all_nodes(graph):
         if node.op_type != "Loop" or node.domain != "":
             continue
@@ -182,10 +178,9 @@ def _declare_steps_and_conditions(graph: ir.Graph) -> None:
 
 
 def _name_apart(graph: ir.Graph, used: set[str], ctx: Context) -> None:
-    """Rename values in bodies and branches that share a name with something outside or beside them.
+    """Rename values in bodies and branches whose names also occur outside or in another graph.
 
-    onnxruntime refuses some such names, and onnx's inference confuses the vectors that they hold. Names of the main graph never
-    change.
+    onnxruntime refuses some such names, and onnx's inference confuses their elements. Names of the main graph never change.
     """
     own = [*graph.inputs, *(value for value in graph.initializers.values() if not value.is_graph_input())]
     own += [value for node in graph for value in node.outputs if value.name]

@@ -1,4 +1,4 @@
-"""Applies the rules on recurrent nodes: what onnxruntime refuses, then directions, and last ortscan's own library."""
+"""Applies the rules on recurrent nodes: repairs for onnxruntime, then directions, and finally ortscan's own library."""
 
 from collections.abc import Callable, Sequence, Set
 from typing import Any
@@ -22,18 +22,18 @@ __all__ = ["Fire", "change_recurrent_nodes", "hand_over_cells", "join_directions
 
 
 Fire = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
-"""Makes the change of a rule and returns the nodes that stand in the node's place; None where no more changes are to be made."""
+"""Applies the change of a rule and returns the nodes that replace the node; None if no more changes may be made."""
 
 _PATCHES_PER_NODE = 40
 
 
 def may_be_refused(ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
-    """Whether some recurrent node may need one of ``rules``. Before inference it may say so needlessly, but never the contrary."""
+    """Return True if some recurrent node may need one of ``rules``. Before inference, the answer may be a needless True."""
     return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
 
 
 def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
-    """Return True if a recurrent node may need one of ``rules``: by default those that are used unasked."""
+    """Return True if a recurrent node may need one of ``rules``, by default those in use without being named."""
     view = read(node)
     if isinstance(view, NotApplicable) or view.dtype is None:
         return True
@@ -46,7 +46,7 @@ def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT
 def change_recurrent_nodes(
     ctx: Context, rules: Sequence[Rule[Any]], fire: Fire, *, only: Set[ir.Node] | None = None
 ) -> list[NodeReport]:
-    """Apply ``rules`` to all recurrent nodes, or ``only`` some, and report those that something was done to, or refused."""
+    """Apply ``rules`` to all recurrent nodes, or ``only`` some; return reports on those that were changed or refused."""
     reports = []
     recurrent = [(node, where) for node, where in with_paths(ctx.model.graph) if is_recurrent(node)]
     for node, where in recurrent:
@@ -97,7 +97,7 @@ def _first_patch(
 
 
 def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
-    """Reverse nodes and make them bidirectional where ``rules`` has the rules; report what was done, and pairs that are left."""
+    """Reverse nodes and make them bidirectional, by the rules in ``rules``; return reports on changed nodes and pairs that stay."""
     reports = [
         report
         for rule in rules
@@ -113,7 +113,7 @@ def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
         left, fired = list[NodeReport](), False
         for pair in find_pairs(ctx.model.graph, ctx.opset):
             node = pair.forward.node
-            if fired and pair.guards is not None:  # an If may have become part of another
+            if fired and pair.guards is not None:  # an If may have been merged into another
                 break
             entry = NodeReport(_where(node, ctx), node.op_type)
             outcome = ask(rule, pair, entry.where, ctx)
@@ -153,7 +153,7 @@ def _where(wanted: ir.Node, ctx: Context) -> str:
 
 
 def hand_over_cells(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
-    """Apply the rules of phase ``native`` on recurrent nodes; report what was done, and what was refused."""
+    """Apply the rules of phase ``native`` on recurrent nodes; return reports on changed and refused nodes."""
     reports = list[NodeReport]()
     for rule in rules:
         if rule.subject != "recurrent node" or rule.phase != "native":

@@ -1,4 +1,4 @@
-"""Rolls up steps that are written out, before any rule looks at a loop, and tells afterwards of which that was not worth it."""
+"""Rolls up unrolled steps before any rule on loops, and afterwards finds those for which this did not pay."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +13,14 @@ __all__ = ["not_worth_rolling", "roll_up_steps"]
 
 
 def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
-    """Make Scans of steps, each with a report of its own, but of those that ``ctx.written_out`` names."""
+    """Turn unrolled steps into Scans, each with a report, except the steps in ``ctx.written_out``."""
     ctx = applying.ctx
     seen = set(ctx.written_out)
     for rule in rules:
         while not applying.is_over and _roll_one(rule, seen, applying):
             pass
     for value, count in without_rank(ctx.model.graph) if rules else ():
-        said = f"{count} rows of '{value.name}' are read one by one, perhaps by steps, which are not looked for: declare its rank"
+        said = f"{count} rows of '{value.name}' are read one by one, perhaps by unrolled steps: declare its rank to find these"
         if said not in applying.report.messages:
             applying.report.messages.append(said)
 
@@ -44,7 +44,7 @@ def _roll_one(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:
 
 
 def not_worth_rolling(report: RewriteReport, rules: Sequence[Rule[Any]]) -> set[str]:
-    """Return the steps that are better left written out: their Scan has no plan or was unrolled again, or no node is saved."""
+    """Return the steps that should stay unrolled: their Scan has no plan or was unrolled again, or no node is saved."""
     rolling = {rule.name for rule in rules if rule.subject == "written-out steps"}
     unrolling = {rule.name for rule in rules if rule.phase == "unroll"}
     rolled = [entry for entry in report.loops if any(fired.rule in rolling for fired in entry.fired)]

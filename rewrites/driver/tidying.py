@@ -1,13 +1,13 @@
-"""What is done to a model after the last rule.
+"""Tidies a model after the last rule.
 
-A Slice of opset 10 gets a name of its own for each named size that it cuts:
+A Slice of opset 10 gets a new name for each named size that it cuts:
 
     x [B, 3];  y = Slice(x, {-1}, {9}, {0})    ->    y = Slice(x, {-1}, {9}, {0});  y ["B cut for y", 3]
 
-In opset 10, onnx's inference keeps the name of a size that a Slice cuts, and so does onnxruntime's. onnxruntime may then give
-two tensors of different sizes the same memory, and the run fails. It keeps a declared name.
+In opset 10, the inference of onnx and onnxruntime keeps the name of a size that a Slice cuts. onnxruntime may then give two tensors
+of different sizes the same memory, and the run fails. A declared name prevents this.
 
-Works round ORT-SHARED-MEMORY and ONNX-SLICE-10-NAMES.
+Works around ORT-SHARED-MEMORY and ONNX-SLICE-10-NAMES.
 """
 
 import onnx_ir as ir
@@ -27,7 +27,7 @@ __all__ = ["name_cut_sizes", "tidy"]
 
 
 def tidy(ctx: Context) -> None:
-    """Drop unread nodes and initializers, and make the changes that keep onnxruntime's optimiser from its faults."""
+    """Drop unread nodes and initializers, and apply the changes that avoid defects of onnxruntime's optimiser."""
     graph = ctx.model.graph
     for rule in PRODUCTS_AFTER:
         change_model(rule, ctx)
@@ -57,7 +57,7 @@ _KEEPS_NAMES = 10
 
 
 def name_cut_sizes(model: ir.Model) -> None:
-    """Write the names down, in all graphs of a model of opset 10."""
+    """Add the names in all graphs of a model of opset 10."""
     if model.opset_imports.get("") != _KEEPS_NAMES:
         return
     for node in all_nodes(model.graph):

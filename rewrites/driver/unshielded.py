@@ -1,12 +1,12 @@
-"""Puts a model's own recurrent nodes under an If where a node is gone that may have failed before they ran.
+"""Puts a model's own recurrent nodes under an If if a node is gone that may have failed before they ran.
 
     Scan (x), GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence
 
-onnxruntime refuses a Scan without steps, the first row of none, the largest of none; then it runs nothing else, where a GRU or LSTM
-without rows, or a GRU without steps, would have ended the process. Which of the two it runs first nothing tells. The same of nodes
-of a body that run before their loop now, or once for all its steps.
+onnxruntime refuses some nodes on empty tensors, such as a Scan without steps, and then runs nothing else. A GRU or LSTM without
+rows, or a GRU without steps, crashes the process. The order in which it runs the two nodes is unknown, so a node that fails may
+have protected a node that crashes. The same holds for nodes of a body that now run before their loop, or once for all its steps.
 
-Works round ORT-SCAN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
+Works around ORT-SCAN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """
 
 from collections.abc import Iterator
@@ -36,13 +36,14 @@ _REFUSE_NOTHING = frozenset(
         *("ReduceMax", "ReduceMin", "ReduceMean", "MaxPool", "AveragePool", "Conv", "SequenceAt"),
     ]
 )
-"""Operators that may refuse a tensor for being empty, in some onnxruntime."""
+"""Operators that may refuse an empty tensor, in some version of onnxruntime."""
 
 
 @dataclass(frozen=True)
 class Shielded:
-    """The recurrent ``nodes`` of a model, ``others`` to guard, what may ``shield`` them, and the number of loops around each
-    (``depths``).
+    """The recurrent ``nodes`` of a model, ``others`` to guard, and the nodes that may ``shield`` them.
+
+    ``depths``: the number of loops around each guarded node.
     """
 
     shield: frozenset[ir.Node]
@@ -52,7 +53,7 @@ class Shielded:
 
     @classmethod
     def of(cls, graph: ir.Graph) -> "Shielded":
-        """Look for them."""
+        """Return the nodes of ``graph``."""
         depths = dict(_with_depths(graph, 0))
         recurrent = frozenset(filter(is_recurrent, depths))
         others = frozenset(filter(_is_fragile, depths))
@@ -60,7 +61,7 @@ class Shielded:
         return cls(frozenset(shield), recurrent, others, {node: depths[node] for node in recurrent | others})
 
     def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
-        """Put the nodes under an If each, where a part of the shield is gone, or is not read any more, or they left a loop."""
+        """Put each node under an If if a shielding node is gone or unread, or if the node left a loop."""
         graph = ctx.model.graph
         now = dict(_with_depths(graph, 0)) if self.depths else {}
         bare = {node for node, depth in self.depths.items() if now.get(node, depth) < depth}
@@ -75,7 +76,7 @@ class Shielded:
 
 
 def holds_recurrent_nodes(function: ir.Function) -> bool:
-    """Return True if there is a recurrent node in the function, where none is guarded."""
+    """Return True if ``function`` holds a recurrent node; nodes in functions are not guarded."""
     return any(is_recurrent(node) for node in all_nodes(function))
 
 
@@ -95,7 +96,7 @@ def _guarded(node: ir.Node, ctx: Context, fire: Fire) -> list[NodeReport]:
 
 
 def _may_refuse(node: ir.Node) -> bool:
-    """Return True if ``node`` may fail because what it reads is empty."""
+    """Return True if ``node`` may fail because its input is empty."""
     if node.op_type == "Scan":
         return True
     if node.op_type not in _REFUSE_NOTHING or not node.inputs or node.inputs[0] is None:
@@ -105,7 +106,7 @@ def _may_refuse(node: ir.Node) -> bool:
 
 
 def _is_fragile(node: ir.Node) -> bool:
-    """Return True if ``node`` is an Einsum of several operands, or an LSTM of onnxruntime's own."""
+    """Return True if ``node`` is an Einsum of several operands, or onnxruntime's own LSTM."""
     if node.op_type == "Einsum":
         return node.domain == "" and len(node.inputs) > 1
     return node.op_type in GUARDS and node.domain == "com.microsoft"

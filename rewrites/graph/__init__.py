@@ -1,6 +1,6 @@
-"""Graphs of values and nodes: walking, naming, building, moving and replacing; sizes; and the context that rules share.
+"""Graphs of values and nodes: walks, names, building, moving and replacing; sizes; and the context that rules share.
 
-How a loop is put together is known in ``rewrites.loops``, what an operator means in ``rewrites.ops``.
+``rewrites.loops`` knows the structure of loops, ``rewrites.ops`` the meaning of operators.
 """
 
 __all__: list[str] = []

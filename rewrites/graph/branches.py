@@ -1,6 +1,6 @@
 """Writes an If whose branches are built from detached nodes.
 
-Works round ORT-IF-10-SIZES.
+Works around ORT-IF-10-SIZES.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from rewrites.graph.marks import CONDITION_OF_STEPS
 __all__ = ["SOME_STEPS", "has_steps", "of_a_size_not_inferred", "say_has_steps", "write_if"]
 
 SOME_STEPS = "some_steps"
-"""What the name of a branch starts with that runs only where there are steps."""
+"""The prefix of the name of a branch that runs only if there are steps."""
 
 
 def write_if(
@@ -28,9 +28,9 @@ def write_if(
     *,
     unlike: bool = False,
 ) -> tuple[ir.Value, ...]:
-    """Write an If on ``condition``, a tensor of one flag; each branch is the nodes of a builder and the results.
+    """Write an If on ``condition``, a tensor of one boolean. Each branch is a builder with its nodes, and the results.
 
-    The results have the types and shapes of those of the first branch, without sizes if the branches are ``unlike``.
+    The results have the types and shapes of the first branch. If the branches are ``unlike``, they have no sizes.
     """
     if unlike:
         then, otherwise = (
@@ -48,7 +48,7 @@ def write_if(
 
 
 def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Value:
-    """Return ``value`` with hidden sizes before opset 11: there, onnxruntime takes a size that one branch has for one of the If."""
+    """Return ``value``, before opset 11 with hidden sizes: there, onnxruntime takes a size of one branch as a size of the If."""
     if b.opset >= since.IF_SIZES_APART:
         return value
     nothing = b.op("Mul", b.op("Cast", flag, to=ir.DataType.INT64), b.const(np.array(0, np.int64)))
@@ -69,18 +69,18 @@ def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *
 
 
 def _branch(b: Builder, part: Builder, outputs: Sequence[ir.Value], name: str) -> ir.Attr:
-    """Return a branch; of a result that stands twice among its outputs onnxruntime gives out one alone, so the second is a copy."""
+    """Return a branch. If the same result occurs twice, the second is a copy, because onnxruntime returns only one of them."""
     outputs = [part.op("Identity", value) if value in outputs[:index] else value for index, value in enumerate(outputs)]
     nodes, part.nodes = part.nodes, []
     return ir.AttrGraph(name, ir.Graph([], outputs, nodes=nodes, name=b.names.fresh(name)))
 
 
 def say_has_steps(branch: ir.Graph | ir.Function | None) -> None:
-    """Note that ``branch`` runs only if there are steps, so that its loop needs no guard; its name says so after a reload."""
+    """Mark ``branch`` as one that runs only if there are steps; its loop then needs no guard. Its name says so after a reload."""
     assert branch is not None
     CONDITION_OF_STEPS.put(branch, True)
 
 
 def has_steps(branch: ir.Graph | ir.Function | None) -> bool:
-    """Return True if that was noted."""
+    """Return True if ``branch`` was marked so."""
     return branch is not None and (CONDITION_OF_STEPS.on(branch) or (branch.name or "").startswith(SOME_STEPS))

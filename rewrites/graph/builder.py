@@ -1,6 +1,8 @@
-"""Makes new nodes for a patch: fresh names, inferred types and shapes, shared constants; no graph holds them until inserted.
+"""Creates new nodes for a patch, with fresh names, inferred types and shapes, and shared constants.
 
-Works round ORT-LAYERNORM-EMPTY-NAME.
+No graph holds the nodes until they are inserted.
+
+Works around ORT-LAYERNORM-EMPTY-NAME.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +20,7 @@ __all__ = ["Builder", "ConstantPool"]
 
 
 class Builder:
-    """Collects detached nodes in order. A detached node uses its inputs, so a rule that refuses after building must ``discard``."""
+    """Collects detached nodes in order. They are users of their inputs, so a rule that refuses must ``discard`` them."""
 
     def __init__(self, names: Names, constants: "ConstantPool", opsets: dict[str, int], ir_version: int) -> None:
         self.names = names
@@ -56,7 +58,7 @@ class Builder:
         return self.node(op_type, inputs, outputs, ir.convenience.convert_attributes(present), domain, hint, version)
 
     def like(self, node: ir.Node, inputs: Sequence[ir.Value | None], **changed: Any) -> tuple[ir.Value, ...]:
-        """Make a node like ``node`` on other inputs, with some attributes changed (None removes one)."""
+        """Create a node like ``node`` on other inputs, with some attributes changed (None removes one)."""
         keep = [attribute for name, attribute in node.attributes.items() if name not in changed]
         present = {key: value for key, value in changed.items() if value is not None}
         attributes = [*keep, *ir.convenience.convert_attributes(present)]
@@ -85,17 +87,17 @@ class Builder:
         return tuple(node.outputs)
 
     def const(self, array: np.ndarray | Sequence[int] | int, dtype: Any = np.int64) -> ir.Value:
-        """Return a constant (an initializer of the main graph, shared between equal constants; ints become int64)."""
+        """Return a constant: an initializer of the main graph that equal constants share. Python integers become int64."""
         return self._constants.value(array if isinstance(array, np.ndarray) else np.asarray(array, dtype=dtype))
 
     def insert_before(self, anchor: ir.Node) -> None:
-        """Put the collected nodes before ``anchor``, in order."""
+        """Insert the collected nodes before ``anchor``, in order."""
         assert anchor.graph is not None
         anchor.graph.insert_before(anchor, self.nodes)
         self.nodes = []
 
     def insert_after(self, anchor: ir.Node) -> None:
-        """Put the collected nodes after ``anchor``, in order."""
+        """Insert the collected nodes after ``anchor``, in order."""
         assert anchor.graph is not None
         anchor.graph.insert_after(anchor, self.nodes)
         self.nodes = []
@@ -110,12 +112,12 @@ class Builder:
         del self.nodes[since:]
 
     def another(self) -> "Builder":
-        """Return a new, empty Builder for the same model, such as one for the nodes of a body."""
+        """Return a new, empty Builder for the same model, such as for the nodes of a body."""
         return Builder(self.names, self._constants, self.opsets, self._ir_version)
 
 
 class ConstantPool:
-    """Initializers that are shared between equal constants; while a rule only looks, they wait for its patch (``put``)."""
+    """Initializers that equal constants share. While a rule only looks, they wait for its patch (``put``)."""
 
     def __init__(self, graph: ir.Graph, names: Names) -> None:
         self._graph = graph
@@ -142,7 +144,7 @@ class ConstantPool:
 
     @contextmanager
     def looking(self) -> Iterator[list[ir.Value]]:
-        """Leave the model as it is in the meantime; give the list of the constants that were asked for."""
+        """Leave the model unchanged meanwhile; yield the list of the requested constants."""
         before, wanted = self._wanted, list[ir.Value]()
         self._wanted = wanted
         try:
@@ -151,13 +153,13 @@ class ConstantPool:
             self._wanted = before
 
     def put(self, values: Iterable[ir.Value]) -> None:
-        """Make ``values``, which were asked for, initializers, where they are none yet."""
+        """Make the requested ``values`` initializers if they are not yet."""
         for value in values:
             if not value.is_initializer():
                 self._graph.register_initializer(value)
 
     def drop_unused(self) -> None:
-        """Remove the constants nobody uses."""
+        """Remove the constants without users."""
         for key, value in list(self._known.items()):
             if not value.uses() and not value.is_graph_output():
                 if value.is_initializer():

@@ -1,4 +1,4 @@
-"""Copies of nodes, bodies and branches included, that read other values in the place of some."""
+"""Copies nodes, with their bodies and branches, and lets the copies read other values."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,11 +17,11 @@ def copy_nodes(
     """Copy ``nodes`` (producers before users) under fresh names; the copies are in no graph. An Identity is not copied.
 
     Args:
-        nodes: what to copy.
-        instead: what to read for a value; the results of the copies are added.
-        names: of the model.
-        suffix: of the new names.
-        named: whether the names of dimensions mean the same for the copies.
+        nodes: The nodes to copy.
+        instead: The values to read instead of others; the results of the copies are added.
+        names: The names of the model.
+        suffix: The suffix of the new names.
+        named: True if the names of dimensions mean the same for the copies.
     """
     copies = []
     for node in nodes:

@@ -1,4 +1,4 @@
-"""What a rule gets beside its subject: options, costs, names, constants, and what it needs from a runtime."""
+"""The context of a rule: options, costs, names, constants, and access to a runtime."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,24 +22,27 @@ __all__ = ["Bidirectional", "Context", "Evaluator", "KernelCheck", "Options", "R
 Bidirectional = Literal["always", "equal", "narrow", "never"]
 
 Evaluator = Callable[[onnx.ModelProto], Sequence[np.ndarray] | None]
-"""Runs a model without inputs and returns its outputs, or None where the runtime cannot run it."""
+"""Runs a model without inputs and returns its outputs, or None if the runtime cannot run it."""
 
 KernelCheck = Callable[[onnx.ModelProto], bool | None]
-"""Tells whether the runtime has a kernel for the one node of a model, or None where it refuses the node for another reason."""
+"""Returns True if the runtime has a kernel for the one node of a model, None if it refuses the node for another reason."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the caller asked for, as far as rules care.
+    """The caller's options that concern rules.
 
-    ``memory_budget``: bytes that the temporaries of one vectorised part may take at a time.
-    ``sizes``: typical value of each symbolic dimension, for cost decisions only.
-    ``assumed_dim``: what an unknown dimension is taken as where no hint is given.
-    ``native_always``: whether recurrent nodes are taken wherever there is one, since the target runs no loops or any.
-    ``bidirectional``: where recurrent nodes of two directions become one: always, where their activations are equal, only where
-    they are narrow and run on one row, or never.
-    ``domains``: operator domains the target runs beside the standard one. ``target``: what else it runs.
-    ``unroll``: how far loops are unrolled. ``costs``: what loops and operators take there.
+    Args:
+        memory_budget: The most bytes that the temporaries of one vectorised part may take at a time.
+        sizes: A typical value of each symbolic dimension, for cost decisions only.
+        assumed_dim: The assumed size of an unknown dimension without a hint.
+        native_always: True if a recurrent node is always preferred, because the target has no loops or its nodes are fast.
+        bidirectional: When recurrent nodes of two directions become one: always, if their activations are equal, only if they are
+            narrow and run on one row, or never.
+        domains: Operator domains that the target runs besides the standard one.
+        target: Its other abilities.
+        unroll: How far loops are unrolled.
+        costs: The costs of loops and operators there.
     """
 
     memory_budget: int = 256 << 20
@@ -56,36 +59,46 @@ class Options:
 
 
 class RuleInUse(Protocol):
-    """What one rule may ask of another."""
+    """The part of a rule that other rules may read."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Return its name in reports."""
 
     @property
     def phase(self) -> str:
-        """The folder it is in."""
+        """Return the folder that it is in."""
 
     @property
     def subject(self) -> str:
-        """What it looks at."""
+        """Return the kind of its subjects."""
 
     @property
     def recognises(self) -> bool:
-        """Whether it takes a recurrence out of its loop as a whole."""
+        """Return True if it replaces a whole recurrence."""
 
     @property
     def check(self) -> "Callable[[Any, Context], object]":
-        """Says what it would do with a subject, or why nothing."""
+        """Return the function that returns a patch for a subject, or the reason why there is none."""
 
 
 @dataclass
 class Context:
     """The state shared by all rules while one model is rewritten.
 
-    ``rules``: the rules in use, for one that asks what others would do. ``owners``: the nodes last found around graphs.
-    ``left_out``: names of rules that the caller wants left out. ``changes``: patches of the model as a whole, made so far.
-    ``vetoes``: what must not be done. ``written_out``: steps, as reports call them, that stay written out.
+    Args:
+        model: The model.
+        options: The caller's options.
+        evaluate: Runs a small model.
+        names: The names of the model.
+        constants: Its shared constants.
+        rules: The rules in use, for a rule that asks what others would do.
+        left_out: Names of rules that the caller skips.
+        changes: Patches of the whole model so far.
+        has_kernel: Tells if the runtime has a kernel for a node.
+        owners: The nodes last found around graphs.
+        vetoes: Patches that are forbidden.
+        written_out: Steps that stay unrolled, by their names in reports.
     """
 
     model: ir.Model
@@ -103,13 +116,13 @@ class Context:
 
     @classmethod
     def of(cls, model: ir.Model, options: Options, evaluate: Evaluator, has_kernel: KernelCheck | None = None) -> "Context":
-        """Make the context of ``model``."""
+        """Return the context of ``model``."""
         names = Names(model)
         return cls(model, options, evaluate, names, ConstantPool(model.graph, names), has_kernel=has_kernel)
 
     @property
     def opset(self) -> int:
-        """The version of the standard operator set the model imports."""
+        """Return the version of the standard operator set that the model imports."""
         return self.model.opset_imports.get("", 1)
 
     def if_around(self, branch: ir.Graph) -> ir.Node | None:
@@ -123,7 +136,7 @@ class Context:
         return owner if owner is not None and owner.op_type == "If" and owner.domain == "" else None
 
     def infer(self, node: ir.Node) -> None:
-        """Set type and shape of the results of ``node`` that have none, where its operator tells them."""
+        """Set the missing types and shapes of the results of ``node`` if its operator determines them."""
         infer_node(node, self.model.opset_imports, self.model.ir_version)
 
     def builder(self) -> Builder:
@@ -134,7 +147,7 @@ class Context:
 def evaluate_nodes(
     nodes: Sequence[onnx.NodeProto], constants: Mapping[ir.Value, np.ndarray], wanted: Iterable[ir.Value], ctx: Context
 ) -> Sequence[np.ndarray] | None:
-    """Return what ``nodes`` (producers before users) compute for ``wanted`` from ``constants``; None where the runtime cannot."""
+    """Run ``nodes`` (producers before users) on ``constants`` and return the values ``wanted``; None if the runtime fails."""
     tensors = [ir.serde.serialize_tensor(ir.tensor(array, name=value.name)) for value, array in constants.items()]
     outputs = [onnx.helper.make_value_info(value.name or "", onnx.TypeProto()) for value in wanted]
     graph = onnx.helper.make_graph(list(nodes), "constants", [], outputs, tensors)

@@ -1,7 +1,7 @@
-"""The algebra of sizes: which shapes are the same, which cannot be, what several have in common, and what they know together.
+"""The algebra of sizes: which shapes are equal, which cannot be, what several have in common, and what they know together.
 
-A dimension is a number, a name, or not known. In one graph a name is one size wherever it is met, but for one that says of a size
-that it ``varies``. A shape is None where not even its rank is known.
+A dimension is a number, a name, or unknown. In one graph a name is the same size everywhere, unless it says that the size
+``varies``. A shape is None if even its rank is unknown.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,19 +35,19 @@ Dim = int | ir.SymbolicDimProtocol
 _Known = Callable[[Sequence[Dim]], int | str | None]
 
 VARIES = "varies "
-"""What the names start with of dimensions that are not one number."""
+"""The prefix of names of dimensions that change from step to step."""
 FREE = "free dim "
-"""What the names start with that dimensions of inputs get which have none."""
+"""The prefix of the names given to unnamed dimensions of inputs."""
 _INVENTED = "unk__"
 
 
 def is_made_up(name: str) -> bool:
-    """Return True if the name of a dimension was made up here or by onnx's inference."""
+    """Return True if ortscan or onnx's inference invented the name of a dimension."""
     return name.startswith((FREE, VARIES, _INVENTED))
 
 
 def varies(dim: Dim) -> bool:
-    """Return True if ``dim`` is known not to be one number."""
+    """Return True if ``dim`` is known to change."""
     return not isinstance(dim, int) and dim.value is not None and dim.value.startswith(VARIES)
 
 
@@ -57,7 +57,7 @@ def is_unknown(dim: Dim) -> bool:
 
 
 def is_one_size(dim: Dim) -> bool:
-    """Return True if ``dim`` is a number, or has a name that stands for one size wherever it is met."""
+    """Return True if ``dim`` is a number, or has a name that means the same size everywhere."""
     return not is_unknown(dim) and not varies(dim)
 
 
@@ -79,7 +79,7 @@ def same(left: ir.Shape | None, right: ir.Shape | None) -> bool:
 
 
 def differ(left: ir.Shape | None, right: ir.Shape | None) -> bool:
-    """Return True if two shapes cannot be the same: the ranks are two, or two numbers stand in one place."""
+    """Return True if two shapes cannot be equal: their ranks differ, or two numbers at the same position."""
     if left is None or right is None:
         return False
     pairs = zip(left.dims, right.dims, strict=False)
@@ -87,7 +87,7 @@ def differ(left: ir.Shape | None, right: ir.Shape | None) -> bool:
 
 
 def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> ir.Shape | None:
-    """Return the sizes that all ``shapes`` have; ``unlike`` returns what is known of one that may differ between them."""
+    """Return the sizes that all ``shapes`` have; ``unlike`` returns what is known of a size that may differ between them."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
         return None
@@ -96,9 +96,7 @@ def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> 
 
 
 def refined(*shapes: ir.Shape | None) -> ir.Shape | None:
-    """Return what ``shapes``, all of one value, know together; the first that knows a size counts. Other ranks than the first say
-    nothing.
-    """
+    """Return the combined knowledge of ``shapes``, all of one value. The first known size counts; other ranks are ignored."""
     known = [shape for shape in shapes if shape is not None]
     alike = [shape_dims(shape) for shape in known if len(shape) == len(known[0])]
     dims = [next((dim for dim in column if dim is not None), None) for column in zip(*alike, strict=True)]
@@ -106,27 +104,27 @@ def refined(*shapes: ir.Shape | None) -> ir.Shape | None:
 
 
 def forgotten(shape: ir.Shape | None, which: Callable[[Dim], bool]) -> ir.Shape | None:
-    """Return ``shape`` without what it says of the dimensions ``which`` is true of."""
+    """Return ``shape`` without the dimensions for which ``which`` returns True."""
     if shape is None or not any(map(which, shape.dims)):
         return shape
     return ir.Shape([None if which(dim) else dim for dim in shape.dims])
 
 
 def without_names(shape: ir.Shape | None) -> ir.Shape | None:
-    """Leave out names of dimensions, which may mean something else outside the body that declares them."""
+    """Return ``shape`` without names of dimensions, because they may mean something else outside the body that declares them."""
     return forgotten(shape, lambda dim: not isinstance(dim, int))
 
 
 def without_axis(shape: ir.Shape | None, axis: int) -> ir.Shape | None:
-    """Return the shape of what stands at one index of ``axis`` (0 or more)."""
+    """Return ``shape`` without ``axis`` (0 or more)."""
     return None if shape is None else ir.Shape([dim for i, dim in enumerate(shape.dims) if i != axis])
 
 
 def with_size(shape: ir.Shape | None, axis: int, size: int | str | None) -> ir.Shape | None:
-    """Return the shape with ``size`` along ``axis`` (0 or more) instead of what it has there."""
+    """Return ``shape`` with ``size`` at ``axis`` (0 or more)."""
     return None if shape is None else ir.Shape([size if i == axis else dim for i, dim in enumerate(shape.dims)])
 
 
 def with_axes(shape: ir.Shape | None, axis: int, *sizes: int | str | None) -> ir.Shape | None:
-    """Return the shape with axes of ``sizes`` more, the first of which is its axis ``axis`` then."""
+    """Return ``shape`` with new axes of ``sizes``, the first of which becomes axis ``axis``."""
     return None if shape is None else ir.Shape([*shape.dims[:axis], *sizes, *shape.dims[axis:]])

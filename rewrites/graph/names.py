@@ -1,8 +1,9 @@
 """Fresh names, unique in the whole model.
 
-ORT refuses a body-local name that also exists in an outer scope (depending on node order), so uniqueness per graph is not enough.
+onnxruntime may refuse a name in a body that also exists in an outer scope (it depends on the order of nodes), so unique names per
+graph are not enough.
 
-Works round ORT-INNER-NAMES and ORT-NODE-NAMES.
+Works around ORT-INNER-NAMES and ORT-NODE-NAMES.
 """
 
 from collections import Counter
@@ -16,7 +17,7 @@ __all__ = ["Names"]
 
 
 class Names:
-    """All value and node names of a model, and a source of new ones."""
+    """All value and node names of a model, and a source of new names."""
 
     def __init__(self, model: ir.Model) -> None:
         self._taken: Counter[str] = Counter()
@@ -35,15 +36,15 @@ class Names:
 
     @property
     def taken(self) -> frozenset[str]:
-        """All names that are, or were, taken."""
+        """Return all names that are or were in use."""
         return frozenset(self._taken)
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Let none of ``names`` be new: a value that is gone had it, and results are held against the original by name."""
+        """Never use ``names`` as new names. Removed values had them, and results are compared with the original by name."""
         self._taken.update(dict.fromkeys(set(names) - self._taken.keys(), 1))
 
     def fresh(self, hint: str) -> str:
-        """Return ``hint`` itself where it is free, else ``hint_N``; the name is taken from then on."""
+        """Return ``hint`` if it is free, else ``hint_N``; the name is then in use."""
         hint = hint or "value"
         name, count = hint, self._next.get(hint, 0)
         while name in self._taken:
@@ -54,5 +55,5 @@ class Names:
         return name
 
     def unshared(self, name: str | None) -> str:
-        """Return ``name`` where only one thing in the model has it (the one asked for), else a fresh name made from it."""
+        """Return ``name`` if only the asking value or node has it, else a fresh name like it."""
         return name if name and self._taken[name] <= 1 else self.fresh(name or "value")

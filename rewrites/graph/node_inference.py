@@ -1,8 +1,8 @@
-"""Types and shapes of the results of single nodes: by the operator's schema, or by the rows here for operators of onnxruntime.
+"""Infers types and shapes of the results of single nodes, from schemas or, for operators of onnxruntime, from the rows here.
 
-A rule that only looks puts the shapes that it learns aside; they enter the model with its patch.
+If a rule only looks, the shapes that it infers are set aside; they take effect with its patch.
 
-Works round ONNX-AXES-WITHOUT-SHAPE.
+Works around ONNX-AXES-WITHOUT-SHAPE.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
-    """Set type and shape of ``node``'s outputs if they have none and the operator's schema tells them."""
+    """Set the missing types and shapes of ``node``'s outputs if the operator's schema determines them."""
     if is_told_here(node):
         infer_contrib(node)
         return
@@ -49,7 +49,7 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
 
 
 def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:
-    """Return True if ``node``, which holds no graphs, takes no operands of the sizes it is given."""
+    """Return True if ``node``, which holds no graphs, does not accept operands of these sizes."""
     if node_graphs(node):
         return False
     try:
@@ -64,7 +64,7 @@ def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:
 _DATA_BYTES = 4096
 
 _TAKEN_FOR_ABSENT = {"Pad": (3,), "Slice": (3, 4)}
-"""The operands that onnx takes for absent where their shapes are not known, by operator."""
+"""The operands that onnx treats as absent if their shapes are unknown, by operator."""
 
 
 def _found(node: ir.Node, opsets: dict[str, int], ir_version: int) -> dict[str, onnx.TypeProto]:
@@ -115,16 +115,16 @@ _LIKE_FIRST = frozenset(
         *("RotaryEmbedding", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
     ]
 )
-"""Operators that give something like their first operand."""
+"""Operators whose result has the type and shape of their first operand."""
 
 
 def is_told_here(node: ir.Node) -> bool:
-    """Return True if ``infer_contrib`` knows what the node gives."""
+    """Return True if ``infer_contrib`` knows the results of ``node``."""
     return node.domain == "com.microsoft" and (node.op_type in _LIKE_FIRST or node.op_type == "DynamicQuantizeLSTM")
 
 
 def infer_contrib(node: ir.Node) -> None:
-    """Set type and shape of the outputs where they have none."""
+    """Set the missing types and shapes of the outputs."""
     data = node.inputs[0] if node.inputs else None
     if data is None or not node.outputs:
         return
@@ -152,21 +152,21 @@ def shapes_of(values: Iterable[ir.Value]) -> dict[ir.Value, ir.Shape | None]:
 
 
 def taken_back(before: LearnedShapes) -> dict[ir.Value, ir.Shape | None]:
-    """Return values the shapes they had ``before``; return those that had become others, as they had become."""
+    """Restore the shapes ``before``; return the shapes that had changed, with the values they had meanwhile."""
     learned = {value: value.shape for value, shape in before.items() if value.shape is not shape}
     put_shapes({value: before[value] for value in learned})
     return learned
 
 
 def put_shapes(shapes: LearnedShapes) -> None:
-    """Give values the ``shapes``."""
+    """Set the ``shapes`` of values."""
     for value, shape in shapes.items():
         value.shape = shape
 
 
 @contextmanager
 def shapes_kept(values: Iterable[ir.Value]) -> Iterator[dict[ir.Value, ir.Shape | None]]:
-    """Let ``values`` have their shapes of now again in the end: those that are given, to which more may be added on the way."""
+    """Restore the present shapes of ``values`` at the end; the caller may add more values to the yielded mapping."""
     before = shapes_of(values)
     try:
         yield before
@@ -175,7 +175,7 @@ def shapes_kept(values: Iterable[ir.Value]) -> Iterator[dict[ir.Value, ir.Shape 
 
 
 def told_anew(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Value, ir.Shape | None]:
-    """Return the shapes that ``infer`` tells of the results of ``node`` where none is known; they keep those they have."""
+    """Return the shapes that ``infer`` determines for the results of ``node`` from scratch; the results keep their shapes."""
     with shapes_kept(node.outputs):
         put_shapes(dict.fromkeys(node.outputs))
         infer(node)
@@ -183,7 +183,7 @@ def told_anew(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Value,
 
 
 def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:
-    """Infer again what the nodes of ``body`` in ``changed``, and what depends on them, left open; sizes that are numbers count."""
+    """Infer incomplete shapes of the nodes in ``changed`` and of their dependents in ``body`` again; only numbers are added."""
     waiting = set(changed)
     for node in body if waiting else ():
         if node not in waiting or not any(_is_open(value) for value in node.outputs):

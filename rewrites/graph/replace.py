@@ -1,6 +1,6 @@
-"""Replaces values and moves or removes nodes; public names, types and shapes stay, and names stay unique in their scope.
+"""Replaces values, and moves or removes nodes. Public names, types and shapes stay; names stay unique in their scope.
 
-Works round ORT-BODY-WEIGHTS-BY-NAME.
+Works around ORT-BODY-WEIGHTS-BY-NAME.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,14 +24,14 @@ __all__ = [
 
 
 def can_copy(value: ir.Value, opset: int) -> bool:
-    """Whether an Identity of this opset takes ``value``: tensors always, sequences and optionals (or who knows what) later on."""
+    """Return True if an Identity of this opset can copy ``value``: always for tensors, later for sequences and optionals."""
     if isinstance(value.type, ir.TensorType):
         return True
     return opset >= (since.IDENTITY_OF_SEQUENCES if isinstance(value.type, ir.SequenceType) else since.IDENTITY_OF_OPTIONALS)
 
 
 def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Let every use of ``old`` read ``new``; where ``old`` is a graph output, the output keeps its name, type and shape."""
+    """Let every user of ``old`` read ``new``. If ``old`` is a graph output, the output keeps its name, type and shape."""
     if old.is_graph_output():
         replace_output(old, new, names)
     for node, index in old.uses():
@@ -39,7 +39,7 @@ def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
 
 
 def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Let a graph return ``new`` where it returned ``old``, under the same name, type and shape; ``old`` loses its name.
+    """Let a graph return ``new`` instead of ``old``, under the same name, type and shape; ``old`` loses its name.
 
     ``new`` becomes the output itself if a node of the same graph computes it and it is no output already. Otherwise an Identity
     copies it, so that every output has a node of its own. An output that is listed twice stays listed twice.
@@ -59,7 +59,7 @@ def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
 
 
 def take_over(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Replace ``old`` by ``new`` and let ``new`` have its name, type and shape too."""
+    """Replace ``old`` by ``new``, which also gets its name, type and shape."""
     public, old_name, new_name = old.is_graph_output(), old.name, new.name
     new.type = old.type if old.type is not None else new.type
     new.shape = old.shape if old.shape is not None else new.shape
@@ -76,7 +76,7 @@ def _copy(value: ir.Value, graph: ir.Graph, names: Names) -> ir.Value:
 
 
 def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None:
-    """Take ``nodes`` (in order, all of one graph) out of their graph and put them before ``anchor``."""
+    """Remove ``nodes`` (in order, all of one graph) from their graph and insert them before ``anchor``."""
     if not nodes:
         return
     source, target = nodes[0].graph, anchor.graph
@@ -92,9 +92,9 @@ def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None
 
 
 def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int = 0) -> None:
-    """Make the initializers (of ``least`` bytes or more) of ``body`` and its inner graphs initializers of the main graph.
+    """Move the initializers (of ``least`` bytes or more) of ``body`` and its inner graphs to the main graph.
 
-    onnxruntime cannot be given the weights of a body by name, and a node that leaves a body needs its weights outside.
+    onnxruntime cannot set the weights of a body by name, and a node that leaves a body needs its weights outside.
     """
     for graph in [body, *inner_graphs(body)]:
         for value in list(graph.initializers.values()):
@@ -110,10 +110,10 @@ def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int =
 
 
 def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
-    """Move each DequantizeLinear of ``body`` and of the graphs in it that reads constants alone to ``main``.
+    """Move each DequantizeLinear of ``body`` and its inner graphs that reads only constants to ``main``.
 
-    onnxruntime looks for the weights of a product beside its DequantizeLinear, and refuses the model if they are outside. It does
-    not if the other operand is dequantized too: then it computes the product of the integers, so such a node stays.
+    onnxruntime looks for the weights of a product beside its DequantizeLinear, and refuses the model if they are outside. If the
+    other operand is dequantized too, it multiplies the integers instead, so such a node stays.
     """
     for graph in [body, *inner_graphs(body)]:
         for node in [node for node in graph if node.op_type == "DequantizeLinear" and not node.outputs[0].is_graph_output()]:
@@ -133,7 +133,7 @@ def _meets_quantized_operand(node: ir.Node) -> bool:
 
 
 def remove_nodes(nodes: Iterable[ir.Node]) -> None:
-    """Remove nodes nobody reads any more with all that is nested in them, and forget what they read."""
+    """Remove nodes without users, with all graphs nested in them, and detach them from their inputs."""
     doomed = list(nodes)
     by_graph: dict[ir.Graph | ir.Function, list[ir.Node]] = {}
     nested = [inner for node in doomed for graph in node_graphs(node) for inner in all_nodes(graph)]
@@ -141,5 +141,5 @@ def remove_nodes(nodes: Iterable[ir.Node]) -> None:
         node.resize_inputs(0)
         if node.graph is not None:
             by_graph.setdefault(node.graph, []).append(node)
-    for graph, gone in by_graph.items():  # each call looks at all outputs of the graph
+    for graph, gone in by_graph.items():  # each call checks all outputs of the graph
         graph.remove(gone)

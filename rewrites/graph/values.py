@@ -1,4 +1,4 @@
-"""What is known of a value without running anything: its constant, its rank, its dimensions, its size in bytes."""
+"""Static knowledge of a value: its constant, its rank, its dimensions, its size in bytes."""
 
 import math
 from collections.abc import Mapping
@@ -25,15 +25,15 @@ _READABLE_BYTES = 1 << 16
 
 
 def is_overridable(value: ir.Value) -> bool:
-    """Return True if ``value`` is an initializer that a caller can replace by feeding it (initializer and graph input at once)."""
+    """Return True if ``value`` is an initializer and also a graph input, so that a caller can replace it."""
     return value.is_initializer() and value.is_graph_input()
 
 
 def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.ndarray | None:
     """Return the constant behind ``value``, through Identity and Constant nodes, or None.
 
-    An overridable initializer is no constant. A tensor of more than ``limit`` bytes counts as none, so no large weight is read
-    by accident.
+    An overridable initializer is no constant. Neither is a tensor of more than ``limit`` bytes, so that no large weight is read by
+    accident.
     """
     value = through_identity(value)
     if value is None or is_overridable(value):
@@ -45,7 +45,7 @@ def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.n
 
 
 def _tensor_of_constant(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the tensor of the Constant that makes ``value``, or None; onnx_ir asks each time whether it is one, which is slow."""
+    """Return the tensor of the Constant that produces ``value``, or None. (onnx_ir's own function is slow.)"""
     node = value.producer()
     attribute = node.attributes.get("value") if node is not None and node.op_type == "Constant" and node.domain == "" else None
     return (
@@ -54,12 +54,12 @@ def _tensor_of_constant(value: ir.Value) -> ir.TensorProtocol | None:
 
 
 def is_constant(value: ir.Value) -> bool:
-    """Return True if ``value`` is an initializer that no input overrides, or a Constant's; what it holds is not looked at."""
+    """Return True if ``value`` is a constant: an initializer that no input overrides, or a Constant. Its elements are not read."""
     return not is_overridable(value) and (value.const_value is not None or _tensor_of_constant(value) is not None)
 
 
 def const_scalar(value: ir.Value | None) -> int | float | bool | None:
-    """Return the single element of a one-element constant of a number type, or None."""
+    """Return the element of a numeric constant of one element, or None."""
     array = const_array(value)
     if array is None or array.size != 1 or array.dtype.kind not in "biuf":
         return None
@@ -78,12 +78,12 @@ def through_identity(value: ir.Value | None) -> ir.Value | None:
 
 
 def rank_of(value: ir.Value) -> int | None:
-    """Return the rank of a tensor value, or None where it is not known."""
+    """Return the rank of a tensor value, or None if it is unknown."""
     return None if value.shape is None else len(value.shape)
 
 
 def static_dims(value: ir.Value) -> tuple[int, ...] | None:
-    """Return all dimensions where each is a number, or None."""
+    """Return the dimensions if all are numbers, else None."""
     if value.shape is None:
         return None
     dims = tuple(d for d in value.shape.dims if isinstance(d, int))
@@ -91,12 +91,12 @@ def static_dims(value: ir.Value) -> tuple[int, ...] | None:
 
 
 def shape_dims(shape: ir.Shape) -> list[int | str | None]:
-    """Return the dimensions of a shape: numbers, symbols' names, or None where one is not known."""
+    """Return the dimensions of a shape: numbers, names of symbols, or None if unknown."""
     return [dim if isinstance(dim, int) else dim.value for dim in shape.dims]
 
 
 def dim_of(value: ir.Value, axis: int) -> int | str | None:
-    """Return one dimension: a number, a symbol's name, or None where it is not known."""
+    """Return one dimension: a number, the name of a symbol, or None if unknown."""
     if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
         return None
     dim = value.shape[axis]
@@ -104,7 +104,7 @@ def dim_of(value: ir.Value, axis: int) -> int | str | None:
 
 
 def bytes_per_element(value: ir.Value) -> int:
-    """Return the size of one element in bytes (16 for strings; 4 where the type is not known)."""
+    """Return the size of one element in bytes (16 for strings; 4 if the type is unknown)."""
     if value.dtype is None:
         return 4
     if value.dtype == ir.DataType.STRING:
@@ -113,7 +113,7 @@ def bytes_per_element(value: ir.Value) -> int:
 
 
 def size_estimate(value: ir.Value, sizes: Mapping[str, int], assume: int) -> int:
-    """Estimate the bytes of ``value``: unknown dimensions are looked up in ``sizes`` by symbol, or taken as ``assume``."""
+    """Estimate the bytes of ``value``. The size of a symbol comes from ``sizes``, other unknown sizes are ``assume``."""
     if value.shape is None:
         return assume * bytes_per_element(value)
     count = 1
@@ -123,8 +123,9 @@ def size_estimate(value: ir.Value, sizes: Mapping[str, int], assume: int) -> int
 
 
 def same_type(left: ir.Value, right: ir.Value) -> bool:
-    """Return True if two tensors have the same element type. Exporters declare tensors for sequences, so other types count as
-    equal.
+    """Return True if two tensors have equal element types, or if one is not declared as a tensor.
+
+    Exporters declare tensors for sequences, so other types count as equal.
     """
     tensors = isinstance(left.type, ir.TensorType) and isinstance(right.type, ir.TensorType)
     return not tensors or left.dtype == right.dtype

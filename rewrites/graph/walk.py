@@ -1,4 +1,4 @@
-"""Walks over all nodes and graphs of a model, several times as fast as those of onnx_ir, and the test for topological order."""
+"""Walks over all nodes and graphs of a model, several times as fast as those of onnx_ir, and a test for topological order."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ def inner_graphs(graph: ir.Graph | ir.Function) -> list[ir.Graph]:
 
 
 def inner_values(graph: ir.Graph | ir.Function) -> list[ir.Value]:
-    """Return what the nodes of ``graph`` and of the graphs inside it give, and the inputs of the latter."""
+    """Return the results of all nodes of ``graph`` and its inner graphs, and the inputs of the inner graphs."""
     values = [value for inner in inner_graphs(graph) for value in inner.inputs]
     return values + [value for node in all_nodes(graph) for value in node.outputs]
 
@@ -49,7 +49,7 @@ def node_graphs(node: ir.Node) -> list[ir.Graph]:
 
 
 def has_order(graph: ir.Graph | ir.Function) -> bool:
-    """Return True if every node comes after those it reads, and those that graphs nested in it read."""
+    """Return True if every node comes after the nodes that it and its nested graphs read."""
     return _has_order(graph, set())
 
 

@@ -1,6 +1,6 @@
 """The loop views: the only code that knows operand positions, opset dialects, axes and directions of Scan and Loop.
 
-``view(node, opset)`` gives a ScanView or a LoopView, or raises MalformedLoop. Rules work on the parts a view names (states, scan
+``view(node, opset)`` returns a ScanView or a LoopView, or raises MalformedLoop. Rules work on the parts of a view (states, scan
 inputs, scan outputs, captures) and change a loop by ``rebuild``.
 """
 

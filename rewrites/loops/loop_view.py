@@ -39,7 +39,7 @@ class LoopView:
 
     @property
     def never_stops_early(self) -> bool:
-        """Whether the condition is true before every step, so that the trip count alone decides."""
+        """Return True if the condition is true before every step, so that only the trip count decides."""
         if self.condition is not None and const_scalar(self.condition) is not True:
             return False
         after = through_identity(self.condition_out)
@@ -47,33 +47,33 @@ class LoopView:
 
     @property
     def steps(self) -> int | str | None:
-        """The trip count where it is a constant number and nothing stops the loop early."""
+        """Return the trip count if it is a constant and the condition never stops the loop, else None."""
         limit = const_scalar(self.limit)
         return max(0, int(limit)) if limit is not None and self.never_stops_early else None
 
     @property
     def always_runs(self) -> bool:
-        """Whether the body is known to run at least once."""
+        """Return True if the body surely runs at least once."""
         limit = const_scalar(self.limit) if self.limit is not None else 1
         starts = self.condition is None or const_scalar(self.condition) is True
         return limit is not None and limit >= 1 and starts
 
     @property
     def body_inputs(self) -> list[ir.Value]:
-        """The body's inputs that change from step to step."""
+        """Return the body's inputs that change from step to step."""
         return list(self.body.inputs)
 
     @classmethod
     def of(cls, node: ir.Node, opset: int) -> "LoopView":
-        """Read a Loop node; raises MalformedLoop naming the node and the field."""
+        """Return the view of a Loop node. Raise MalformedLoop, which names the node and the field, if it is invalid."""
         del opset
         body = body_of(node)
         if len(node.inputs) < 2:
-            raise malformed(node, "inputs", f"are {len(node.inputs)}, but M and cond (or empty names) must be there")
+            raise malformed(node, "inputs", f"are {len(node.inputs)}, but M and cond (or empty names) are required")
         operands = node.inputs[2:]
         count = len(operands)
         if any(value is None for value in operands):
-            raise malformed(node, "inputs", "loop-carried values cannot be left out")
+            raise malformed(node, "inputs", "loop-carried values cannot be omitted")
         if len(body.inputs) != count + 2:
             raise malformed(
                 node, "body", f"has {len(body.inputs)} inputs, but {count + 2} (iteration, condition, states) are needed"

@@ -1,6 +1,6 @@
-"""Outputs of a loop's body without a node of their own, which onnxruntime computes wrongly, and the copies that give them one.
+"""Finds outputs of a loop's body without a node of their own, which onnxruntime computes wrongly, and gives them copies.
 
-Works round ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
+Works around ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
 """
 
 import onnx_ir as ir
@@ -13,14 +13,14 @@ __all__ = ["copy_outputs", "give_own_nodes", "not_own", "shared_outputs"]
 
 
 def not_own(loop: Loop) -> list[int]:
-    """Return the positions of the body's outputs that onnxruntime computes wrongly as they stand."""
+    """Return the positions of the body's outputs that onnxruntime computes wrongly."""
     if isinstance(loop, LoopView):
         return [i for i, value in enumerate(loop.body.outputs) if value is loop.iteration]
     return shared_outputs(loop.body)
 
 
 def shared_outputs(body: ir.Graph) -> list[int]:
-    """Return the positions of outputs that are not computed by a node of ``body``, or were returned at an earlier position."""
+    """Return the positions of outputs that no node of ``body`` computes, or that repeat an earlier output."""
     seen: set[ir.Value] = set()
     positions = []
     for i, value in enumerate(body.outputs):
@@ -32,7 +32,7 @@ def shared_outputs(body: ir.Graph) -> list[int]:
 
 
 def give_own_nodes(body: ir.Graph, names: Names) -> None:
-    """Put an Identity before each output that ``shared_outputs`` finds."""
+    """Insert an Identity before each output that ``shared_outputs`` returns."""
     copy_outputs(body, shared_outputs(body), names)
 
 

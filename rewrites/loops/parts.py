@@ -1,4 +1,4 @@
-"""What the views of Scan and Loop share: their parts, each a body value and the outer value that it holds, and the checks.
+"""The shared parts and checks of the views of Scan and Loop. A part has a body value and the outer value that it holds.
 
 A check raises MalformedLoop with one sentence that names the node and the field.
 """
@@ -27,8 +27,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class State:
-    """A state: ``inner`` is ``initial`` in the first step and then the last step's ``next``; ``final`` is the node's output, if
-    there is one.
+    """A state: ``inner`` is ``initial`` in the first step and then the previous step's ``next``.
+
+    ``final`` is the node's output, if there is one.
     """
 
     initial: ir.Value
@@ -39,7 +40,7 @@ class State:
 
 @dataclass(frozen=True)
 class ScanInput:
-    """A scanned tensor: step t sees ``inner`` = slice t of ``outer`` along ``axis`` (0 or more), from the end where ``reverse``."""
+    """A scanned tensor: step t reads ``inner`` = slice t of ``outer`` along ``axis`` (0 or more), from the end if ``reverse``."""
 
     outer: ir.Value
     inner: ir.Value
@@ -62,7 +63,7 @@ class ScanOutput:
 
 
 def label(node: ir.Node) -> str:
-    """Name a node for a person: its name, or that of its first output."""
+    """Return the name of a node for messages: its own, or that of its first output."""
     if node.name:
         return quoted(node.name)
     named = next((value.name for value in node.outputs if value.name), None)
@@ -70,7 +71,7 @@ def label(node: ir.Node) -> str:
 
 
 def malformed(node: ir.Node, field: str, problem: str) -> MalformedLoop:
-    """Make the error for ``field`` of ``node``."""
+    """Return the error for ``field`` of ``node``."""
     return MalformedLoop(f"{node.op_type} {label(node)}: {field} {problem}.")
 
 
@@ -83,22 +84,22 @@ def body_of(node: ir.Node) -> ir.Graph:
 
 
 def check_body_values(node: ir.Node, body: ir.Graph) -> None:
-    """Refuse what onnxruntime refuses too: a body input that is two things, a body output that is no value of the body."""
+    """Refuse invalid bodies as onnxruntime does: a repeated body input, or an output that is not a value of the body."""
     names = [value.name for value in body.inputs]
     if len(set(names)) != len(names):
         raise malformed(node, "body", "names the same input twice")
     for value in body.inputs:
         if value.is_initializer():
-            raise malformed(node, "body", f"has an initializer for its input '{value.name}', which the loop gives a value")
+            raise malformed(node, "body", f"has an initializer for its input '{value.name}', which the loop sets")
     for value in body.outputs:
         producer = value.producer()
         is_outer = value.is_graph_input() or value.is_initializer()
         if not is_outer and (producer is None or producer.graph is not body):
-            raise malformed(node, "body", f"returns '{value.name}', which is not computed in it (an Identity would do)")
+            raise malformed(node, "body", f"returns '{value.name}', which it does not compute (add an Identity)")
 
 
 def check_element_types(node: ir.Node, outer: ir.Value, inner: ir.Value) -> None:
-    """Refuse different element types of two values that stand for the same thing."""
+    """Refuse different element types of an outer value and its body value."""
     if not same_type(outer, inner):
         raise malformed(
             node, "body", f"has type {inner.type} for '{inner.name}', but '{outer.name}' of type {outer.type} is passed to it"
@@ -113,7 +114,7 @@ def int_list(
     allowed: tuple[int, ...] | None = None,
     ranks: Sequence[int | None] | None = None,
 ) -> list[int]:
-    """Read an ints attribute with ``count`` entries; absent means zeros. With ``ranks`` they are axes, returned non-negative."""
+    """Return an ints attribute of ``count`` entries, zeros if absent. With ``ranks``, the entries are axes, made non-negative."""
     attribute = node.attributes.get(name)
     if attribute is None:
         for rank in ranks or ():

@@ -1,4 +1,4 @@
-"""A loop node made anew from changed parts, around the same body."""
+"""Rebuilds a loop node from changed parts, around the same body."""
 
 from collections.abc import Sequence
 
@@ -24,8 +24,8 @@ def rebuild(
 ) -> ir.Node:
     """Replace ``loop``'s node by one with these parts (None keeps those of the view) and return the new node.
 
-    A part that has a result of the old node keeps its users and public name; one without ``final`` or ``outer`` gets a new
-    result. Inputs and results of dropped parts must have no users.
+    A part with a result of the old node keeps its users and public name; a part without ``final`` or ``outer`` gets a new result.
+    Inputs and results of dropped parts must have no users.
     """
     old, body = loop.node, loop.body
     states = loop.states if states is None else states
@@ -60,7 +60,7 @@ def make_scan(
     scan_outputs: Sequence[ScanOutput],
     hint: str,
 ) -> ir.Node:
-    """Make a detached opset-9+ Scan node around ``body``, whose inputs and outputs it sets; results follow the parts' order."""
+    """Return a detached opset-9+ Scan around ``body``, whose inputs and outputs it sets; results have the order of the parts."""
     body.inputs[:] = [*(state.inner for state in states), *(scan.inner for scan in scan_inputs)]
     inner = [*(state.next for state in states), *(output.inner for output in scan_outputs)]
     body.outputs[:] = inner
@@ -73,7 +73,7 @@ def make_scan(
 
 
 def written_again(loop: ScanView, names: Names) -> ir.Node:
-    """Return ``loop`` as a node that stands nowhere yet, with the same body and results of its own; the old node has none then."""
+    """Return a detached node like ``loop`` with the same body and new results; the old node then has no body."""
     old = loop.node
     del old.attributes["body"]
     outputs = [ScanOutput(output.inner, None, output.axis, output.reverse) for output in loop.scan_outputs]
@@ -104,7 +104,7 @@ def _exchange(
 
 
 def stand_in_for(old: ir.Node, node: ir.Node, results: Sequence[tuple[ir.Value, ir.Value]], names: Names) -> None:
-    """Put ``node`` in the place of ``old``: its notes, and its results where ``results`` pairs them; ``old`` is removed."""
+    """Replace ``old`` by ``node``, with its metadata and marks. ``results`` are pairs of an old result and its replacement."""
     node.doc_string = old.doc_string
     node.metadata_props.update(old.metadata_props)
     carry(old, node)

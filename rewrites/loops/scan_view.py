@@ -2,7 +2,7 @@
 
 Sources: the operator texts Scan-8 to Scan-25; checks follow the shape inference in onnx/defs/controlflow.
 
-Works round ORT-SCAN-NO-STEPS.
+Works around ORT-SCAN-NO-STEPS.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ __all__ = ["ScanView", "refuse_contradictions"]
 class ScanView:
     """A Scan node by its parts.
 
-    ``batched``: the opset-8 dialect, whose outer tensors carry a batch axis 0 before the scanned axis 1.
+    ``batched``: the opset-8 dialect, whose outer tensors have a batch axis 0 before the scanned axis 1.
     ``sequence_lens``: the optional lengths input of that dialect.
     """
 
@@ -37,24 +37,24 @@ class ScanView:
 
     @property
     def steps(self) -> int | str | None:
-        """The trip count: a number, a symbol's name, or None."""
+        """Return the trip count: a number, the name of a symbol, or None."""
         dims = [dim_of(scan.outer, scan.axis) for scan in self.scan_inputs]
         numbers = [dim for dim in dims if isinstance(dim, int)]
         return numbers[0] if numbers else next((dim for dim in dims if dim), None)
 
     @property
     def always_runs(self) -> bool:
-        """Whether the body runs at least once: ORT refuses a Scan over nothing at run time, so it always does."""
+        """Return True if the body surely runs: onnxruntime refuses to run a Scan of opset 9 or later without steps."""
         return not self.batched
 
     @property
     def body_inputs(self) -> list[ir.Value]:
-        """The body's inputs that change from step to step (all of them, for a Scan)."""
+        """Return the body's inputs that change from step to step (all of them, for a Scan)."""
         return list(self.body.inputs)
 
     @classmethod
     def of(cls, node: ir.Node, opset: int) -> "ScanView":
-        """Read a Scan node of opset ``opset``; raises MalformedLoop naming the node and the field."""
+        """Return the view of a Scan node. Raise MalformedLoop, which names the node and the field, if it is invalid."""
         body = body_of(node)
         batched = opset < 9
         first = 1 if batched else 0
@@ -65,7 +65,7 @@ class ScanView:
         count = len(operands) - scans
         outputs = len(node.outputs) - count
         if any(value is None for value in operands):
-            raise malformed(node, "inputs", "state variables and scan inputs cannot be left out")
+            raise malformed(node, "inputs", "state variables and scan inputs cannot be omitted")
         if len(body.inputs) != len(operands):
             raise malformed(node, "body", f"has {len(body.inputs)} inputs, but the node passes {len(operands)} values to it")
         if len(body.outputs) != len(node.outputs) or outputs < 0:
@@ -114,7 +114,7 @@ def _count_of_scan_inputs(node: ir.Node, operands: int) -> int:
 
 
 def refuse_contradictions(node: ir.Node, opset: int) -> None:
-    """Raise MalformedLoop where scanned inputs have unlike lengths or rows, or the body declares another element than it gets."""
+    """Raise MalformedLoop if scanned inputs differ in length or rows, or if the body declares other sizes than it gets."""
     loop = ScanView.of(node, opset)
     lead = 1 if loop.batched else 0
     states = [(state.initial, state.inner, [0][:lead]) for state in loop.states]
@@ -148,7 +148,7 @@ def _refuse_unlike(node: ir.Node, axes: Sequence[tuple[ir.Value, int]], what: st
 
 
 def _certain(value: ir.Value) -> Sequence[int | ir.SymbolicDimProtocol] | None:
-    """Return the shape of a value where it is what the value has, or the run fails."""
+    """Return the shape of a value if it surely has that shape at run time, or the run fails."""
     if value.is_initializer() and not value.is_graph_input() and value.const_value is not None:
         return value.const_value.shape.dims
     return value.shape.dims if value.is_graph_input() and value.shape is not None else None

@@ -1,6 +1,6 @@
-"""Finds the loops of a graph, reads each as its view, and answers what concerns both Scan and Loop.
+"""Finds the loops of a graph, returns their views, and answers questions about both Scan and Loop.
 
-Works round ORT-SCAN-MOVED-AXES.
+Works around ORT-SCAN-MOVED-AXES.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ Loop = ScanView | LoopView
 
 
 def view(node: ir.Node, opset: int) -> Loop:
-    """Read a Scan or Loop; raises MalformedLoop where the operator's own definition is violated."""
+    """Return the view of a Scan or Loop. Raise MalformedLoop if it violates the definition of its operator."""
     return ScanView.of(node, opset) if node.op_type == "Scan" else LoopView.of(node, opset)
 
 
@@ -32,7 +32,7 @@ def is_loop(node: ir.Node) -> bool:
 
 
 def loops_in(nodes: Iterable[ir.Node]) -> list[ir.Node]:
-    """Return all loops among ``nodes`` and in the graphs nested in them, inner ones before those around them."""
+    """Return all loops among ``nodes`` and in graphs nested in them, inner loops first."""
     loops: list[ir.Node] = []
     for node in nodes:
         for inner in node_graphs(node):
@@ -43,8 +43,9 @@ def loops_in(nodes: Iterable[ir.Node]) -> list[ir.Node]:
 
 
 def with_paths(graph: ir.Graph, path: str = "main", *, into_loops: bool = True) -> Iterator[tuple[ir.Node, str]]:
-    """Yield the nodes of ``graph``, which is at ``path``, and of its inner graphs (of loops only with ``into_loops``) with their
-    paths.
+    """Yield the nodes of ``graph`` and its inner graphs with their paths; ``path`` is that of ``graph``.
+
+    Bodies of loops are included only if ``into_loops``.
     """
     for node in graph:
         here = f"{path}/{node.op_type} {label(node)}"
@@ -54,7 +55,7 @@ def with_paths(graph: ir.Graph, path: str = "main", *, into_loops: bool = True) 
 
 
 def captured_values(graph: ir.Graph) -> list[ir.Value]:
-    """Return the values that ``graph`` or a graph nested in it reads from outside, each once, in order of first use."""
+    """Return the outer values that ``graph`` or a graph nested in it reads, each once, in order of first use."""
     inside = set(map(id, [graph, *inner_graphs(graph)]))
     captured: dict[ir.Value, None] = {}
     for node in all_nodes(graph):
@@ -65,12 +66,12 @@ def captured_values(graph: ir.Graph) -> list[ir.Value]:
 
 
 def fewest_states(loop: Loop, ctx: Context) -> int:
-    """Return the number of states that the operator cannot do without."""
+    """Return the smallest number of states that the operator accepts."""
     return int(isinstance(loop, LoopView) and ctx.opset < since.STATELESS_LOOPS)
 
 
 def may_end_the_process(loop: Loop) -> bool:
-    """Return True if onnxruntime moves an axis of what may be empty, of which it dies."""
+    """Return True if onnxruntime moves an axis of a tensor that may be empty, and so may crash."""
     if isinstance(loop, LoopView) or loop.batched:
         return False
     moved = [scan.outer for scan in loop.scan_inputs if scan.axis != 0]

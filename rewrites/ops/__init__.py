@@ -1,6 +1,6 @@
-"""What ONNX's operators are: their traits, their versions, the recurrent ones in full, and what onnxruntime gets wrong of them.
+"""ONNX's operators: their traits, their versions, the recurrent operators in full, and onnxruntime's defects.
 
-Facts of single operators, and ways to read and write them; loops are ``rewrites.loops``'.
+These are facts of single operators, and functions that read and write them. ``rewrites.loops`` handles loops.
 """
 
 __all__: list[str] = []

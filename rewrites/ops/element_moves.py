@@ -1,8 +1,8 @@
-"""Operators that only move elements, as maps of arrays: one row an operator, for all who follow values through them.
+"""Operators that only move elements, as functions on arrays, one per operator, for all code that follows values.
 
     Split([B, 4], [1, 3], axis=1)    axes (0, 1), cut {1}, make: x  ->  x[:, :1], x[:, 1:]
 
-What is moved may be the numbers of a constant, the factors of affine expressions, or the indices of features.
+The arrays may be the elements of a constant, the factors of affine expressions, or the indices of features.
 """
 
 import math
@@ -20,16 +20,16 @@ Size = int | str | None
 Known = Callable[[int], np.ndarray | None]
 
 _END = 2**31 - 1
-"""What exporters write for the end of an axis, at least."""
+"""The smallest number that exporters write for the end of an axis."""
 
 
 @dataclass(frozen=True)
 class Movement:
-    """``make``: each result, of one array for each input that is moved (all of a Concat, else the first).
+    """How an operator moves elements.
 
-    ``axes``: the axis of the first input that each axis of a result is, or None for a new one of size 1; None if axes are
-    merged or divided. ``cut``: the input's axes whose elements are dropped, reordered, repeated or joined; all others stay as
-    they are.
+    ``make``: returns the results, from one array for each moved input (all of a Concat, else the first). ``axes``: for each axis of
+    a result, the axis of the first input, or None for a new axis of size 1; None if axes are merged or split. ``cut``: the input's
+    axes whose elements are dropped, reordered, repeated or joined; all others stay unchanged.
     """
 
     axes: tuple[int | None, ...] | None
@@ -38,8 +38,9 @@ class Movement:
 
 
 def movement(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
-    """Return how ``node`` moves elements, or None. ``dims``: the sizes of the first input; ``known``: the content of an input, or
-    None.
+    """Return how ``node`` moves elements, or None.
+
+    ``dims``: the sizes of the first input; ``known``: returns the elements of an input, or None.
     """
     row = _ROWS.get(node.op_type) if node.domain == "" else None
     return None if row is None else row(node, opset, dims, known)

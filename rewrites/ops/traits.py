@@ -1,15 +1,15 @@
-"""What operators of the standard domain are like, one row an operator.
+"""Traits of the operators of the standard domain, one row per operator.
 
-* ``elementwise``: each element of the result is made of the elements at its place, broadcast.
-* ``total``: it gives a result whatever its inputs hold and however large they are, so it is speculatable.
-* ``calculates``: numbers never make it fail; where sizes fit it is speculatable.
-* ``shaped``: its later inputs are sizes, axes or positions, which may make it fail; its first is not looked at.
-* ``indexed``: its second input is positions, which may make it fail.
-* ``random``: it gives other numbers in every run.
-* ``recurrent``: it runs over steps, of which its fifth input says how many each row has.
-* ``copies``: every element of the result is one of its first input, none is left out.
-* ``survives-empty``: onnxruntime runs it, or refuses it, at size zero without harm; each was run with every axis empty, alone and
-  together. Everything else is run in a process of its own where sizes may be zero.
+* ``elementwise``: each element of the result depends on the elements at its position, after broadcasting.
+* ``total``: it never fails, for any elements and any sizes, so it is speculatable.
+* ``calculates``: it never fails because of its elements; if the sizes fit, it is speculatable.
+* ``shaped``: its later inputs are sizes, axes or positions, which may make it fail; the elements of its first never do.
+* ``indexed``: its second input has positions, which may make it fail.
+* ``random``: it returns other numbers in every run.
+* ``recurrent``: it runs over steps; its fifth input has the number of steps of each row.
+* ``copies``: the result consists of the elements of its first input, all of them, some maybe repeated.
+* ``survives-empty``: onnxruntime runs or refuses empty tensors without a crash; each was run with every axis empty, alone and
+  together. All other operators run in a subprocess if sizes may be zero.
 """
 
 from functools import cache
@@ -202,5 +202,5 @@ TRAITS = {row.split()[0]: frozenset(row.split()[1:]) for row in _ROWS.strip().sp
 def operators(trait: str) -> frozenset[str]:
     """Return the operators that have ``trait``."""
     names = frozenset(name for name, traits in TRAITS.items() if trait in traits)
-    assert names, f"no operator is said to be {trait}"
+    assert names, f"no operator has the trait {trait}"
     return names

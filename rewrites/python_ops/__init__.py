@@ -1,3 +1,3 @@
-"""Python custom ops, the last resort: which nodes need one, and how a model calls it. What runs them is ``ortscan.custom_ops``."""
+"""Python custom ops, the last resort: finds nodes that need one, and writes their calls. ``ortscan.custom_ops`` runs them."""
 
 __all__: list[str] = []

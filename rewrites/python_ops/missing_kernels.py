@@ -1,12 +1,12 @@
-"""A node without a kernel for its type runs in a wider type that has one, where that gives the same numbers.
+"""A node without a kernel for its type runs in a wider type that has one, if the numbers stay the same.
 
     y = Tanh (x) of bfloat16    ->    y = Cast (Tanh (Cast (x, float)), bfloat16)
 
-Every number of the narrow type is one of the wide type. bfloat16 through float32 is what processors without bfloat16 do, and what
-onnxruntime does for float16. Whole numbers wrap around when they are cast back, as they would have in the narrow type. This is the
-form without Python, so it is looked for first.
+The wide type holds every number of the narrow type. Processors without bfloat16 compute it in float32, and onnxruntime does the
+same for float16. Integers wrap around when they are cast back, as in the narrow type. This form needs no Python, so it is tried
+first.
 
-A node, or a body, as a model of its own: to ask the runtime whether it has a kernel, and to be run by a call.
+Also builds a model of one node, or of a body: to ask the runtime for a kernel, and for a call to run.
 """
 
 import copy
@@ -23,7 +23,7 @@ __all__ = ["body_model", "missing_kernel", "node_model", "run_wider"]
 
 
 def missing_kernel(node: ir.Node, ctx: Context) -> bool:
-    """Whether the runtime says that it has no kernel for this node; never where types are not known."""
+    """Return True if the runtime has no kernel for this node; False if types are unknown."""
     if ctx.has_kernel is None:
         return False
     model = node_model(node, ctx)
@@ -31,7 +31,7 @@ def missing_kernel(node: ir.Node, ctx: Context) -> bool:
 
 
 def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:
-    """Return a model of one node, with an input for each value it reads, each once."""
+    """Return a model of one node, with one input for each value that it reads."""
     inputs = list(dict.fromkeys(value for value in node.inputs if value is not None))
     outputs = [value for value in node.outputs if value.name]
     for value in (*inputs, *outputs):
@@ -47,7 +47,7 @@ def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:
 
 
 def body_model(body: ir.Graph, captures: Sequence[ir.Value], ctx: Context) -> onnx.ModelProto:
-    """Return a model of a body without nested graphs; what it reads from outside are further inputs."""
+    """Return a model of a body without nested graphs. Its captures become inputs."""
     nodes = [ir.serde.serialize_node(node) for node in body]
     for proto in nodes:
         proto.name = proto.doc_string = ""
@@ -70,7 +70,7 @@ def _model(
 
 
 def _info(value: ir.Value, name: str) -> onnx.ValueInfoProto:
-    """Describe a value by type and number of dimensions: sizes are those of one place, and names of sizes mean nothing here."""
+    """Describe a value by type and rank. Sizes may differ elsewhere, and names of sizes have no meaning here."""
     plain = ir.Value(name=name, type=copy.copy(value.type), shape=None)
     if value.shape is not None:
         plain.shape = ir.Shape([None] * len(value.shape))
@@ -89,7 +89,7 @@ _BY_TYPE = frozenset({"Cast", "CastLike", "BitCast", "QuantizeLinear", "Dequanti
 
 
 def run_wider(node: ir.Node, ctx: Context) -> str | None:
-    """Put casts around ``node``, and return words for it; None, and nothing done, where no wider type has a kernel."""
+    """Insert casts around ``node`` and return a description; return None and change nothing if no wider type has a kernel."""
     narrow = next((value.dtype for value in (*node.inputs, *node.outputs) if value is not None and value.dtype in _WIDER), None)
     if narrow is None or node.op_type in _BY_TYPE or ctx.has_kernel is None:
         return None

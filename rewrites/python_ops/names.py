@@ -1,4 +1,4 @@
-"""What the Python custom op is called, and the metadata by which a model says that it needs it."""
+"""The name of the Python custom op, and the metadata of models that need it."""
 
 __all__ = ["DOMAIN", "ELEMENTWISE", "GUARD", "METADATA", "OPERATOR", "VERSION"]
 
@@ -8,7 +8,7 @@ VERSION = 1
 METADATA = "ortscan.custom_ops"
 
 GUARD = "a Python custom op failed (ortscan.InferenceSession raises its exception)"
-"""The name of the node that fails where a call has failed; onnxruntime's message shows it."""
+"""The name of the node that fails if a call failed; onnxruntime's message shows it."""
 
 ELEMENTWISE = frozenset(
     [
@@ -16,4 +16,4 @@ ELEMENTWISE = frozenset(
         *("Min", "Mul", "Neg", "Not", "Or", "Sin", "Sqrt", "Sub", "Tanh", "Where", "Xor"),
     ]
 )
-"""The operators that a body may be made of to be run as numpy calls, types permitting."""
+"""The operators that numpy can run in a body, if the types permit it."""

@@ -1,11 +1,11 @@
-"""Puts calls of Python where the runtime has no kernel, after all other rewrites: nothing is slower or ties a model more.
+"""Replaces nodes without a kernel by calls of Python, after all other rewrites, because a call is slow and needs Python.
 
     y = Erf (x) of float64    ->    y = ortscan.python.Call <Erf> (x)
 
-A node that no kernel exists for, in its type or a wider one, becomes a call of onnx's own reference of it; a Scan of elementwise
-operators with such nodes is called as a whole, which costs one call instead of one a node and step. Never touched: what runs,
-operators outside the standard set, random and recurrent operators (whose reference does not do all they can do), and nodes with
-graphs of their own.
+If no kernel exists for a node, in its type or a wider one, it becomes a call of onnx's reference implementation. A Scan of
+elementwise operators with such nodes is called as a whole: one call instead of one per node and step. Never touched: nodes that
+run, operators outside the standard set, random and recurrent operators (their reference is incomplete), and nodes with nested
+graphs.
 """
 
 import math
@@ -40,9 +40,9 @@ _NEVER = frozenset({"RNN", "LSTM", "GRU", "Constant", "Identity"})
 
 
 def place_python_ops(ctx: Context, *, wider: bool = True) -> list[KernelGap]:
-    """Put calls where they are needed, and report each, and each node that needed one and could not have it.
+    """Replace nodes by calls if needed; report each call, and each node that needed one and could not have it.
 
-    ``wider``: whether nodes may run in a wider type instead.
+    ``wider``: True if nodes may run in a wider type instead.
     """
     widened = []
     for node, where in list(_without_kernel(ctx.model.graph, "main", ctx, whole=False)) if wider else ():
@@ -70,7 +70,7 @@ def _without_kernel(graph: ir.Graph, path: str, ctx: Context, whole: bool) -> It
 
 
 def _is_elementwise(node: ir.Node, ctx: Context) -> bool:
-    """Whether the body of a Scan may be run whole: one graph without nested ones, of the operators numpy has."""
+    """Return True if a Scan may be called as a whole: its body has no nested graphs, and numpy has all of its operators."""
     loop = view(node, ctx.opset)
     return isinstance(loop, ScanView) and not loop.batched and all(inner.op_type in ELEMENTWISE for inner in loop.body)
 
@@ -87,7 +87,7 @@ def _node_call(node: ir.Node, ctx: Context) -> str | NotApplicable:
     inputs = list(dict.fromkeys(value for value in node.inputs if value is not None))
     outputs = [value for value in node.outputs if value.name]
     if not is_deterministic(node):
-        return NotApplicable("PYTHON-OP-RANDOM", f"{node.op_type} gives other numbers in every run")
+        return NotApplicable("PYTHON-OP-RANDOM", f"{node.op_type} returns other numbers in every run")
     model = node_model(node, ctx)
     if isinstance(model, NotApplicable):
         return model
@@ -121,7 +121,7 @@ def _scan_call(node: ir.Node, ctx: Context) -> str | NotApplicable:
     entry = REPORT.of(node)
     if isinstance(outcome, str) and isinstance(entry, LoopReport):
         entry.fate, entry.nodes_after, entry.reasons = "removed", 0, []
-        entry.notes.append("it is called in Python as a whole")
+        entry.notes.append("a call of Python runs it as a whole")
     return outcome
 
 
@@ -136,7 +136,7 @@ def _exchange(
     if isinstance(made, NotApplicable):
         return made
     if text := next((value for value, port in zip(inputs, given, strict=True) if port.slot == TEXT), None):
-        return NotApplicable("PYTHON-OP-TYPE", f"'{text.name}' holds strings, which do not all arrive in Python as they are")
+        return NotApplicable("PYTHON-OP-TYPE", f"'{text.name}' holds strings, which do not all reach Python unchanged")
     build = ctx.builder()
     results = write_call(build, what, payload, inputs, outputs, (given, made))
     build.insert_before(node)
@@ -147,8 +147,8 @@ def _exchange(
 
 
 def _cost_of(shapes: Sequence[Sequence[int] | None], assumed: int) -> str:
-    """Say what one call costs at least, beside what it computes: results of ``shapes``, None where one is not known."""
+    """Return the minimal cost of one call in words; ``shapes`` are those of its results, None for an unknown one."""
     elements = sum(assumed if dims is None else math.prod(dims) for dims in shapes)
     total = _CALL_US + elements * _ELEMENT_NS / 1000
-    each = f"{_CALL_US} us, and {_ELEMENT_NS} ns for each of about {elements} numbers it gives"
+    each = f"{_CALL_US} us, and {_ELEMENT_NS} ns for each of about {elements} numbers that it returns"
     return f"each call costs {total:.0f} us at least ({each})"

@@ -1,15 +1,12 @@
-"""What onnx's reference of an operator can be trusted with.
+"""Finds out if onnx's reference implementation of an operator is correct, and corrects some operators.
 
-Compared with onnxruntime on random attributes in a type that both have, it computes something else, or nothing, in the cases below.
+In the cases below, the reference differs from the operator's text or fails. They come from comparisons with onnxruntime on random
+attributes, in a type that both have. These are corrected:
 
-Works round ONNX-REFERENCE-OPERATORS.
-
-Operators of onnx's reference that are put right: what it computes otherwise than their text, refuses, or takes that is no input.
-
-Erf in float32 for float64    LRN over batches in the place of channels    OneHot with a depth of shape [1]
+Erf in float32 for float64    LRN along the batch axis instead of channels    OneHot with a depth of shape [1]
 Softsign of a scalar          TopK of -1, or of two numbers
 
-Works round ONNX-REFERENCE-OPERATORS.
+Works around ONNX-REFERENCE-OPERATORS.
 """
 
 import math
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def corrected_operators() -> "list[type[OpRun]]":
-    """Return them as ``ReferenceEvaluator`` takes them."""
+    """Return the corrected operators for ``ReferenceEvaluator``."""
     from onnx.reference.op_run import OpRun
 
     class Erf(OpRun):
@@ -81,20 +78,20 @@ def _only_number(value: np.ndarray, name: str) -> Any:
 _ONLY_SINGLE = frozenset(
     {"AffineGrid", "CausalConvWithState", "GridSample", "LinearAttention", "MelWeightMatrix", "TfIdfVectorizer"}
 )
-"""Operators whose reference computes in float32, whatever the type."""
+"""Operators whose reference always computes in float32."""
 
 _CODE = "PYTHON-OP-REFERENCE"
 
 
 def reference_runs(model: onnx.ModelProto) -> NotApplicable | None:
-    """Say why onnx's reference does not run the one operator of ``model``, or None where it does, in the type asked for."""
+    """Return the reason why onnx's reference does not run the one operator of ``model`` in its type, or None if it does."""
     node = model.graph.node[0]
     kinds = {info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)}
     if node.op_type in _ONLY_SINGLE and onnx.TensorProto.DOUBLE in kinds:
         return NotApplicable(_CODE, f"the reference of {node.op_type} computes in float32")
     wrong = _wrong_with(node)
     if wrong is not None:
-        return NotApplicable(_CODE, f"the reference of {node.op_type} is not right with {wrong}")
+        return NotApplicable(_CODE, f"the reference of {node.op_type} is wrong with {wrong}")
     try:
         reference_evaluator(model)
     except Exception as error:
@@ -105,14 +102,14 @@ def reference_runs(model: onnx.ModelProto) -> NotApplicable | None:
 
 
 def reference_evaluator(model: onnx.ModelProto) -> Any:
-    """Make onnx's evaluator of ``model``, with some operators put right."""
+    """Return onnx's evaluator of ``model``, with corrected operators."""
     from onnx.reference import ReferenceEvaluator
 
     return ReferenceEvaluator(model, new_ops=corrected_operators())
 
 
 def _wrong_with(node: onnx.NodeProto) -> str | None:
-    """Name the attributes of this node that the reference does not do as the operator's text says."""
+    """Return the attributes of this node that the reference handles wrongly, or None."""
     given = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
     same = given.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
     match node.op_type:
@@ -132,7 +129,7 @@ def _wrong_with(node: onnx.NodeProto) -> str | None:
 
 
 def _resizes_rightly(node: onnx.NodeProto, given: dict[str, Any]) -> bool:
-    """Whether positions come out right: not where sizes are rounded, and not in the modes with special cases."""
+    """Return True if positions are correct: not if sizes are rounded, and not in modes with special cases."""
     way = given.get("coordinate_transformation_mode", b"half_pixel")
     if way == b"align_corners":
         return len(node.input) > 3 and given.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"

@@ -1,17 +1,15 @@
-"""How the values of a call travel through the one Python operator there is, which has one tensor of each type in and out.
+"""The encoding of the values of a call for the only Python operator, which has one input and one output tensor of each type.
 
 A Python operator of onnxruntime-extensions has a fixed number of inputs and outputs of fixed types, and no operator may be added
-once a session has been made. So there is one operator for all calls. It has a *slot* for each element type; values of one type
-share its slot:
+once a session exists. So all calls use one operator. It has a *slot* for each element type; values of one type share its slot:
 
-* one value of a type: it is in the slot as it is;
-* several (or, where anything is packed, any int64): flattened, one after the other; their shapes come first in the int64 slot;
+* one value of a type: the slot holds it unchanged;
+* several (or any int64, if another slot is packed): flattened, one after the other; their shapes come first in the int64 slot;
 * none: an empty tensor.
 
-Results come back the same way, but int64 always packed: first, for each result, the shape that it is to be given (and for packed
-ones where it starts and ends), then the numbers. A type without a slot travels as one that holds all its values.
-
-A small model as text, for the attribute of a call: compressed, without weights worth mentioning.
+Results come back the same way, but int64 is always packed. First come the facts of each result: its shape and, if it is packed, its
+start and end. Then come the numbers. A type without a slot uses that of a type which holds all its values.
+A model in a call is compressed text; it holds no large weights.
 """
 
 import base64
@@ -45,25 +43,25 @@ __all__ = [
 
 _MOST_BYTES = 64 << 20
 _REFERENCE = b"\x0a\x08location\x12"
-"""How an entry of external data that says where begins."""
+"""The bytes with which the location of external data begins."""
 
 
 def pack(model: onnx.ModelProto) -> str:
-    """Write it as text."""
+    """Return the model as text."""
     return base64.b85encode(zlib.compress(model.SerializeToString(deterministic=True), 9)).decode("ascii")
 
 
 def unpack(text: str) -> onnx.ModelProto:
-    """Read what ``pack`` wrote. Raises UnsupportedModel where it is something else, or is larger than what is called can be."""
+    """Return the model from the text of ``pack``. Raise UnsupportedModel if the text is invalid or the model too large."""
     model, reader = onnx.ModelProto(), zlib.decompressobj()
     try:
         model.ParseFromString(reader.decompress(base64.b85decode(text), _MOST_BYTES))
     except (ValueError, TypeError, zlib.error, DecodeError) as error:
-        raise UnsupportedModel(f"what a call of Python runs cannot be read: {type(error).__name__}: {error}.") from None
+        raise UnsupportedModel(f"the model in a call of Python cannot be read: {type(error).__name__}: {error}.") from None
     if not reader.eof:
-        raise UnsupportedModel(f"what a call of Python runs is cut short, or larger than {_MOST_BYTES} bytes.")
+        raise UnsupportedModel(f"the model in a call of Python is truncated, or larger than {_MOST_BYTES} bytes.")
     if _REFERENCE in model.SerializeToString():
-        raise UnsupportedModel("what a call of Python runs has external data.")
+        raise UnsupportedModel("the model in a call of Python has external data.")
     return model
 
 
@@ -71,11 +69,11 @@ SLOTS = ("float", "double", "int64", "int32", "bool", "string", "int8", "uint8",
 """The element types of the operator's inputs, and of its outputs, in order."""
 
 TEXT = "string"
-"""The slot of strings. onnxruntime-extensions cuts one that it hands to Python at a null character, and ends the process on one
-that is not UTF-8: a call may give strings, but is not given any."""
+"""The slot of strings. onnxruntime-extensions truncates strings for Python at a null character, and crashes on a string
+that is not UTF-8. So a call may return strings, but not receive them."""
 
 META = "int64"
-"""The slot in which shapes travel."""
+"""The slot for shapes."""
 
 CARRIERS = {
     **{name: name for name in SLOTS},
@@ -83,25 +81,25 @@ CARRIERS = {
     "int4": "int8",
     "uint4": "uint8",
 }
-"""The slot in which values of a type travel; types that are not here (complex numbers, sequences) cannot."""
+"""The slot for values of each type; other types (complex numbers, sequences) cannot be passed."""
 
 
 @dataclass(frozen=True)
 class Port:
-    """One value of a call: its element type by onnx's name in small letters, and its rank."""
+    """One value of a call: its element type (onnx's name in lower case) and its rank."""
 
     kind: str
     rank: int
 
     @property
     def slot(self) -> str:
-        """The type it travels as."""
+        """Return the type of its slot."""
         return CARRIERS[self.kind]
 
 
 @dataclass(frozen=True)
 class CallSpec:
-    """What a call is: its values, and what is to be done with them (``payload``, which ``what`` says how to read)."""
+    """The description of a call: its values, and the ``payload``, whose format ``what`` names."""
 
     what: str
     inputs: tuple[Port, ...]
@@ -109,13 +107,13 @@ class CallSpec:
     payload: Mapping[str, Any]
 
     def text(self) -> str:
-        """Write it as the attribute of a call; no floats are in there, for they would lose digits."""
+        """Return it as the attribute of a call. It holds no floats, because these would lose digits."""
         ports = {name: [[p.kind, p.rank] for p in getattr(self, name)] for name in ("inputs", "outputs")}
         return json.dumps({"what": self.what, **ports, "payload": self.payload}, sort_keys=True, separators=(",", ":"))
 
 
 def parse_spec(text: str) -> CallSpec:
-    """Read what ``Spec.text`` wrote. Raises UnsupportedModel where it is something else."""
+    """Return the description from the text of ``CallSpec.text``. Raise UnsupportedModel if the text is invalid."""
     try:
         plain = json.loads(text)
         what, payload = plain["what"], plain["payload"]
@@ -123,9 +121,9 @@ def parse_spec(text: str) -> CallSpec:
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise UnsupportedModel(f"a call of Python cannot be read: {type(error).__name__}: {error}.") from None
     if not isinstance(what, str) or not isinstance(payload, Mapping):
-        raise UnsupportedModel("a call of Python cannot be read: it does not say what to do.")
+        raise UnsupportedModel("a call of Python cannot be read: 'what' or 'payload' is invalid.")
     if any(port.slot == TEXT for port in inputs):
-        raise UnsupportedModel("a call of Python is given strings, which do not all arrive as they are.")
+        raise UnsupportedModel("a call of Python reads strings, which do not all reach Python unchanged.")
     return CallSpec(what, inputs, outputs, payload)
 
 
@@ -136,13 +134,13 @@ def _port(kind: str, rank: int) -> Port:
 
 
 def needs_shapes(ports: Sequence[Port]) -> bool:
-    """Whether some inputs share a slot, so that shapes must travel."""
+    """Return True if some inputs share a slot, so that their shapes must be passed."""
     slots = [port.slot for port in ports]
     return len(set(slots)) < len(slots)
 
 
 def is_packed(ports: Sequence[Port], slot: str, *, results: bool) -> bool:
-    """Whether the values of this slot are flattened into one."""
+    """Return True if the values of this slot are flattened into one."""
     count = sum(port.slot == slot for port in ports)
     if slot == META:
         return results or (needs_shapes(ports) and count > 0)
@@ -150,7 +148,7 @@ def is_packed(ports: Sequence[Port], slot: str, *, results: bool) -> bool:
 
 
 def meta_offsets(outputs: Sequence[Port]) -> list[int]:
-    """Return where in the int64 slot the facts on each result start: its start and end where it is packed, then its shape."""
+    """Return the start of each result's facts in the int64 slot: its start and end if it is packed, then its shape."""
     offsets, at = [], 0
     for port in outputs:
         offsets.append(at)
@@ -159,5 +157,5 @@ def meta_offsets(outputs: Sequence[Port]) -> list[int]:
 
 
 def meta_length(outputs: Sequence[Port]) -> int:
-    """Return how many numbers of the int64 slot are such facts."""
+    """Return the number of such facts in the int64 slot."""
     return sum(port.rank + (2 if is_packed(outputs, port.slot, results=True) else 0) for port in outputs)

@@ -199,6 +199,6 @@ def test_it_is_said_that_rows_of_what_has_no_rank_are_not_looked_at(reads: str) 
         model = model_from_text(f"g ({declared} xs, float[2,4] h) => (float[2,4] h5) {{ {reads} {steps} }}", 18, check=False)
         return [one for one in ortscan.explain(model).messages if "rank" in one]
 
-    unknown = "6 rows of 'xs' are read one by one, perhaps by steps, which are not looked for: declare its rank"
+    unknown = "6 rows of 'xs' are read one by one, perhaps by unrolled steps: declare its rank to find these"
     assert said("float[]") == [unknown]
     assert not said("float[6,2,4]")

@@ -1,6 +1,6 @@
 """Translate reductions along known axes, Softmax, and the normalisations over trailing axes.
 
-Works round ORT-LOG-SUM-EXP-28.
+Works around ORT-LOG-SUM-EXP-28.
 """
 
 import math

@@ -1,6 +1,6 @@
 """RNN, LSTM and GRU: the view of a node, its activations, and its equations as nodes.
 
-By the operators' texts; where onnxruntime departs from those, it says so.
+All follow the operators' texts. Comments name the points in which onnxruntime differs.
 """
 
 __all__: list[str] = []

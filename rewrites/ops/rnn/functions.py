@@ -1,10 +1,10 @@
-"""The activations of recurrent operators, and the lists their parameters are written in.
+"""The activations of recurrent operators, and the compact lists of their parameters.
 
-The lists are compact: an entry is taken by each activation in turn that has such a parameter, by no other. What the lists do not
-reach has "the default of the corresponding ONNX operator"; onnxruntime takes 0 for three of them instead. ScaledTanh, once an
-experimental operator, names no default; onnxruntime's operator of that name takes 1 and 1.
+Each entry of a list belongs to the next activation that has such a parameter. If a list is too short, the text asks for "the
+default of the corresponding ONNX operator"; onnxruntime uses 0 for three activations instead. ScaledTanh, once an experimental
+operator, has no default; onnxruntime's operator of that name uses 1 and 1.
 
-Works round ORT-RECURRENT-DEFAULTS.
+Works around ORT-RECURRENT-DEFAULTS.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ __all__ = ["DEFAULTS", "PARAMETERS", "Function", "compact", "functions_of", "spe
 
 @dataclass(frozen=True)
 class Function:
-    """An activation as the recurrent operators name it, with its parameters, and the bounds its argument is brought between."""
+    """An activation by its name in recurrent operators, with its parameters. ``clip``: the bound of its argument."""
 
     name: str
     alpha: float = 0.0
@@ -39,11 +39,11 @@ PARAMETERS: Mapping[str, tuple[float | None, float | None]] = {
 """The defaults of alpha and beta; None for a parameter that the activation does not have."""
 
 DEFAULTS: Mapping[str, tuple[str, ...]] = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
-"""The activations of one direction where none are named."""
+"""The default activations of one direction."""
 
 
 def spelling_of(name: str) -> str | None:
-    """Return the operator text's spelling of an activation written in any case; None where there is no such activation."""
+    """Return the operator text's spelling of an activation written in any case; None if there is no such activation."""
     return next((known for known in PARAMETERS if known.lower() == name.lower()), None)
 
 
@@ -54,7 +54,7 @@ def functions_of(names: Sequence[str], alphas: Sequence[float], betas: Sequence[
 
 
 def compact(functions: Sequence[Function]) -> tuple[list[float], list[float]]:
-    """Return the two lists that say all parameters of ``functions``."""
+    """Return the two compact lists of the parameters of ``functions``."""
     alphas = [function.alpha for function in functions if PARAMETERS[function.name][0] is not None]
     return alphas, [function.beta for function in functions if PARAMETERS[function.name][1] is not None]
 

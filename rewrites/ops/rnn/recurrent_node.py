@@ -1,9 +1,9 @@
 """One view of RNN, GRU and LSTM nodes by the operators' text (opset 7 to 26), with defaults filled in, and a way to replace one.
 
-onnxruntime demands more than the text: ``hidden_size``, its own spelling of activations, a clip above 0. A node without a
-meaning in the text is refused here, with the reason, before any rule looks at it.
+onnxruntime requires more than the text: ``hidden_size``, its own spelling of activations, a clip above 0. A node that is invalid by
+the text is refused here with the reason, before any rule reads it.
 
-Works round ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES, ORT-RECURRENT-CLIP and ORT-RECURRENT-DEFAULTS.
+Works around ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES, ORT-RECURRENT-CLIP and ORT-RECURRENT-DEFAULTS.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,9 +30,9 @@ _INPUTS = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 
 @dataclass(frozen=True)
 class RecurrentNode:
-    """A node by its parts; for each direction, ``reverse`` says if it runs backwards, and ``functions`` are its activations.
+    """A node by its parts. For each direction, ``reverse`` is True if it runs backwards, and ``functions`` has its activations.
 
-    ``clip``: the bound on the arguments of activations, or None. ``batch_first``: whether ``layout`` is 1.
+    ``clip``: the bound on the arguments of activations, or None. ``batch_first``: True if ``layout`` is 1.
     """
 
     node: ir.Node
@@ -47,34 +47,34 @@ class RecurrentNode:
     dtype: ir.DataType | None
 
     def input(self, name: str) -> ir.Value | None:
-        """Return an input by the name it has in the operator's text."""
+        """Return an input by its name in the operator's text."""
         return _input(self.node, name)
 
     @property
     def x(self) -> ir.Value:
-        """The sequences."""
+        """Return the sequences."""
         value = self.node.inputs[0]
         assert value is not None
         return value
 
     @property
     def directions(self) -> int:
-        """1, or 2 where it is bidirectional."""
+        """Return 1, or 2 for a bidirectional node."""
         return len(self.reverse)
 
     @property
     def axes(self) -> tuple[int, int]:
-        """The axes of ``x`` that count steps and rows."""
+        """Return the axes of ``x`` for steps and rows."""
         return (1, 0) if self.batch_first else (0, 1)
 
     @property
     def states(self) -> list[ir.Value | None]:
-        """The initial states: one, or two for an LSTM."""
+        """Return the initial states: one, or two for an LSTM."""
         return [self.input("initial_h"), *([self.input("initial_c")] if self.kind == "LSTM" else [])]
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Return its name in messages."""
         return f"{self.kind} '{self.node.name or self.node.outputs[0].name}'"
 
 
@@ -84,18 +84,18 @@ def is_recurrent(node: ir.Node) -> bool:
 
 
 def read(node: ir.Node) -> RecurrentNode | NotApplicable:
-    """Read a recurrent node, or say why the text gives it no meaning, or why too little is known of it."""
+    """Return the view of a recurrent node, or the reason if it is invalid or too little is known."""
     try:
         return _read(node)
     except TypeError as error:
-        return NotApplicable("RNN-ATTRIBUTE", f"an attribute is of another kind than the operator's: {error}")
+        return NotApplicable("RNN-ATTRIBUTE", f"an attribute has the wrong kind: {error}")
 
 
 def _read(node: ir.Node) -> RecurrentNode | NotApplicable:
     kind, attributes = node.op_type, node.attributes
     referring = next((name for name, attribute in attributes.items() if attribute.is_ref()), None)
     if referring is not None:
-        return NotApplicable("RNN-ATTRIBUTE", f"its attribute '{referring}' is that of the function it stands in")
+        return NotApplicable("RNN-ATTRIBUTE", f"its attribute '{referring}' refers to an attribute of the function around it")
     if len(node.inputs) < 3 or any(value is None for value in node.inputs[:3]):
         return NotApplicable("RNN-INPUT", "X, W or R is missing")
     said = attributes.get_string("direction", "forward") or ""
@@ -111,7 +111,7 @@ def _read(node: ir.Node) -> RecurrentNode | NotApplicable:
         return functions
     hidden = _hidden_size(node)
     if hidden is None:
-        return NotApplicable("RNN-HIDDEN-SIZE", "hidden_size is not given, and no shape of a weight or state tells it")
+        return NotApplicable("RNN-HIDDEN-SIZE", "hidden_size is missing, and no shape of a weight or state determines it")
     if hidden < 1:
         return NotApplicable("RNN-HIDDEN-SIZE", f"its hidden size is {hidden}, but must be 1 or more")
     return RecurrentNode(
@@ -142,9 +142,9 @@ def _functions(node: ir.Node, directions: int) -> tuple[tuple[Function, ...], ..
     spelt = [spelling_of(name) for name in names]
     if None in spelt:
         unknown = names[spelt.index(None)]
-        return NotApplicable("RNN-ACTIVATION", f"'{unknown}' is none of the operator's activations")
+        return NotApplicable("RNN-ACTIVATION", f"'{unknown}' is not an activation of the operator")
     if len(names) != count * directions:
-        detail = f"{len(names)} activations are named, where {count * directions} are needed"
+        detail = f"{len(names)} activations are named, but {count * directions} are needed"
         return NotApplicable("RNN-ACTIVATION", detail)
     lists = (list(node.attributes.get_floats(f"activation_{which}", ())) for which in ("alpha", "beta"))
     functions = functions_of([name for name in spelt if name is not None], *lists)
@@ -173,13 +173,13 @@ def _dtype(node: ir.Node) -> ir.DataType | None:
 
 
 LISTS = ("activation_alpha", "activation_beta")
-"""The attributes that hold parameters of activations."""
+"""The attributes with parameters of activations."""
 
 _TAKEN_AS_0 = frozenset({"Affine", "ScaledTanh", "ThresholdedRelu"})
 
 
 def taken_as_0(view: RecurrentNode) -> list[str]:
-    """Return the activations behind the end of a list of parameters that onnxruntime gives 0 instead of their defaults."""
+    """Return the activations with omitted parameters for which onnxruntime uses 0 instead of the defaults."""
     functions = [function for each in view.functions for function in each]
     short: list[str] = []
     for which, name in enumerate(LISTS):
@@ -197,9 +197,9 @@ def write_again(
     result: Callable[[int, ir.Value], ir.Value],
     **changed: Any,
 ) -> ir.Node:
-    """Replace ``node`` by one like it on ``inputs``, with some attributes changed (None removes one), and return it.
+    """Replace ``node`` by a similar node on ``inputs``, with some attributes changed (None removes one), and return it.
 
-    ``result`` makes the replacement of the old output i from the new one. Absent outputs stay absent.
+    ``result`` returns the replacement of old output i, given the new output. Absent outputs stay absent.
     """
     outputs = b.like(node, inputs, **changed)
     new = outputs[0].producer()
@@ -219,7 +219,7 @@ def write_again(
 
 
 def put_in_place(ctx: Context, b: Builder, node: ir.Node, results: Sequence[ir.Value | None]) -> None:
-    """Put the collected nodes in the place of ``node``, ``results`` in that of its outputs, names included."""
+    """Replace ``node`` by the collected nodes, and its outputs, with their names, by ``results``."""
     b.insert_before(node)
     for old, value in zip(node.outputs, results, strict=False):
         if value is not None:

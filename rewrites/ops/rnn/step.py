@@ -1,6 +1,6 @@
-"""One step of a cell as plain operators that onnxruntime has for float64 too, by the operator's equations.
+"""One step of a cell, by the operator's equations, as plain operators that onnxruntime also has for float64.
 
-``xw`` is the input times W, plus all biases that may be added before the state is known. Its gates stand side by side in the
+``xw`` is the input times W, plus all biases that may be added before the state is known. Its gates are side by side in the
 operator's order (RNN: i; GRU: z, r, h; LSTM: i, o, f, c).
 """
 
@@ -20,7 +20,7 @@ __all__ = ["Weights", "activate", "clipped", "number", "write_step"]
 
 @dataclass(frozen=True)
 class Weights:
-    """What a step reads from outside: ``r`` [hidden, gates * hidden], two parts for a GRU that resets before the product.
+    """The outer values that a step reads: ``r`` [hidden, gates * hidden], in two parts for a GRU that resets before the product.
 
     ``bias``: that of a GRU's reset product, [hidden]. ``peepholes``: those of i, o and f, each [hidden].
     """
@@ -92,7 +92,7 @@ def activate(b: Builder, function: Function, x: ir.Value) -> ir.Value:
 
 
 def clipped(b: Builder, x: ir.Value, bound: float | None) -> ir.Value:
-    """Return ``x`` brought into ``-bound`` to ``bound``; itself where there is no bound."""
+    """Return ``x`` clipped to ``-bound``..``bound``; ``x`` itself if there is no bound."""
     return x if bound is None else b.op("Min", b.op("Max", x, number(b, -bound, x)), number(b, bound, x))
 
 

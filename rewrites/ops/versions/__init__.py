@@ -1,7 +1,7 @@
-"""One reading and one writing of operators whose attributes became inputs, or whose meaning changed, from opset 8 to 28.
+"""One reader and one writer for operators whose attributes became inputs, or whose meaning changed, from opset 8 to 28.
 
-``emit`` writes them for the opset of the builder, the other modules read them. A reader that meets an operand that is not
-constant gives ``DYNAMIC``.
+``emit`` writes them for the opset of the builder, the other modules read them. A reader returns ``DYNAMIC`` for an operand that is
+not constant.
 """
 
 from rewrites.ops.versions.attributes import (

@@ -1,4 +1,4 @@
-"""Reads axes, bounds and counts, which were attributes in older opsets and are inputs in newer ones."""
+"""Reads axes, bounds and counts, which are attributes in older opsets and inputs in newer ones."""
 
 import enum
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Dynamic(enum.Enum):
 
 
 DYNAMIC: Final = Dynamic.DYNAMIC
-"""Marks what is only known when the model runs."""
+"""Means that an operand is known only at run time."""
 
 _INPUT_SINCE = {"Squeeze": 13, "Unsqueeze": 13, "ReduceSum": 13}
 _REDUCE_INPUT_SINCE = 18
@@ -46,8 +46,8 @@ def axes_are_input(op_type: str, opset: int) -> bool:
 def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dynamic | None:
     """Return the axes of a Squeeze, Unsqueeze or Reduce* node, non-negative if ``rank``, that of its first input, is known.
 
-    None means what the operator takes if no axes are given: all axes (a reduction of unknown rank), or all of size 1 (Squeeze).
-    A reduction without axes returns ``()`` with ``noop_with_empty_axes``, else all axes.
+    None means the operator's default: all axes (a reduction of unknown rank), or all of size 1 (Squeeze). A reduction without axes
+    returns ``()`` with ``noop_with_empty_axes``, else all axes.
     """
     axes = ints_operand(node, 1) if axes_are_input(node.op_type, opset) else _attribute(node)
     if isinstance(axes, Dynamic):
@@ -63,7 +63,7 @@ def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dy
 
 
 def ints_operand(node: ir.Node, index: int) -> tuple[int, ...] | Dynamic | None:
-    """Return the constant integers of input ``index`` (flattened), None where it is absent, DYNAMIC where it is not constant."""
+    """Return the constant integers of input ``index`` (flattened), None if it is absent, DYNAMIC if it is not constant."""
     value = node.inputs[index] if index < len(node.inputs) else None
     if value is None:
         return None
@@ -74,7 +74,7 @@ def ints_operand(node: ir.Node, index: int) -> tuple[int, ...] | Dynamic | None:
 
 
 def int_operand(node: ir.Node, index: int) -> int | Dynamic | None:
-    """Return the single constant integer of input ``index``, None where it is absent, DYNAMIC where it is not one constant."""
+    """Return the constant integer of input ``index``, None if it is absent, DYNAMIC if it is not one constant."""
     numbers = ints_operand(node, index)
     if numbers is None or isinstance(numbers, Dynamic):
         return numbers
@@ -82,7 +82,7 @@ def int_operand(node: ir.Node, index: int) -> int | Dynamic | None:
 
 
 def axis_of(node: ir.Node, default: int, rank: int | None = None) -> int:
-    """Return the ``axis`` attribute, non-negative where ``rank`` is known."""
+    """Return the ``axis`` attribute, non-negative if ``rank`` is known."""
     axis = node.attributes.get_int("axis", default)
     return axis + rank if axis < 0 and rank is not None else axis
 
@@ -98,7 +98,7 @@ def _attribute(node: ir.Node) -> tuple[int, ...] | None:
 
 
 Bound = ir.Value | float | None
-"""A bound of Clip: an attribute's number, an input, or None where it is absent."""
+"""A bound of Clip: the number of an attribute, an input, or None if it is absent."""
 
 
 def clip_bounds(node: ir.Node, opset: int) -> tuple[Bound, Bound]:
@@ -110,7 +110,7 @@ def clip_bounds(node: ir.Node, opset: int) -> tuple[Bound, Bound]:
 
 
 def dropout_is_identity(node: ir.Node, opset: int) -> bool:
-    """Whether a Dropout surely passes its data through: it does before opset 12, and where ``training_mode`` is absent or false."""
+    """Return True if a Dropout surely returns its input: before opset 12, or if ``training_mode`` is absent or false."""
     if opset < 12 or len(node.inputs) < 3 or node.inputs[2] is None:
         return True
     return const_scalar(node.inputs[2]) is False
@@ -125,6 +125,6 @@ class SoftmaxSpec:
 
 
 def softmax_spec(node: ir.Node, opset: int, rank: int | None = None) -> SoftmaxSpec:
-    """Read a Softmax, LogSoftmax or Hardmax; ``axis`` is non-negative where ``rank`` is given."""
+    """Read a Softmax, LogSoftmax or Hardmax; ``axis`` is non-negative if ``rank`` is known."""
     flattens = opset < 13
     return SoftmaxSpec(axis_of(node, 1 if flattens else -1, rank), flattens)

@@ -1,6 +1,6 @@
-"""Writes operators in the spelling of the builder's opset (8 to 28), for every type that onnxruntime's kernels lack too.
+"""Writes operators in the form of the builder's opset (8 to 28), also for types that onnxruntime's kernels lack.
 
-Works round ORT-SHARED-MEMORY, ONNX-SLICE-10-NAMES, ORT-WHERE-TYPES and ORT-GATHER-AT-RANGE.
+Works around ORT-SHARED-MEMORY, ONNX-SLICE-10-NAMES, ORT-WHERE-TYPES and ORT-GATHER-AT-RANGE.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _END = 2**63 - 1
 
 
 def unsqueeze(b: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """Insert axes of size 1 at ``axes`` (positions in the result; negative only where the rank is not needed)."""
+    """Insert axes of size 1 at ``axes``, positions in the result. They may be negative only if the rank is not needed."""
     return _with_axes(b, "Unsqueeze", x, axes) if axes else x
 
 
@@ -47,7 +47,7 @@ def squeeze(b: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
 def reduce(b: Builder, op_type: str, x: ir.Value, axes: Sequence[int], keepdims: bool) -> ir.Value:
     """Reduce ``x`` over ``axes`` (at least one) with ``op_type``, a Reduce* operator."""
     if not axes:
-        raise ValueError(f"{op_type} over no axes has no spelling that all opsets share")
+        raise ValueError(f"{op_type} over no axes cannot be written in all opsets")
     return _with_axes(b, op_type, x, axes, keepdims=int(keepdims))
 
 
@@ -62,14 +62,14 @@ def slice_axis(b: Builder, x: ir.Value, axis: int, start: int, end: int, step: i
 
 
 def turned(b: Builder, rows: ir.Value, is_backwards: bool) -> ir.Value:
-    """Return ``rows`` with the last first where it ``is_backwards``."""
+    """Return ``rows``, reversed if ``is_backwards``."""
     return slice_axis(b, rows, 0, -1, -_END, -1) if is_backwards else rows
 
 
 def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
     """Return the end of a slice; in opset 10, computed at run time if the size of the axis is unknown.
 
-    With a constant, inference would take the slice to be as long as the axis, and onnxruntime shares buffers by that.
+    With a constant, inference would keep the name of the axis' size, and onnxruntime would share a buffer of the wrong size.
     """
     if b.opset != 10 or step != 1 or isinstance(dim_of(x, axis), int):
         return b.const([end])
@@ -88,12 +88,12 @@ def split(b: Builder, x: ir.Value, axis: int, sizes: Sequence[int] | None, outpu
 
 
 def transpose(b: Builder, x: ir.Value, perm: Sequence[int]) -> ir.Value:
-    """Permute the axes of ``x``; return ``x`` itself where nothing moves."""
+    """Permute the axes of ``x``; return ``x`` itself if none moves."""
     return x if list(perm) == list(range(len(perm))) else b.op("Transpose", x, perm=list(perm))
 
 
 def reshape(b: Builder, x: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """Reshape ``x``: 0 copies the dimension at the same index, one -1 takes what is left."""
+    """Reshape ``x``: 0 copies the dimension at the same index, one -1 is inferred."""
     return b.op("Reshape", x, b.const(list(shape)))
 
 
@@ -108,7 +108,7 @@ def gather(b: Builder, x: ir.Value, indices: ir.Value, axis: int) -> ir.Value:
 
 
 def shape_of(b: Builder, x: ir.Value, axis: int) -> ir.Value:
-    """Return the dimension of ``x`` at ``axis`` (may be negative) as a one-element int64 tensor; a constant where it is known."""
+    """Return the dimension of ``x`` at ``axis`` (may be negative) as an int64 tensor of one element; a constant if it is known."""
     dim = dim_of(x, axis)
     if isinstance(dim, int):
         return b.const([dim])
@@ -130,11 +130,11 @@ _BY_WAY_OF = {
     ir.DataType.UINT16: ir.DataType.INT32,
     ir.DataType.UINT64: ir.DataType.INT64,
 }
-"""Types without a kernel, and a type that holds each of their values, or its bits, and casts back."""
+"""Types without a kernel, and a type to which they can be cast and back without loss."""
 
 
 def where(b: Builder, condition: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return ``x`` where ``condition`` holds and ``y`` elsewhere, broadcasting; both have the same type."""
+    """Return ``x`` where ``condition`` is true, else ``y``, broadcasting; both have the same type."""
     if x.dtype == ir.DataType.BOOL:
         return b.op("Or", b.op("And", condition, x), b.op("And", b.op("Not", condition), y))
     wider = None if x.dtype is None else _BY_WAY_OF.get(x.dtype)
@@ -163,7 +163,7 @@ def count_up(b: Builder, length: ir.Value, *, as_indices: bool = False) -> ir.Va
 
 
 def checked_lengths(b: Builder, lengths: ir.Value, steps: ir.Value) -> ir.Value:
-    """Return ``lengths`` (int64), by way of a Gather that fails where one is not in 0..T; ``steps`` holds T alone."""
+    """Return ``lengths`` (int64) through a Gather that fails if one is not in 0..T; ``steps`` holds T alone."""
     after = b.op("Add", steps, b.const([1]))
     below = b.op("Less", lengths, b.const([0]))
     return gather(b, count_up(b, after), where(b, below, after, lengths), 0)

@@ -9,12 +9,12 @@ from rewrites.ops.versions.attributes import DYNAMIC, Dynamic, axis_of, ints_ope
 __all__ = ["SliceSpec", "SplitSpec", "perm_of", "slice_range", "slice_spec", "split_spec", "zero_copies_size"]
 
 _TO_THE_END = frozenset({2**31 - 1, 2**63 - 1})
-"""Ends that onnxruntime takes for the end of the axis, whichever way a Slice goes."""
+"""Ends that onnxruntime treats as the end of the axis, in both directions of a Slice."""
 
 
 @dataclass(frozen=True)
 class SliceSpec:
-    """What a Slice takes: one start, end and step for each of ``axes`` (non-negative where the rank was given)."""
+    """The range of a Slice: one start, end and step for each of ``axes`` (non-negative if the rank is known)."""
 
     starts: tuple[int, ...]
     ends: tuple[int, ...]
@@ -31,7 +31,7 @@ class SplitSpec:
     outputs: int
 
     def sizes_of(self, length: int) -> tuple[int, ...] | None:
-        """Return the sizes of the parts of an axis of ``length``; None where they are computed."""
+        """Return the sizes of the parts of an axis of ``length``; None if they are computed."""
         if isinstance(self.sizes, Dynamic):
             return None
         each = -(-length // self.outputs)
@@ -39,7 +39,7 @@ class SplitSpec:
 
 
 def slice_spec(node: ir.Node, opset: int, rank: int | None = None) -> SliceSpec | Dynamic:
-    """Read a Slice; DYNAMIC where one of its operands is not constant."""
+    """Read a Slice; return DYNAMIC if an operand is not constant."""
     if opset < 10:
         operands = [_ints(node, name) for name in ("starts", "ends", "axes", "steps")]
     else:
@@ -55,7 +55,7 @@ def slice_spec(node: ir.Node, opset: int, rank: int | None = None) -> SliceSpec 
 
 
 def slice_range(start: int, end: int, step: int, length: int) -> range:
-    """Return the indices that a Slice takes of an axis of ``length``. Backwards from before the start, it starts with element 0."""
+    """Return the indices that a Slice reads of an axis of ``length``. Backwards from before the start, it starts with element 0."""
     if step > 0 or not length:
         return range(length)[start:end:step]
     first = min(max(start + length if start < 0 else start, 0), length - 1)
@@ -64,19 +64,19 @@ def slice_range(start: int, end: int, step: int, length: int) -> range:
 
 
 def split_spec(node: ir.Node, opset: int, rank: int | None = None) -> SplitSpec:
-    """Read a Split; ``axis`` is non-negative where ``rank`` is given."""
+    """Read a Split; ``axis`` is non-negative if ``rank`` is known."""
     sizes = _ints(node, "split") if opset < 13 else ints_operand(node, 1)
     return SplitSpec(axis_of(node, 0, rank), sizes, len(node.outputs))
 
 
 def perm_of(node: ir.Node, rank: int) -> tuple[int, ...]:
-    """Return the permutation of a Transpose of a value of ``rank`` axes; absent, it reverses them."""
+    """Return the permutation of a Transpose of a value of ``rank`` axes; the default reverses them."""
     perm = node.attributes.get_ints("perm")
     return tuple(reversed(range(rank))) if perm is None else tuple(perm)
 
 
 def zero_copies_size(node: ir.Node) -> bool:
-    """Return True if a 0 in the shape of this Reshape copies a size of its input, False if it is a size of 0 (``allowzero``)."""
+    """Return True if a 0 in the shape of this Reshape copies a size of its input, False if it means size 0 (``allowzero``)."""
     return node.attributes.get_int("allowzero", 0) == 0
 
 

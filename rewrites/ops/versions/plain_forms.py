@@ -1,10 +1,10 @@
-"""Writes out what ONNX lets a model leave unsaid, where onnx or onnxruntime then infers something wrong.
+"""Adds or changes parts of nodes for which onnx or onnxruntime infers something wrong.
 
-STFT(x, step)                -> STFT<onesided = 1>(x, step)     both infer the size of a two-sided spectrum where it is left out
-LayerNormalization(x, w, "") -> LayerNormalization(x, w)        onnxruntime ends the process over the empty name
-Range(0, n, 1), n [1]        -> Range(0, Squeeze(n), 1)         a vector of one element passes only as long as it is not constant
+STFT(x, step)                -> STFT<onesided = 1>(x, step)     both infer the size of a two-sided spectrum without the attribute
+LayerNormalization(x, w, "") -> LayerNormalization(x, w)        onnxruntime crashes on the empty name
+Range(0, n, 1), n [1]        -> Range(0, Squeeze(n), 1)         a vector of one element is accepted only if it is not constant
 
-Works round ORT-LAYERNORM-EMPTY-NAME, ONNX-STFT-ONESIDED and ONNX-RANGE-VECTOR.
+Works around ORT-LAYERNORM-EMPTY-NAME, ONNX-STFT-ONESIDED and ONNX-RANGE-VECTOR.
 """
 
 import functools
@@ -22,14 +22,14 @@ __all__ = ["drop_absent_at_the_end", "make_range_inputs_scalars", "spell_out_one
 
 
 def spell_out_onesided(graph: ir.Graph) -> None:
-    """Give every STFT of ``graph`` and the graphs nested in it its ``onesided``; to be done before shapes are inferred."""
+    """Set ``onesided`` of every STFT of ``graph`` and its nested graphs. Call it before shapes are inferred."""
     for node in all_nodes(graph):
         if node.op_type == "STFT" and node.domain in ("", "ai.onnx") and "onesided" not in node.attributes:
             node.attributes["onesided"] = ir.AttrInt64("onesided", 1)
 
 
 def drop_absent_at_the_end(graph: ir.Graph, opset: int) -> None:
-    """Let no node of ``graph`` and the graphs nested in it end in an absent input that its operator lets it leave out."""
+    """Remove absent inputs at the end of nodes of ``graph`` and its nested graphs, if the operator allows it."""
     for node in all_nodes(graph):
         if node.inputs and node.inputs[-1] is None and node.domain in ("", "ai.onnx"):
             least = _fewest_inputs(node.op_type, opset)

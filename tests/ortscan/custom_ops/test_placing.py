@@ -241,7 +241,7 @@ def test_imprecise_reference_is_not_used():
 
 def test_report_has_the_cost_of_a_call():
     report = ortscan.explain(parsed(ONE), custom_ops=True)
-    assert "each call costs 60 us at least (60 us, and 3 ns for each of about 64 numbers it gives)" in report.messages[0]
+    assert "each call costs 60 us at least (60 us, and 3 ns for each of about 64 numbers that it returns)" in report.messages[0]
 
 
 def test_saved_model_has_metadata_and_runs_in_a_new_process(tmp_path: Path):

@@ -54,7 +54,7 @@ REFUSED = {
 def test_wrong_reference_operators_are_not_called(node: str):
     reason = reference_runs(one(node))
     assert reason is not None
-    assert reason.detail.endswith(f" is not right with {REFUSED[node]}")
+    assert reason.detail.endswith(f" is wrong with {REFUSED[node]}")
 
 
 TRUSTED = [

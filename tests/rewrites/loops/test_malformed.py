@@ -94,7 +94,7 @@ SCANS = {
         scan(body=STEP.replace("yt)", "yt, float[2] w)").replace(" }", " w = Neg (h) }")),
         "body has 3 outputs, but the node has 2",
     ),
-    "state left out": (scan(operands=", x"), "state variables and scan inputs cannot be left out"),
+    "state omitted": (scan(operands=", x"), "state variables and scan inputs cannot be omitted"),
     "state of another type": (
         scan(body=STEP.replace("float[2] h,", "int32[2] h,").replace("Add (h, xt)", "Neg (xt)")),
         "has type INT32 for 'h', but 's' of type FLOAT is passed to it",
@@ -118,19 +118,19 @@ SCANS = {
     "initializer for an input": (scan(body=STEP.replace(" {", " <float[2] h = {1, 2}> {")), "has an initializer for its input 'h'"),
     "outer input returned": (
         scan(body="b (float[2] h, float[2] xt) => (float[2] h1, float[2] s) { h1 = Add (h, xt) }"),
-        "body returns 's', which is not computed in it",
+        "body returns 's', which it does not compute",
     ),
     "outer weight returned": (
         scan(body="b (float[2] h, float[2] xt) => (float[2] h1, float[2] w) { h1 = Add (h, xt) }").replace(
             "y) {", "y) <float[2] w = {1, 2}> {"
         ),
-        "body returns 'w', which is not computed in it",
+        "body returns 'w', which it does not compute",
     ),
     "outer result returned": (
         scan(body="b (float[2] h, float[2] xt) => (float[2] h1, float[2] w) { h1 = Add (h, xt) }").replace(
             "{ z", "{ w = Neg (s) z"
         ),
-        "body returns 'w', which is not computed in it",
+        "body returns 'w', which it does not compute",
     ),
 }
 SCANS_8 = {
@@ -141,10 +141,10 @@ SCANS_8 = {
     "num_scan_inputs 3": (scan_8("num_scan_inputs = 3"), "num_scan_inputs is 3, but must be in 1..2"),
 }
 LOOPS = {
-    "one input": (loop(operands="m"), "inputs are 1, but M and cond (or empty names) must be there"),
+    "one input": (loop(operands="m"), "inputs are 1, but M and cond (or empty names) are required"),
     "no body": (loop(body=""), "Loop producing 'z': body is missing"),
     "body a number": (loop(body="3"), "Loop producing 'z': body is missing"),
-    "state left out": (loop(operands="m, c, , s"), "loop-carried values cannot be left out"),
+    "state omitted": (loop(operands="m, c, , s"), "loop-carried values cannot be omitted"),
     "body too few inputs": (
         loop(TURN.replace(", float[2] h)", ")").replace("h)", "s)")),
         "has 2 inputs, but 3 (iteration, condition",
@@ -181,7 +181,7 @@ LOOPS = {
     "initializer for an input": (loop(TURN.replace(" {", " <float[2] h = {1, 2}> {")), "has an initializer for its input 'h'"),
     "outer input returned": (
         loop(TURN.replace("float[2] yt)", "float[2] s)").replace("yt = Neg (h)", "")),
-        "body returns 's', which is",
+        "body returns 's', which it",
     ),
     "outer condition returned": (
         loop(TURN.replace("bool c1", "bool cc").replace("c1 = Identity (c)", ""), given="int64 m, bool c, float[2] s, bool cc"),
