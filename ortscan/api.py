@@ -41,6 +41,9 @@ __all__ = ["migrate", "optimize", "rewriting_of", "rewritten", "verify"]
 _ProtoLike = str | os.PathLike[str] | bytes | onnx.ModelProto
 """A model for which a ModelProto comes back."""
 
+_OPTIONS = "        options: those of the page of options.\n"
+"""The line of the docstring of ``optimize`` that the descriptions of all options replace."""
+
 _W = TypeVar("_W", bound=Callable[..., Any])
 
 
@@ -48,7 +51,7 @@ def described(work: _W) -> _W:
     """Return ``work``, which takes ``**options``, with the signature and the docstring of the options of ``optimize``."""
     work.__signature__ = signature_with(work, Options)  # type: ignore[attr-defined]
     lines = ("\n            ".join(textwrap.wrap(plain_meaning(name, option), 115)) for name, option in OPTIMIZE_OPTIONS.items())
-    work.__doc__ = (work.__doc__ or "").replace("    OPTIONS\n", "".join(f"        {line}\n" for line in lines) + "\n")
+    work.__doc__ = (work.__doc__ or "").replace(_OPTIONS, "".join(f"        {line}\n" for line in lines))
     return work
 
 
@@ -76,7 +79,8 @@ def optimize(
         model: a path, bytes, a ModelProto or an onnx_ir Model. It is never changed. An onnx_ir Model comes back as such, all others
             as a ModelProto. Without ``output`` that holds all weights, and cannot be serialised over 2 GB.
         report: return the model and its Report, as ``explain`` gives it.
-    OPTIONS
+        options: those of the page of options.
+
     Raises:
         OptionError: an option is not of its kind.
         MigrationError: the model cannot be written in the opset.

@@ -1,6 +1,6 @@
 """The options of ``optimize`` that say how to rewrite, each described once.
 
-The signature, ``--help``, the entries ``ortscan.*`` of sessions and the table in ``docs/OPTIONS.md`` (``python -m
+The signature, ``--help``, the entries ``ortscan.*`` of sessions and the table in ``docs/reference/options.md`` (``python -m
 tests.support.tables``) follow from these fields. A rule reads an option from the field of the same name of ``Context.options``.
 """
 
@@ -157,7 +157,7 @@ class RewritingOptions(TypedDict, total=False):
         Option(
             None,
             "what loops and operators cost on the machine where the model will run: a file that `ortscan bench --calibrate` "
-            "has written there ([BENCH.md](BENCH.md#another-machine))",
+            "has written there ([another machine](../how-to/measure.md#another-machine))",
             "--costs FILE",
             "what loops and operators take where the model will run: what `ortscan bench --calibrate FILE` has written there",
             check=read_costs,
@@ -180,7 +180,7 @@ class RewritingOptions(TypedDict, total=False):
         bool,
         Option(
             False,
-            "also run what onnxruntime has no kernel for: in wider types, or, [in Python only](../custom_ops/LIMITS.md), by "
+            "also run what onnxruntime has no kernel for: in wider types, or, [in Python only](../how-to/python-calls.md), by "
             "calls of Python; `guard-scan` and `guard-recurrence` are used then",
             "--custom-ops",
             "also run what onnxruntime has no kernel for, if need be by calls of Python; such a model runs in Python only",
@@ -192,7 +192,7 @@ class RewritingOptions(TypedDict, total=False):
         Option(
             False,
             "remaining loops become calls of functions that hold them; with ortscan's library registered a compiled form runs "
-            "instead, many times faster ([NATIVE.md](NATIVE.md))",
+            "instead, many times faster ([compiled loops](../explanation/compiled-loops.md))",
             "--native",
             "let loops that are left run compiled where ortscan's library is registered",
             session=texts.flag,

@@ -50,7 +50,7 @@ class OptimizeOptions(RewritingOptions, total=False):
         float | None,
         Option(
             None,
-            "seconds for all of it, for untrusted models ([what is trusted](SECURITY.md)): the work is done in a subprocess, about "
+            "seconds for all of it, for [untrusted models](../how-to/untrusted-models.md): the work is done in a subprocess, about "
             "a second slower, and `LimitExceeded` is raised if it takes longer",
         ),
     ]

@@ -3,16 +3,29 @@
 import ast
 import re
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import get_args
 
 import pytest
 
+import ortscan
+from ortscan import errors
+from ortscan.cli.invocation import ExitCode
+from ortscan.native.backend import _DESCRIPTION, description_of
+from ortscan.report.codes import CODES
+from ortscan.session import settings
+from ortscan.verb_options import OPTIMIZE_OPTIONS
+from rewrites.base.report import Fate
 from rewrites.cleanup import dead_code
 from tests.rewrites.harness import becomes, scan, stays
+from tests.support.command_line import options_of_verbs
 from tests.test_floors import FLOORS, MODULES, tree_of
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "ortscan" / "docs"
+DESIGN = "ortscan/docs/maintainers/design.md"
 DOCUMENTS = [
     *sorted(ROOT.glob("*.md")),
     *(file for folder in ("ortscan", "rewrites", "tests") for file in sorted((ROOT / folder).rglob("*.md"))),
@@ -20,18 +33,107 @@ DOCUMENTS = [
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
-def test_every_link_leads_to_a_file(document):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8"))
-    assert [link for link in links if not (document.parent / link).is_file()] == []
+def test_every_link_leads_to_a_file_and_a_heading(document):
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)", document.read_text(encoding="utf-8"))
+    files = [(document.parent / link if link else document, anchor) for link, anchor in links]
+    assert [str(file) for file, _ in files if not file.is_file()] == []
+    assert [(str(file), anchor) for file, anchor in files if anchor and anchor not in anchors_of(file)] == []
 
 
-@pytest.mark.parametrize(("document", "most"), [("README.md", 110), ("CONTRIBUTING.md", 130), ("rewrites/README.md", 100)])
+def anchors_of(document: Path) -> set[str]:
+    """Return the anchors of the headings, as MkDocs and GitHub make them of plain ones."""
+    headings = re.findall(r"^#+ (.*)$", without_code(document.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_sentence_is_longer_than_35_words(document):
+    assert [sentence for sentence in sentences(document.read_text(encoding="utf-8")) if len(words(sentence)) > 35] == []
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of paragraphs and of items of lists."""
+    lines = [line.strip() for line in without_code(text).splitlines()]
+    starts = re.compile(r"$|[#|<]|:::|(?:[*-]|\d+\.) ")
+    paragraphs = "\n".join(f"\n{line}" if starts.match(line) else line for line in lines).split("\n\n")
+    for paragraph in paragraphs:
+        if not re.match(r"[#|<]|:::", paragraph.strip()):
+            yield from re.split(r"(?<=[.!?])[)\"*]*\s+", paragraph.strip().replace("\n", " "))
+
+
+def words(sentence: str) -> list[str]:
+    """Return the words that count: names in code do not, nor does a list of names."""
+    listed = all(" " not in item for item in sentence.split(", "))
+    return [] if listed else re.findall(r"\S*\w\S*", re.sub(r"`[^`]*`", "", sentence))
+
+
+def test_long_sentences_are_found():
+    long = " ".join(["word"] * 36)
+    text = f"# {long}\n\nShort. {long}\nmore.\n* {long}\n\n```\n{long}\n```\n| {long} |\n"
+    assert [len(words(sentence)) for sentence in sentences(text) if len(words(sentence)) > 35] == [37, 36]
+
+
+@pytest.mark.parametrize(("package", "most"), [("ortscan", 440), ("rewrites", 745)])
+def test_summary_lines_of_docstrings_get_shorter(package, most):
+    """Not more of them than recorded here are longer than 100 characters: lower the number when you shorten some."""
+    described = (ast.Module, ast.FunctionDef, ast.ClassDef)
+    trees = [tree_of(file) for name, file in MODULES.items() if name.partition(".")[0] == package]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, described)]
+    summaries = [(ast.get_docstring(node) or "").partition("\n")[0] for node in nodes]
+    assert sum(len(summary) > 100 for summary in summaries) <= most
+
+
+@pytest.mark.parametrize(("document", "most"), [("README.md", 100), ("CONTRIBUTING.md", 130), (DESIGN, 100)])
 def test_what_is_read_first_stays_short(document, most):
     assert len((ROOT / document).read_text(encoding="utf-8").splitlines()) <= most
 
 
+def test_what_a_package_index_shows_has_no_link_to_a_file():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'readme = {{ file = "{_DESCRIPTION.as_posix()}"' in project
+    text = description_of((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert re.findall(r"!\[|\]\((?!https?://)|<img|<a ", text) == []
+    assert "your first model in five minutes" in text
+
+
+def test_every_public_name_has_an_entry():
+    text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
+    assert [name for name in ortscan.__all__ if f"::: ortscan.{name}\n" not in text and f"`ortscan.{name}`" not in text] == []
+    named = [getattr(errors, name) for name in errors.__all__ if isinstance(getattr(errors, name), type)]
+    assert [
+        error.__name__ for error in named if f"`{error.__name__}`" not in text and f"ortscan.{error.__name__}\n" not in text
+    ] == []
+
+
+def test_every_option_session_entry_fate_and_exit_code_is_documented():
+    reference = {page.stem: page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md")}
+    assert [name for name in options_of_verbs() if not re.search(rf"{name}[` <,]", reference["command-line"])] == []
+    assert [name for name in OPTIMIZE_OPTIONS if f"`{name}=" not in reference["options"]] == []
+    assert [name for name in settings._KNOWN if f"`ortscan.{name}`" not in reference["session-entries"]] == []
+    assert [fate for fate in get_args(Fate) if f"| `{fate}` |" not in reference["fates"]] == []
+    assert [int(code) for code in ExitCode if f"| {int(code)} |" not in reference["exit-codes"]] == []
+
+
+def test_the_codes_that_troubleshooting_names_exist():
+    table = (DOCS / "troubleshooting.md").read_text(encoding="utf-8").partition("| code |")[2].partition("\n\n")[0]
+    rows = [row.split(" | ")[0] for row in table.splitlines()]
+    whole = {code for row in rows if not row.startswith("| codes") for code in re.findall(r"`([A-Z-]+)`", row)}
+    parts = {part for row in rows if row.startswith("| codes") for part in re.findall(r"`([A-Z-]+)`", row)}
+    assert whole - CODES.keys() == set()
+    assert [part for part in parts if not any(part in code for code in CODES)] == []
+
+
+def test_the_tutorial_shows_its_script():
+    script = (ROOT / "examples" / "tutorial.py").read_text(encoding="utf-8")
+    assert f"```python\n{script}```" in (DOCS / "start" / "first-model.md").read_text(encoding="utf-8")
+
+
 def test_the_map_names_every_floor_and_room():
-    text = (ROOT / "rewrites" / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / DESIGN).read_text(encoding="utf-8")
     floors = [floor for package in FLOORS.values() for floor in package]
     rooms = [file.parent for file in (ROOT / "rewrites").rglob("__init__.py")]
     rooms = [
@@ -44,7 +146,7 @@ def test_the_map_names_every_floor_and_room():
 
 
 def test_the_files_that_the_map_names_are_there():
-    text = (ROOT / "rewrites" / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / DESIGN).read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:rewrites/|ortscan/|tests/)?(?:[a-z0-9_]+/)*[a-z0-9_]+\.(?:py|md))[`:]", text))
     files = [str(file.relative_to(ROOT)) for folder in ("ortscan", "rewrites", "tests") for file in (ROOT / folder).rglob("*.*")]
     assert len(named) > 20

@@ -1,5 +1,7 @@
+import re
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,11 @@ SAYS = {
     "optimize_a_model": ["operators: MatMul, Relu\n", "equal", "fixed sizes"],
     "serve_a_model": ["first start: optimized", "second start: cached", "its loop compiled", "optimised first"],
     "streaming": ["the step alone: removed the loop, ", "100 frames of 10 ms", "ortscan: "],
+    "tutorial": [
+        "Loop, 30 nodes a step: removed, GRU, forward, H=7\n",
+        "Loop, 30 nodes a step: removed, GRU, backward, H=7\nbuilt: 14 nodes, equal\n2 loops: 2 removed.\nsession: optimized",
+        "session: cached",
+    ],
     "torch_loop": ["left RECURRENCE", "did  hoist-invariants", "times as fast"],
     "without_loops": ["1 Loop", "unrolled into 12 nodes, on coreml", "3 Tanh", "equal", "on the CPU"],
 }
@@ -26,7 +33,7 @@ def test_each_example_is_tried():
     assert [path.stem for path in sorted(EXAMPLES.glob("*.py"))] == sorted(SAYS)
 
 
-@pytest.mark.parametrize("name", SAYS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long) if name == "tutorial" else name for name in SAYS])
 def test_an_example_says_what_it_gained(name, capsys):
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     said = capsys.readouterr().out
@@ -47,3 +54,17 @@ def test_no_loop_is_left_in_the_example_for_a_provider_without_loops(capsys):
     assert "Loop" in before
     assert "Loop" not in after
     assert "Scan" not in after
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::ortscan.OrtscanWarning")  # on a busy machine there may be no time to compare
+def test_the_readme_runs_as_it_stands(tmp_path, monkeypatch):
+    root = EXAMPLES.parent
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ORTSCAN_CACHE_DIR", str(tmp_path / "cache"))
+    (shown,) = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(shown, names)
+    assert [node.op_type for node in names["smaller"].graph.node if node.op_type in ("Loop", "Scan")] == []
+    assert (tmp_path / "out.onnx").is_file()

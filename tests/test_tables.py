@@ -29,7 +29,7 @@ def test_a_part_that_was_changed_by_hand_is_found():
 
 def test_every_rule_has_a_row():
     names = {*rule_names(), *(rule.name for rule in ON_MODELS)}
-    assert [name for name in names if f"| `{name}` |" not in TABLES["RULES.md"]()] == []
+    assert [name for name in names if f"| `{name}` |" not in TABLES["reference/rules.md"]()] == []
 
 
 @pytest.mark.parametrize("model", corpus_models(shipped_only=True))

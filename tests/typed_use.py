@@ -22,12 +22,12 @@ def use() -> None:
 
 def readme() -> None:
     """Do what the README shows: these are its lines."""
-    smaller = ortscan.optimize("model.onnx")  # path, bytes, onnx.ModelProto or onnx_ir.Model; the original is never changed
-    ortscan.optimize("model.onnx", output="out.onnx")  # also write it; weights in external files are copied to out.onnx.data
-    print(ortscan.verify("model.onnx", smaller).summary())
-    for loop in ortscan.explain("model.onnx").loops:  # changes nothing
+    model = "examples/mlp_per_step.onnx"  # or bytes, onnx.ModelProto, onnx_ir.Model; the original is never changed
+    smaller = ortscan.optimize(model, output="out.onnx")  # return the result and write it; external weights go to out.onnx.data
+    print(ortscan.verify(model, smaller).summary())
+    for loop in ortscan.explain(model).loops:  # changes nothing
         print(loop.where, loop.fate, [reason.code for reason in loop.reasons])
-    print(ortscan.bench("model.onnx", smaller, sizes={"T": [64, 256]}).summary())  # times, and speed-ups with confidence intervals
-    ortscan.migrate("old.onnx", 21, output="new.onnx")  # the same model in another opset; also "auto" and "latest"
-    session = ortscan.InferenceSession("model.onnx")  # runs the optimised model, and caches it for the next start
+    print(ortscan.bench(model, smaller, seconds=2).summary())  # times, and speed-ups with confidence intervals
+    ortscan.migrate(model, 21, output="opset_21.onnx")  # the same model in another opset; also "auto" and "latest"
+    session = ortscan.InferenceSession(model)  # runs the optimised model, and caches it for the next start
     print(session.get_inputs())

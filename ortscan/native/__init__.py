@@ -1,3 +1,3 @@
-"""The native loop engine: a library of the operators ``ai.ortscan::Scan1`` and ``Loop1``, which run loop plans (LOOP_PLANS.md)."""
+"""The library of the operators ``ai.ortscan::Scan1`` and ``Loop1``, which run loop plans."""
 
 __all__: list[str] = []

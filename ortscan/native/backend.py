@@ -25,6 +25,7 @@ __all__ = [
     "build_editable",
     "build_sdist",
     "build_wheel",
+    "description_of",
     "get_requires_for_build_editable",
     "get_requires_for_build_sdist",
     "get_requires_for_build_wheel",
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 _HERE = Path(__file__).parent
+_DESCRIPTION = Path("build", "description.md")
 _ZIG = "ziglang>=0.16"
 _WHOLE = """graft tests
 graft examples
@@ -101,9 +103,20 @@ def prepare_metadata_for_build_editable(metadata_directory: str, config_settings
 
 
 def _setuptools() -> Any:
+    """Return the backend of setuptools; ``pyproject.toml`` names the description that is written here."""
     from setuptools import build_meta
 
+    _DESCRIPTION.parent.mkdir(exist_ok=True)
+    _DESCRIPTION.write_text(description_of(Path("README.md").read_text(encoding="utf-8")), encoding="utf-8")
     return build_meta
+
+
+def description_of(readme: str) -> str:
+    """Return the README without pictures and links to files, which a package index does not have."""
+    without_pictures = re.sub(r"^!\[[^]]*\]\((?!https?:)[^)]*\)\n+", "", readme, flags=re.MULTILINE)
+    return re.sub(r"\[([^]]*)\]\((?!https?:)[^)]*\)", r"\1", without_pictures).replace(
+        " and draw the page below", " and draw a page"
+    )
 
 
 def _compiler_to_ask_for() -> list[str]:

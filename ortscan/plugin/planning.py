@@ -1,4 +1,4 @@
-"""From the model of one loop to the answer for the library: a plan, or a model without loops (see LOOP_PLANS.md).
+"""Answer the library on the model of one loop: with a plan, or a model without loops (loop-plans.md).
 
 planned(model)      a plan of the loop as it is, or of an equal form of it; takes milliseconds
 rewritten(model)    a model rewritten as a whole and compared; takes seconds, for plans that are stored

@@ -1,4 +1,4 @@
-"""The stable reason codes that rules answer with. ``docs/REASONS.md`` is the one table of their texts, for readers and for reports.
+"""The stable reason codes that rules answer with. ``docs/reference/reasons.md`` has their texts.
 
 ### CODE                  a reason code; a test fails if a rule names one that is not there
 
@@ -25,7 +25,7 @@ class Code(NamedTuple):
     text: str
 
 
-_TEXTS = files("ortscan").joinpath("docs", "REASONS.md").read_text(encoding="utf-8")
+_TEXTS = files("ortscan").joinpath("docs", "reference", "reasons.md").read_text(encoding="utf-8")
 CODES = {entry["code"]: Code(**entry.groupdict()) for entry in _ENTRY.finditer(_TEXTS)}
 
 

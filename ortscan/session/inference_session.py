@@ -41,10 +41,10 @@ class InferenceSession(Running):
     """An ``onnxruntime.InferenceSession`` that takes the loops out of its model first.
 
     It takes what onnxruntime's takes, and an ``onnx.ModelProto`` or ``onnx_ir.Model`` too. What to do is read from entries of the
-    SessionOptions, such as ``add_session_config_entry("ortscan.target", "cuda")``; see ``ortscan/session/SESSION.md``. The target
-    is that of the first execution provider where none is given. A model that ortscan cannot optimise is used as it is, with an
-    OrtscanWarning, or raises an OrtscanError where ``ortscan.strict`` is 1. With ``ORT_DISABLE_ALL`` the model is left alone
-    too, unless ``ortscan.enable`` is 1. Exceptions raised inside Python custom ops come out of ``run``.
+    SessionOptions, such as ``add_session_config_entry("ortscan.target", "cuda")``; the page on session entries of the documents
+    lists them. The target is that of the first execution provider where none is given. A model that ortscan cannot optimise is
+    used as it is, with an OrtscanWarning, or raises an OrtscanError where ``ortscan.strict`` is 1. With ``ORT_DISABLE_ALL`` the
+    model is left alone too, unless ``ortscan.enable`` is 1. Exceptions raised inside Python custom ops come out of ``run``.
 
     ``ortscan``: what was done; ``session.ortscan.report`` says it loop by loop. Raises OptionError where an entry ``ortscan.*``
     cannot be read, and what onnxruntime raises.

@@ -4,7 +4,7 @@
     ->    ys, hT = ai.ortscan.Cell1 <plan> (x, W, R, B)
           ai.ortscan.Cell1:l0 (x, W, R, B) => (ys, hT) { ys, hT = GRU (x, W, R, B) }
 
-Elsewhere onnxruntime inlines the function and runs the node. LOOP_PLANS.md describes the words of the attribute ``plan``. If a size
+Elsewhere onnxruntime inlines the function and runs the node. loop-plans.md describes the words of the attribute ``plan``. If a size
 is 0, the library returns the results of the node, and does not crash as the node does. Conditions: floats, constant weights,
 activations of the library, and a node of a size for which the library is faster.
 """

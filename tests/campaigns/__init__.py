@@ -1,1 +1,1 @@
-"""Long runs that search for faults or measure: ``python -m tests.campaigns`` lists them; the README beside this file describes them."""
+"""Long runs that search for faults or measure: ``python -m tests.campaigns`` lists them; ``ortscan/docs/maintainers/campaigns.md`` describes them."""

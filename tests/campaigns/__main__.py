@@ -7,12 +7,12 @@ from pathlib import Path
 
 __all__ = ["campaigns", "main"]
 
-_README = Path(__file__).with_name("README.md")
+_DOCUMENT = Path(__file__).parents[2] / "ortscan" / "docs" / "maintainers" / "campaigns.md"
 
 
 def campaigns() -> dict[str, str]:
-    """Return what each campaign does, by name: the rows of the README's tables."""
-    return dict(re.findall(r"^\| `([\w.]+)` \| (.+?) \|", _README.read_text(encoding="utf-8"), re.MULTILINE))
+    """Return what each campaign does, by name: the rows of the tables in its document."""
+    return dict(re.findall(r"^\| `([\w.]+)` \| (.+?) \|", _DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def main() -> None:

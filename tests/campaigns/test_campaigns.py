@@ -1,4 +1,4 @@
-"""Every campaign is listed in the README and starts by its name."""
+"""Every campaign is listed in the document and starts by its name."""
 
 import re
 import subprocess

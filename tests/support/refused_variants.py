@@ -20,7 +20,7 @@ from tests.support.text import parsed
 
 __all__ = ["TABLE", "VARIANTS", "Outcome", "Variant", "outcomes", "table"]
 
-TABLE = Path(__file__).parents[2] / "ortscan" / "custom_ops" / "VARIANTS.md"
+TABLE = Path(__file__).parents[2] / "ortscan" / "docs" / "reference" / "variants.md"
 _HEAD = """# What onnxruntime does not run, and what becomes of it
 
 Made by `python -m tests.support.refused_variants`. Each variant runs through `ortscan.InferenceSession` with `ortscan.custom_ops` on.

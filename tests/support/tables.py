@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from rewrites.registry import (
 from rewrites.rule import Rule
 from tests.campaigns.providers import record as providers
 from tests.campaigns.published import record as published
+from tests.support import command_line
 from tests.support.exporter_tables import found, gains_in_short, gains_table, left_table, setting
 from tests.support.quirks import workarounds
 
@@ -50,7 +52,7 @@ _LIMITS = {
 
 
 def rules() -> str:
-    """Return RULES.md: the order, then a table a phase, then the rules on models."""
+    """Return the page of rules: the order, then a table a phase, then the rules on models."""
     subjects = dict.fromkeys(rule.subject for rule in RULES)
     named = {subject: dict.fromkeys(f"`{rule.name}`" for rule in RULES if rule.subject == subject) for subject in subjects}
     order = "".join(f"* {subject}: {', '.join(names)}\n" for subject, names in named.items())
@@ -90,14 +92,14 @@ def _first_line(module: str) -> str:
 
 
 def targets() -> str:
-    """Return TARGETS.md."""
+    """Return the page of targets."""
     head = [
         f"# What each target runs\n\n{_MADE}",
         "Nodes that a target lacks fall back to onnxruntime's CPU, with copies in both directions.\n\n"
         "* *Takes cells*: a recognised cell becomes the native node always, or only if that is faster.\n"
         "* *Both directions*: which pairs of recurrent nodes become one bidirectional node: all, those of equal activations, narrow ones on one row, or none.\n"
         "* *Unrolls*: without `max_unroll`.\n"
-        "* *Known from*: the tests or releases that it was run on ([PROVIDERS.md](PROVIDERS.md) has the results), or the documentation alone.\n\n"
+        "* *Known from*: the tests or releases that it was run on ([results](../maintainers/providers.md)), or the documentation alone.\n\n"
         "Every target runs the opsets and IR versions of the installed onnxruntime. If a target runs only older recurrent operators,\n"
         '`opset="auto"` converts the model to their opset.\n',
     ]
@@ -142,18 +144,6 @@ def _unrolls(limits: UnrollLimits) -> str:
     return f"{steps}, up to {limits.nodes} nodes a loop" + (", if that is faster" if limits.where_it_pays else "")
 
 
-def targets_in_short() -> str:
-    """Return a row for all targets that run the same."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for target in TARGETS.values():
-        unrolled = "" if target.unroll.steps == 0 else f"unrolled: {_unrolls(target.unroll)}"
-        loops = "; ".join(filter(None, ["run" if "Scan" in target.control_flow else "", unrolled]))
-        domains = [f"`{domain}`" for domain in sorted(target.domains)]
-        alike.setdefault((loops, _recurrent(target.recurrent), _listed(domains)), []).append(f'`"{target.name}"`')
-    rows = [(", ".join(names), *facts) for facts, names in alike.items()]
-    return _table(["target", "loops that are left", "recurrent nodes", "operators beside onnx's"], rows)
-
-
 def options() -> str:
     """Return the table of the options of ``optimize``."""
     rows = [
@@ -168,7 +158,7 @@ def options() -> str:
 
 
 def quirks() -> str:
-    """Return QUIRKS.md."""
+    """Return the page of defects."""
     rows = [
         (f"`{quirk.id}`", quirk.seen, quirk.symptom, ", ".join(f"`{module}`" for module in workarounds()[quirk.id]))
         for quirk in QUIRKS.values()
@@ -178,6 +168,10 @@ def quirks() -> str:
         "or says why none can show it.\n*Seen*: the versions that have it; older ones were not tried.\n"
     )
     return f"{head}\n{_table(['defect', 'seen', 'what happens', 'avoided in'], rows)}"
+
+
+def _left(exporters: Sequence[str]) -> str:
+    return left_table(found(), exporters)
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -190,22 +184,27 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "RULES.md": rules,
-    "TARGETS.md": targets,
-    "QUIRKS.md": quirks,
-    "PROVIDERS.md": providers.as_document,
-    "PUBLISHED.md": published.as_document,
+    "reference/command-line.md": command_line.as_document,
+    "reference/rules.md": rules,
+    "reference/targets.md": targets,
+    "maintainers/quirks.md": quirks,
+    "maintainers/providers.md": providers.as_document,
+    "maintainers/published.md": published.as_document,
 }
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"gains": lambda: f"{setting(found())}\n{gains_in_short(found())}", "targets": targets_in_short},
-    "ortscan/docs/OPTIONS.md": {"options": options},
-    "ortscan/docs/COOKBOOK.md": {
-        "gains": lambda: f"{setting(found())}\n{gains_table(found())}",
-        "left by torch": lambda: left_table(found(), ["torch", "keras-torch"]),
-        "left by keras": lambda: left_table(found(), ["tf2onnx", "keras-tensorflow", "keras-jax"]),
-        "left by jax": lambda: left_table(found(), ["jax2onnx"]),
-        "left by sklearn": lambda: left_table(found(), ["skl2onnx"]),
-        "left by onnxscript": lambda: left_table(found(), ["onnxscript", "onnxfn"]),
+    "README.md": {"gains": lambda: f"{setting(found())}\n{gains_in_short(found())}"},
+    "ortscan/docs/reference/options.md": {"options": options},
+    "ortscan/docs/how-to/exporters/index.md": {"gains": lambda: f"{setting(found())}\n{gains_table(found())}"},
+    **{
+        f"ortscan/docs/how-to/exporters/{page}.md": {"left": partial(_left, exporters)}
+        for page, exporters in {
+            "torch": ["torch", "keras-torch"],
+            "tensorflow-keras": ["tf2onnx", "keras-tensorflow", "keras-jax"],
+            "jax": ["jax2onnx"],
+            "scikit-learn": ["skl2onnx"],
+            "paddle": ["paddle2onnx"],
+            "onnxscript": ["onnxscript", "onnxfn"],
+        }.items()
     },
 }
 """Documents, and what stands in them between ``<!-- name: made by ... -->`` and ``<!-- end -->``."""

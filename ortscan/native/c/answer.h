@@ -1,4 +1,4 @@
-// A planner's answer: a plan or a model that replaces a loop. LOOP_PLANS.md describes its words.
+// A planner's answer: a plan or a model that replaces a loop. loop-plans.md describes its words.
 #pragma once
 #include "fault.h"
 #include "loop.h"

@@ -1,4 +1,4 @@
-// A loop plan: tables of 32-bit words, described in LOOP_PLANS.md. Immutable after reading.
+// A loop plan: tables of 32-bit words, described in loop-plans.md. Immutable after reading.
 #pragma once
 #include "fault.h"
 #include "types.h"

@@ -1,4 +1,4 @@
-"""Prints the tables of ortscan/docs/MEASURED.md: time of the result against the original, and what `optimize` itself costs.
+"""Prints the tables of ortscan/docs/maintainers/measurements.md: time of the result against the original, and what `optimize` itself costs.
 
 python -m tests.campaigns benchmarks
 """

@@ -1,4 +1,4 @@
-"""Tries out every wrapped node test, prints what went wrong, and writes OPERATORS.md: ``python -m tests.campaigns conformance [PROCESSES]``."""
+"""Tries out every wrapped node test, prints what went wrong, and writes the table of operators: ``python -m tests.campaigns conformance [PROCESSES]``."""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,7 @@ from tests.campaigns.conformance.node_tests import node_tests
 from tests.campaigns.conformance.runner import plans, run
 from tests.campaigns.conformance.table import counts, share_gone, table
 
+DOCUMENT = Path(__file__).parents[3] / "ortscan" / "docs" / "reference" / "operators.md"
 _BAD = ("wrong", "invalid", "crash")
 
 
@@ -18,7 +19,7 @@ def main(processes: int) -> int:
             print(f"{outcome.status}: {outcome.name}: {outcome.detail}")
     found = counts(outcomes)
     print(", ".join(f"{count} {status}" for status, count in sorted(found.items())), f"({share_gone(outcomes):.1%} gone)")
-    Path(__file__).with_name("OPERATORS.md").write_text(table(outcomes), encoding="utf-8")
+    DOCUMENT.write_text(table(outcomes), encoding="utf-8")
     return int(any(found[status] for status in _BAD))
 
 

@@ -11,8 +11,8 @@ __all__ = ["counts", "share_gone", "table"]
 _HEAD = """# What leaves a loop, operator by operator
 
 Made by `python -m tests.campaigns conformance`: each node test of the ONNX project is wrapped in a Scan of three steps, given to
-`ortscan.optimize`, and both models are compared on onnxruntime. Each test is wrapped in four ways: all float inputs differ between
-steps, or only the first; values that are the same in every step are constants, or inputs; the operator is alone, beside an unrelated
+`ortscan.optimize`, and both models are compared on onnxruntime. Each test is wrapped in four ways. All float inputs differ between
+steps, or only the first; values that are the same in every step are constants, or inputs. The operator is alone, beside an unrelated
 state, or between other work. *Gone* counts the wrapped tests that leave nothing in a loop. The others are counted by the reason code
 that keeps them in it. Tests that onnxruntime does not run when wrapped are not counted.
 """

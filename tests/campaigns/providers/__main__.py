@@ -2,7 +2,7 @@
 
 Each provider comes in an environment of its own. First the small models of ``abilities``: which operators it takes. Then models as
 exporters wrote them, the few that are shipped or with ``--all`` the whole corpus: the original and what ``optimize`` makes of it for that target.
-``--write`` keeps what was seen in ``tests/data/providers.json``, which ``ortscan/docs/PROVIDERS.md`` and a test of the targets are made of.
+``--write`` keeps what was seen in ``tests/data/providers.json``, which ``ortscan/docs/maintainers/providers.md`` and a test of the targets are made of.
 """
 
 import argparse

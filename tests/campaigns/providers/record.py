@@ -1,4 +1,4 @@
-"""What was seen on the providers: kept in ``tests/data/providers.json``, printed, and written as ``ortscan/docs/PROVIDERS.md``."""
+"""What was seen on the providers: kept in ``tests/data/providers.json``, printed, and written as ``ortscan/docs/maintainers/providers.md``."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -71,11 +71,11 @@ def as_text(seen: Seen) -> str:
 
 
 def as_document() -> str:
-    """Return PROVIDERS.md."""
+    """Return providers.md."""
     head = (
         "# Execution providers, run\n\nMade by `python -m tests.campaigns providers --write`, then `python -m tests.support.tables`.\n\n"
         "Each provider that runs without its hardware was tried with small models of one operator each, and with the models of the tests at\n"
-        "fixed sizes: as their exporters wrote them, and optimised for that target. *There*: nodes that the provider took, loop bodies included.\n"
+        "fixed sizes. These ran as their exporters wrote them, and optimised for that target. *There*: nodes that the provider took, loop bodies included.\n"
         "*On the CPU*: nodes that it left to onnxruntime's CPU. *Copies*: nodes that move tensors between the two. All times are of one machine's\n"
         "processor, even if the provider is made for another device, so only the ratio within a row is meaningful.\n"
     )

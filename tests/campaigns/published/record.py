@@ -1,4 +1,4 @@
-"""What came of published models: kept in ``tests/data/published.json``, printed, and written as ``ortscan/docs/PUBLISHED.md``."""
+"""What came of published models: kept in ``tests/data/published.json``, printed, and written as ``ortscan/docs/maintainers/published.md``."""
 
 import fcntl
 import json
@@ -56,7 +56,7 @@ def as_row(seen: Seen) -> str:
 
 
 def as_document() -> str:
-    """Return PUBLISHED.md."""
+    """Return published.md."""
     every = kept()
     ways = [one for seen in every for one in seen["ways"].values()]
     head = (

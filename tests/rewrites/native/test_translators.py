@@ -6,7 +6,7 @@ from rewrites.native.nested import NESTED
 from rewrites.native.translators import TRANSLATORS
 from rewrites.ops.traits import TRAITS
 
-DOCUMENT = Path(__file__).parents[3] / "ortscan" / "docs" / "LOOP_PLANS.md"
+DOCUMENT = Path(__file__).parents[3] / "ortscan" / "docs" / "maintainers" / "loop-plans.md"
 
 
 def test_the_document_lists_the_operators_that_plans_have() -> None:

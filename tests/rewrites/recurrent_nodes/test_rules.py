@@ -452,7 +452,7 @@ def test_a_node_without_meaning_is_named_in_one_sentence():
 
 
 def test_the_document_on_rewrites_names_every_rule():
-    text = (Path(__file__).parents[3] / "ortscan" / "docs" / "REWRITES.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "ortscan" / "docs" / "explanation" / "how-a-loop-leaves.md").read_text(encoding="utf-8")
     assert [rule.name for rule in (*NODE_RULES, guard_scan.RULE) if f"`{rule.name}`" not in text] == []
 
 
