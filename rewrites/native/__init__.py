@@ -1,6 +1,6 @@
-"""Loop plans: the body of a Scan as vector operations over known addresses, and the compiler that writes them.
+"""Loop plans: a loop's body as vector operations on known addresses, and the compiler that writes them.
 
-The format is in ``ortscan/docs/maintainers/loop-plans.md``; ``plan.py`` has its tables, ``encoding.py`` its words.
+``ortscan/docs/maintainers/loop-plans.md`` describes the format; ``plan.py`` has its tables, ``encoding.py`` its encoding.
 """
 
 __all__: list[str] = []

@@ -1,8 +1,9 @@
-"""Cheap operators on whole stacks beside a loop, which its plan computes step by step instead of passing over all steps in memory.
+"""Finds cheap operators on whole stacks beside a loop, which its plan computes step by step, without a pass over memory.
 
     u = Mul (z, x)  ys, ns = Scan (h, u) {...}  r = Div (ys, ns)    ->    one plan, of h, z and x, with r for its result
 
-An operator before the loop stays outside if something else reads it. After the loop, such a result is stacked as well.
+An operator before the loop stays outside if its result has other users. If a result of the loop is also read elsewhere, it is
+stacked as well.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +24,7 @@ _CHEAP = frozenset({"Abs", "Add", "Div", "Max", "Min", "Mul", "Neg", "Relu", "Su
 class Around:
     """The nodes ``before`` and ``after`` the loop in order, with the new scan inputs and stacked outputs.
 
-    The inner value of a new scan input or output is the outer value itself, which means its row.
+    The inner value of a new scan input or output is the outer value itself, and means its row.
     """
 
     before: tuple[ir.Node, ...]
@@ -33,12 +34,12 @@ class Around:
 
     @property
     def nodes(self) -> tuple[ir.Node, ...]:
-        """All nodes."""
+        """Return all nodes."""
         return (*self.before, *self.after)
 
 
 def nothing_around(loop: ScanView) -> Around:
-    """Return the scan inputs and outputs of the loop alone."""
+    """Return only the scan inputs and outputs of the loop."""
     return Around((), (), loop.scan_inputs, loop.scan_outputs)
 
 
@@ -53,7 +54,7 @@ def around(loop: ScanView) -> Around:
 
 
 def _is_plain(loop: ScanView, found: Around) -> bool:
-    """Return True if no stack is read in both directions, or as a whole beside row by row."""
+    """Return True if no stack is read in both directions, or both as a whole and row by row."""
     rows = [scan.outer for scan in found.scans]
     made = {output.outer for output in loop.scan_outputs} | {node.outputs[0] for node in found.nodes}
     whole = set(captured_values(loop.body))

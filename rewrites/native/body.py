@@ -1,4 +1,4 @@
-"""The body of a loop while it is compiled: its values as views, and the steps that compute them."""
+"""The body of a loop during compilation: its values as views, and the steps that compute them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,14 @@ from rewrites.native.views import Buffer, Home, View, broadcast, dense, whole
 __all__ = ["Body", "BodyStep", "elements", "type_name"]
 
 _INLINE = 256
-"""The most elements of a captured constant that is written into the plan."""
+"""The most elements of a captured constant that the plan includes."""
 
 
 @dataclass(eq=False)
 class BodyStep:
-    """One operation: ``target`` and ``sources`` have the shape of its walk.
+    """One operation. ``target`` and ``sources`` have the shape of its walk.
 
-    A product has operands of the shapes [..., M, N], [..., M, K], [..., K, N] and [..., M, N]. ``along``: of an operation on
+    A product has operands of the shapes [..., M, N], [..., M, K], [..., K, N] and [..., M, N]. ``along``: for an operation on
     indices, the number of elements along the axis and their distance, or the number of elements to find.
     """
 
@@ -36,7 +36,7 @@ class BodyStep:
 
     @property
     def given(self) -> list[View]:
-        """The sources that are not omitted."""
+        """Return the sources that are not omitted."""
         return [source for source in self.sources if source is not None]
 
 
@@ -44,8 +44,8 @@ class BodyStep:
 class Body:
     """The views of the values translated so far, and the outer values that the plan captures, in order.
 
-    ``inner``: graphs within ``graph`` that are translated too. ``chosen``: the number of Ifs around the branch in translation,
-    which is also computed if a condition selects the other branch.
+    ``inner``: graphs within ``graph`` that are translated too. ``chosen``: the number of Ifs around the branch being translated; it
+    is also computed if a condition selects the other branch.
     """
 
     graph: ir.Graph
@@ -77,11 +77,11 @@ class Body:
                 raise PlanRefused("NATIVE-TYPE", f"the constant '{value.name}' is {array.dtype}")
             return self.constant(array)
         if inside:
-            raise PlanRefused("NATIVE-TYPE", f"'{value.name}' of the body is no constant of numbers that can be read")
+            raise PlanRefused("NATIVE-TYPE", f"'{value.name}' of the body is not a readable numeric constant")
         return self._captured(value, NUMPY)
 
     def captured_bytes(self, value: ir.Value | None) -> View | None:
-        """Return the view of a captured matrix of bytes, which only products read; None for other values."""
+        """Return the view of a captured matrix of bytes, which only products can read; None for other values."""
         if value is None or value.dtype is None or value.dtype not in NARROW or self._inside(value):
             return None
         if value not in self.views and const_array(value, limit=_INLINE) is None:
@@ -107,7 +107,7 @@ class Body:
         return whole(buffer, shape, truth=buffer.dtype == BOOL)
 
     def dims(self, value: ir.Value, index: int, first: int = 0, inner: ir.Value | None = None) -> tuple[int, ...] | None:
-        """Return the sizes of input ``index``, ``value``, from axis ``first`` on, free ones too; None if no rank is known.
+        """Return the sizes of input ``index``, ``value``, from axis ``first`` on, with free sizes; None if the rank is unknown.
 
         ``inner``: the value in the body, which may have more known sizes.
         """
@@ -137,11 +137,11 @@ class Body:
     def number(self, number: float, dtype: int = FLOAT) -> View:
         """Return a scalar constant."""
         if NUMPY[dtype].kind != "f" and not float(number).is_integer():
-            raise PlanRefused("NATIVE-TYPE", f"it calculates with {number:g} and {ir.DataType(dtype).name}")
+            raise PlanRefused("NATIVE-TYPE", f"it combines {number:g} with {ir.DataType(dtype).name}")
         return self.constant(np.array(number, NUMPY[dtype]))
 
     def fresh(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
-        """Return a view for a result of the type of ``like``; ``truth``: it holds bools, by default as ``like``."""
+        """Return a view for a result of the type of ``like``; ``truth``: it holds bools, by default if ``like`` does."""
         return _fresh(shape, like.buffer.dtype, truth=like.truth if truth is None else truth)
 
     def indices(self, shape: Sequence[int]) -> View:
@@ -168,7 +168,7 @@ class Body:
         return target
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
-        """Add an elementwise step over the sources, broadcast, and return its result; bools take the type of the others."""
+        """Add an elementwise step on the sources, broadcast, and return its result. Bools get the type of the other sources."""
         if any(source.narrow is not None for source in sources):
             raise PlanRefused("NATIVE-TYPE", f"loop plans have no {op.name} of bytes")
         kinds = {source.buffer.dtype for source in sources if not source.truth} or {source.buffer.dtype for source in sources}
@@ -219,5 +219,5 @@ def _fresh(shape: Sequence[int], dtype: int, *, truth: bool) -> View:
 
 
 def type_name(value: ir.Value) -> str:
-    """Return the name of the element type of a value, for a sentence."""
-    return value.dtype.name if value.dtype is not None else "of a type that is not known"
+    """Return the name of the element type of a value, for messages."""
+    return value.dtype.name if value.dtype is not None else "of an unknown type"

@@ -1,4 +1,4 @@
-"""Compile the body of a loop in normal form into a loop plan, or return the reason why it has none."""
+"""Compiles the body of a loop in normal form into a loop plan, or returns the reason why it has none."""
 
 import math
 from collections.abc import Sequence
@@ -34,12 +34,12 @@ _MOST_PORTS = 4096
 _MOST_ENTRIES = 65_536
 _MOST_AXES = 16
 _PANEL = 16
-"""The number of columns of a packed matrix is rounded up to a multiple of this."""
+"""The number of columns of a packed matrix is a multiple of this."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A plan, with the captured outer values that it reads after initial states and scan inputs, in the order of its inputs."""
+    """A plan, with the captured outer values that it reads after initial states and scan inputs, in order."""
 
     plan: Plan
     captured: tuple[ir.Value, ...]
@@ -57,17 +57,17 @@ def check_limits(plan: Plan) -> None:
         for each in plan.instructions
     ]
     if max([*map(math.prod, shapes), *packed, *walked, *(each.coefficient for each in plan.regions)]) > _MOST_ELEMENTS:
-        raise PlanRefused("NATIVE-LIMIT", f"a value, or what one operation runs over, has more than {_MOST_ELEMENTS} elements")
+        raise PlanRefused("NATIVE-LIMIT", f"a value, or the walk of an operation, has more than {_MOST_ELEMENTS} elements")
     if max(len(plan.inputs), len(plan.outputs) + len(plan.states), len(plan.packs), len(plan.regions)) > _MOST_PORTS:
         raise PlanRefused("NATIVE-LIMIT", f"it has more than {_MOST_PORTS} inputs or outputs")
     if max(len(plan.values), len(plan.instructions), count_sizes(plan)) > _MOST_ENTRIES:
-        raise PlanRefused("NATIVE-LIMIT", f"it would take more than {_MOST_ENTRIES} instructions, values or sizes")
+        raise PlanRefused("NATIVE-LIMIT", f"it would need more than {_MOST_ENTRIES} instructions, values or sizes")
     if any(len(shape) > _MOST_AXES for shape in shapes):
         raise PlanRefused("NATIVE-LIMIT", f"a value has more than {_MOST_AXES} axes")
 
 
 def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Compiled | NotApplicable:
-    """Return the plan of a loop, with the operators ``beside`` a Scan that it includes, or the reason why there is none."""
+    """Return the plan of a loop, including the operators ``beside`` a Scan, or the reason why there is none."""
 
     def compiled(free: FreeSizes) -> Compiled:
         return _loop(loop, ctx, free) if isinstance(loop, LoopView) else _scan(loop, ctx, free, beside or nothing_around(loop))
@@ -81,20 +81,20 @@ def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Comp
                 return first
             second = compiled(FreeSizes(SAMPLES[1], known))
             return Compiled(joined(first.plan, second.plan, free.symbols), first.captured)
-        except SameSizes as same:  # one name less each time
+        except SameSizes as same:  # each time, one name is removed
             if not loop.always_runs:
-                return NotApplicable("NATIVE-SHAPE", f"it needs {same}, which no step would show where the loop makes none")
+                return NotApplicable("NATIVE-SHAPE", f"it needs {same}, which is not checked if the loop runs no step")
             known[same.name] = same.other
         except PlanRefused as refused:
             return refused.reason
 
 
 def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
-    """Return the plan of a Loop: the condition is its first state, and is true in the body, which runs only then."""
+    """Return the plan of a Loop. The condition is its first state; inside the body it is true, because only then the body runs."""
     body = Body(loop.body, ctx.opset, len(loop.states) + 2, free)
     condition, limit = _single(loop.condition), _single(loop.limit)
     inputs = [Input(InputKind.INITIAL, _sizes(condition), dtype=BOOL)]
-    for index, state in enumerate(loop.states, 1):  # what a body declares of its states says nothing of their sizes
+    for index, state in enumerate(loop.states, 1):  # declared sizes of states in a body prove nothing
         inputs.append(_input(body, state.initial, state.inner, Home.OLD, index, declared=False))
     inputs.append(Input(InputKind.LIMIT, _sizes(limit), dtype=INT64))
     body.views[loop.iteration] = whole(Buffer(Home.STEP_NUMBER, 1, dtype=INT64), (1,) * (rank_of(loop.iteration) or 0))
@@ -108,7 +108,7 @@ def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
     _check_states(loop.states, finals, body)
     for output, view in zip(loop.scan_outputs, stacked, strict=True):
         if not loop.always_runs and not known_sizes(output) == static_dims(output.inner) == view.shape:
-            raise PlanRefused("NATIVE-SHAPE", f"the sizes of '{output.inner.name}' are not known where the loop makes no step")
+            raise PlanRefused("NATIVE-SHAPE", f"the sizes of '{output.inner.name}' are not known if the loop runs no step")
     return _planned(body, inputs, [body.reshaped(goes_on, condition), *finals], stacked, [False] * len(stacked), Form.LOOP)
 
 
@@ -127,7 +127,7 @@ def _sizes(shape: tuple[int, ...]) -> tuple[Size, ...]:
 def _input(
     body: Body, outer: ir.Value, inner: ir.Value, home: Home, index: int, *, backwards: bool = False, declared: bool = True
 ) -> Input:
-    """Add the view of an input and return it for the plan; ``declared``: sizes that the body declares count if unknown outside."""
+    """Add the view of an input and return the plan's input. ``declared``: the body's declaration supplies unknown outer sizes."""
     if inner.dtype is None or inner.dtype not in NUMPY or not isinstance(inner.type, ir.TensorType):
         raise PlanRefused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner)}")
     shape = body.dims(outer, index, 1 if home == Home.SCANNED else 0, inner if declared and inner is not outer else None)
@@ -147,7 +147,7 @@ def _result(body: Body, value: ir.Value) -> View:
     if value.dtype not in (None, view.dtype):
         raise PlanRefused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
     if view.narrow is not None:
-        raise PlanRefused("NATIVE-TYPE", f"'{value.name}', which the loop gives, is of bytes")
+        raise PlanRefused("NATIVE-TYPE", f"'{value.name}', which the loop returns, has bytes")
     return body.as_type(view, view.dtype)
 
 
@@ -185,7 +185,7 @@ def _read(steps: list[BodyStep], results: list[View]) -> list[BodyStep]:
 def _scan(loop: ScanView, ctx: Context, free: FreeSizes, beside: Around) -> Compiled:
     axes = [*(scan.axis for scan in loop.scan_inputs), *(output.axis for output in loop.scan_outputs)]
     if loop.batched or any(axes):
-        raise PlanRefused("NATIVE-FORM", "the loop is batched or scans along another axis than the first")
+        raise PlanRefused("NATIVE-FORM", "the loop is batched or scans along an axis other than 0")
     body = Body(loop.body, ctx.opset, len(loop.states) + len(beside.scans), free)
     inputs = [_input(body, state.initial, state.inner, Home.OLD, index) for index, state in enumerate(loop.states)]
     for index, scan in enumerate(beside.scans, len(loop.states)):
@@ -205,7 +205,7 @@ def _scan(loop: ScanView, ctx: Context, free: FreeSizes, beside: Around) -> Comp
 
 
 def _translate_beside(nodes: Sequence[ir.Node], body: Body) -> None:
-    """Translate operators on whole stacks, whose values have the views of one step."""
+    """Translate operators on whole stacks; their values have the views of one step."""
     for node in nodes:
         if node.op_type == "Unsqueeze" and node.inputs[0] is not None:
             view = body.view(node.inputs[0])

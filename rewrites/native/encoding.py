@@ -52,7 +52,7 @@ def to_text(plan: Plan) -> str:
 
 
 class _Sizes:
-    """The table of sizes, each entered once; the first is 0, which omitted words mean."""
+    """The table of distinct sizes. The first is 0, for omitted words."""
 
     def __init__(self, symbols: int) -> None:
         self.symbols = symbols

@@ -1,10 +1,10 @@
-"""Sizes known only at run time: a body is compiled for two samples of them, and the plan has the sizes that explain both.
+"""Sizes known only at run time. A body is compiled for two samples of them, and the plan gets formulas that fit both.
 
-    388 where B is 97, 404 where it is 101   ->   4 * B
-    100 where B is 97, 104 where it is 101   ->   no plan
+    388 if B is 97, 404 if B is 101   ->   4 * B
+    100 if B is 97, 104 if B is 101   ->   no plan
 
-Translators refuse decisions that depend on such a size. If an operator takes two sizes for equal, the plan says so of its inputs,
-and a run in which they differ fails as in the operator.
+Translators refuse decisions that depend on such a size. If an operator requires two sizes to be equal, the plan requires it of its
+inputs, and a run with different sizes fails as in the operator.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from rewrites.native.plan import Plan, PlanRefused, Size, Symbol
 __all__ = ["SAMPLES", "FreeSizes", "SameSizes", "joined"]
 
 SAMPLES = ((97, 103, 109, 127, 137, 149), (101, 107, 113, 131, 139, 151))
-"""Primes that rarely divide sizes of models."""
+"""Primes that rarely divide the sizes of models."""
 _MOST = 4
 
 
@@ -29,9 +29,9 @@ class SameSizes(Exception):
 
 @dataclass
 class FreeSizes:
-    """The names of free sizes in the order in which they occur, with the numbers of the ``sample`` for them.
+    """The names of free sizes in order of occurrence, with their numbers in the ``sample``.
 
-    ``symbols``: the axis that tells each size at run time. ``known``: names that equal other names or numbers.
+    ``symbols``: the axis that has each size at run time. ``known``: names that equal other names or numbers.
     """
 
     sample: Sequence[int]
@@ -40,7 +40,7 @@ class FreeSizes:
     symbols: list[Symbol] = field(default_factory=list)
 
     def number(self, name: str, symbol: Symbol) -> int:
-        """Return the number for a size by name, which ``symbol`` tells at run time."""
+        """Return the number for a named size, which axis ``symbol`` has at run time."""
         size: str | int = name
         while isinstance(size, str) and size in self.known:
             size = self.known[size]
@@ -49,13 +49,13 @@ class FreeSizes:
         name = size
         if name not in self.numbers:
             if len(self.numbers) == len(self.sample):
-                raise PlanRefused("NATIVE-SHAPE", f"more than {len(self.sample)} sizes are known only when the model runs")
+                raise PlanRefused("NATIVE-SHAPE", f"more than {len(self.sample)} sizes are known only at run time")
             self.numbers[name] = self.sample[len(self.numbers)]
             self.symbols.append(symbol)
         return self.numbers[name]
 
     def check_same(self, lefts: Sequence[int], rights: Sequence[int]) -> None:
-        """Raise SameSizes if two sizes differ that an operator takes for equal, and one of them is free."""
+        """Raise SameSizes if two sizes differ that an operator requires to be equal, and one of them is free."""
         names = {number: name for name, number in self.numbers.items()}
         for left, right in zip(lefts, rights, strict=False):
             if left != right and (left in names or right in names):
@@ -91,7 +91,7 @@ def _joined(one: object, other: object, samples: Sequence[Sequence[int]]) -> obj
         parts = {each.name: _joined(getattr(one, each.name), getattr(other, each.name), samples) for each in fields(one)}
         return replace(one, **parts)
     if one != other:
-        raise PlanRefused("NATIVE-SHAPE", "the steps depend on sizes that are known only when the model runs")
+        raise PlanRefused("NATIVE-SHAPE", "the steps depend on sizes that are known only at run time")
     return one
 
 
@@ -104,5 +104,5 @@ def _size(one: int, other: int, samples: Sequence[Sequence[int]]) -> Size:
             one, other, power = one // first, other // second, power + 1
         exponents.append(power)
     if one != other:
-        raise PlanRefused("NATIVE-SHAPE", "an address depends on sizes that are known only when the model runs in no simple way")
+        raise PlanRefused("NATIVE-SHAPE", "an address depends in a complex way on sizes that are known only at run time")
     return Size(one, tuple(exponents) if any(exponents) else ())

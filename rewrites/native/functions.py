@@ -1,4 +1,4 @@
-"""The function that a call of a plan names and that holds the original loop; without the library it is inlined and runs."""
+"""The function that a call of a plan names. It holds the original loop, and is inlined and runs if the library is absent."""
 
 from collections.abc import Iterable, Sequence
 
@@ -24,14 +24,14 @@ __all__ = [
 
 DOMAIN = "ai.ortscan"
 OPERATOR, LOOP_OPERATOR, CELL_OPERATOR = "Scan1", "Loop1", "Cell1"
-"""The names contain the format of plans: another format is another operator."""
+"""The names include the version of the plan format: a new format needs new operators."""
 
 IR_VERSION = 10
 """The IR version of models whose functions have overloads."""
 
 
 def free_overload(model: ir.Model, operator: str) -> str:
-    """Return an overload that no function has."""
+    """Return an overload that no function uses."""
     number = 0
     while (DOMAIN, operator, f"l{number}") in model.functions:
         number += 1
@@ -44,7 +44,7 @@ def parameter(value: ir.Value, ctx: Context) -> ir.Value:
 
 
 def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value], ctx: Context) -> list[ir.Node]:
-    """Return Constant nodes for the constant ``values`` without an entry in ``inside``, and add their results there."""
+    """Return Constant nodes for the constant ``values`` that are not in ``inside``, and add their results to ``inside``."""
     nodes = []
     for value in values:
         if value not in inside:
@@ -58,7 +58,7 @@ def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value
 
 
 def read_inside(body: ir.Graph, inside: dict[ir.Value, ir.Value]) -> None:
-    """Let the body and its nested graphs read the values of ``inside`` instead of outer values."""
+    """Let the body and its nested graphs read the values in ``inside`` instead of outer values."""
     for node in all_nodes(body):
         for index, value in enumerate(node.inputs):
             if value is not None and value in inside:
@@ -73,15 +73,15 @@ def function_of(
     nodes: Sequence[ir.Node],
     ctx: Context,
 ) -> ir.Function:
-    """Return the function of these nodes."""
+    """Return a function with these nodes."""
     for each in parameters:
-        each.type = each.shape = None  # the call says them, and onnx_ir does not read those of a function
+        each.type = each.shape = None  # the call has them, and onnx_ir does not read those of a function
     graph = ir.Graph(parameters, results, nodes=nodes, opset_imports={"": ctx.opset}, name=f"{operator}_{overload}")
     return ir.Function(DOMAIN, operator, overload, graph=graph, attributes=[ir.Attr("plan", ir.AttributeType.STRING, None)])
 
 
 def add_function(model: ir.Model, function: ir.Function) -> None:
-    """Add the function to the model, and raise its IR version to one with overloads."""
+    """Add the function to the model, and raise its IR version to one that supports overloads."""
     model.functions[function.identifier()] = function
     model.opset_imports.setdefault(DOMAIN, 1)
     model.ir_version = max(model.ir_version, IR_VERSION)

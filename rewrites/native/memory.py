@@ -1,9 +1,9 @@
-"""Says where values live: results in states and rows of outputs, other values in a workspace for as long as they are read.
+"""Assigns memory to values: results go to states and rows of outputs, others to a workspace for as long as they are read.
 
     a = x + y; c[0:4] = a; c[4:8] = b     ->  c[0:4] = x + y; c[4:8] = b
 
-A result is copied if its buffer belongs to something else. A copy of a whole result is left out if the step that computes it can
-write to the target of the copy. Buffers that depend on free sizes in the same way are in one region, whose offsets do so too.
+A result is copied if its buffer has another purpose. A copy of a whole result is omitted if the step that computes it can write to
+the target of the copy. Buffers that depend on free sizes in the same way share a region, whose offsets depend on them likewise.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ _ALIGNED = 16
 
 
 class Workspace:
-    """Memory that is allocated and freed in multiples of 16 words (times ``unit``)."""
+    """Memory allocated and freed in multiples of 16 words (times ``unit``)."""
 
     def __init__(self, unit: int = 1) -> None:
         self.size = 0
@@ -46,7 +46,7 @@ class Workspace:
         return offset
 
     def give(self, offset: int, count: int) -> None:
-        """Free ``count`` words at ``offset``, and join them with the gaps beside them."""
+        """Free ``count`` words at ``offset``, and merge them with adjacent gaps."""
         start, end = offset, offset + self._rounded(count)
         for gap in [gap for gap in self.free if gap[0] + gap[1] == start or gap[0] == end]:
             self.free.remove(gap)
@@ -75,9 +75,9 @@ class _Regions:
 
 @dataclass
 class Places:
-    """The buffers that are a new state or a row of an output (``of``), and for each state its storage and output (``states``).
+    """``of``: the buffers that are a new state or a row of an output. ``states``: the storage and output of each state.
 
-    ``news``: the buffer of each new state; None if the state stays.
+    ``news``: the buffer of each new state; None if the state does not change.
     """
 
     of: dict[Buffer, tuple[ValueKind, int]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def lay_out(
     last = {view.buffer: index for index, step in enumerate(steps) for view in (step.target, *step.given)}
     located: dict[Buffer, Place] = {}
     for index, step in enumerate(steps):
-        read = dict.fromkeys(view.buffer for view in step.given)  # in order: plans are the same in every run
+        read = dict.fromkeys(view.buffer for view in step.given)  # in order, so that plans are the same in every run
         ending = [buffer for buffer in read if last[buffer] == index and buffer in located]
         target = step.target.buffer
         if target.home == Home.COMPUTED and target not in places.of and target not in located:
@@ -115,7 +115,7 @@ def lay_out(
 
 
 def _takes_over(step: BodyStep, buffer: Buffer) -> bool:
-    """Return True if ``step`` can write its result over ``buffer`` element by element, because nothing reads that later."""
+    """Return True if ``step`` can write its result over ``buffer`` elementwise, because nothing reads that later."""
     own = step.target.buffer
     if not is_elementwise(step.op) or (buffer.size, buffer.dtype) != (own.size, own.dtype) or not step.target.is_whole:
         return False
@@ -127,7 +127,7 @@ def _is_same(view: View, target: View) -> bool:
 
 
 def place_results(body: Body, finals: Sequence[View], stacked: Sequence[View]) -> Places:
-    """Return the place of each result; add the necessary copies to the body."""
+    """Assign memory to each result, and add the necessary copies to the body."""
     places = Places()
     for index, view in enumerate(stacked):
         _place(body, view, (ValueKind.STACKED, index), places)
@@ -153,7 +153,7 @@ def _place(body: Body, view: View, place: tuple[ValueKind, int], places: Places)
 
 
 def computed_in_parts(steps: Sequence[BodyStep], places: Places) -> list[BodyStep]:
-    """Return the steps without copies of results that nothing else reads, if these can be computed in the target."""
+    """Return the steps without copies of results that can be computed in the target of the copy."""
     count = Counter(source.buffer for step in steps for source in step.given)
     makers: dict[Buffer, list[BodyStep]] = {}
     for step in steps:
@@ -175,7 +175,7 @@ def _is_own(source: View, count: Counter[Buffer], places: Places) -> bool:
 
 
 def _redirected(maker: BodyStep, source: View, place: View) -> bool:
-    """Let ``maker`` write to ``place`` if its walk allows it, and return True then."""
+    """Let ``maker`` write to ``place`` if its walk allows it; return True if it does."""
     shape = maker.target.shape
     if not maker.target.is_whole or [size for size in shape if size != 1] != [size for size in source.shape if size != 1]:
         return False

@@ -1,11 +1,11 @@
-"""A recurrent node becomes a call of a function that holds it; ortscan's library computes the call faster if it is registered.
+"""A recurrent node becomes a call of a function that holds it; ortscan's library runs the call faster if it is registered.
 
     ys, hT = GRU (x, W, R, B)
     ->    ys, hT = ai.ortscan.Cell1 <plan> (x, W, R, B)
           ai.ortscan.Cell1:l0 (x, W, R, B) => (ys, hT) { ys, hT = GRU (x, W, R, B) }
 
-Elsewhere onnxruntime inlines the function and runs the node. loop-plans.md describes the words of the attribute ``plan``. If a size
-is 0, the library returns the results of the node, and does not crash as the node does. Conditions: floats, constant weights,
+Without the library onnxruntime inlines the function and runs the node. loop-plans.md describes the attribute ``plan``. If a size is
+0, the library returns the results of the node, and does not crash as the node does. Conditions: floats, constant weights,
 activations of the library, and a node of a size for which the library is faster.
 """
 
@@ -37,7 +37,7 @@ _DIRECTIONS = {(False,): 0, (True,): 1, (False, True): 2}
 _MOST_FUNCTIONS = 3
 _WEIGHTS = ("W", "R", "B", "P")
 MOST_HIDDEN_FASTER = {"RNN": 256, "GRU": 256, "LSTM": 128}
-"""The widest nodes for which the library is faster; for wider ones onnxruntime runs a step of one row in several threads."""
+"""The widest nodes for which the library is faster. For wider ones onnxruntime runs a step of one row in several threads."""
 _UNITS, _NARROW, _MOST_WASTE = 16, 64, 0.05
 
 
@@ -67,7 +67,7 @@ def _no_kernel(view: RecurrentNode) -> NotApplicable | None:
     if view.dtype != ir.DataType.FLOAT:
         return NotApplicable("NATIVE-CELL", f"it computes with {view.dtype}")
     if view.batch_first:
-        return NotApplicable("NATIVE-CELL", "its batch comes before its steps")
+        return NotApplicable("NATIVE-CELL", "its batch axis comes first")
     if unknown is not None:
         return NotApplicable("NATIVE-CELL", f"the library has no kernel for {unknown}")
     if view.hidden > MOST_HIDDEN:
@@ -95,7 +95,7 @@ def _no_gain(view: RecurrentNode) -> NotApplicable | None:
 
 
 def _call_instead(view: RecurrentNode, given: dict[str, ir.Value], made: dict[str, ir.Value], ctx: Context) -> None:
-    """Replace the node by a call, and put a copy of it into the called function."""
+    """Replace the node by a call of a function with a copy of the node."""
     old = view.node
     parameters = {name: parameter(value, ctx) for name, value in given.items()}
     results = {name: ir.Value(name=ctx.names.fresh(value.name or name)) for name, value in made.items()}
@@ -112,7 +112,7 @@ def _call_instead(view: RecurrentNode, given: dict[str, ir.Value], made: dict[st
 
 
 def _has_kernel(function: Function) -> bool:
-    """Return True if the library computes an activation."""
+    """Return True if the library has the activation."""
     return function.name in _USES
 
 

@@ -1,14 +1,13 @@
-"""A loop becomes a call of a function that holds it; the library of loop plans runs the call if it is registered.
+"""A loop becomes a call of a function that holds it; ortscan's library runs the call by a loop plan if it is registered.
 
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x, w), g(h, x, w))
     ->    hT, ys = ai.ortscan.Scan1 <plan> (h0, xs, w)
           ai.ortscan.Scan1:l0 (h0, xs, w) => (hT, ys) { hT, ys = Scan(h0, xs) body(h, x) => (f(h, x, w), g(h, x, w)) }
-
     hT, ys = Loop(M, cond, h0) body(i, c, h) => (c', h', y)
     ->    hT, ys = ai.ortscan.Loop1 <plan> (cond, h0, M, w)    with a function that holds the Loop
 
-Elsewhere onnxruntime inlines the function and runs the loop. The function also holds the constants of the plan, and the cheap
-operators beside a Scan that the plan includes (``rewrites.native.around``). Condition: the whole body has a plan.
+Without the library onnxruntime inlines the function and runs the loop. The function also holds the constants of the plan, and the
+cheap operators beside a Scan that the plan includes (``rewrites.native.around``). Condition: the whole body has a plan.
 """
 
 from collections import Counter
@@ -69,12 +68,12 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     made = PatchOutcome(planned=max(1, count))
     what = f"wrote a plan of {counted(count, 'instruction')} for {DOMAIN}.{operator}"
     kinds = ", ".join(node.op_type for node in beside.nodes)
-    more = f"the plan does {counted(len(beside.nodes), 'operator')} beside the loop too: {kinds}"
+    more = f"the plan includes {counted(len(beside.nodes), 'operator')} beside the loop: {kinds}"
     return Patch(what, edit, (*compiled.notes, *_in_words(compiled.plan), *([more] if beside.nodes else [])), made)
 
 
 def _call_instead(loop: ScanView, compiled: Compiled, beside: Around, ctx: Context) -> None:
-    """Replace the Scan by a call, and put the Scan and the operators beside it into the called function."""
+    """Replace the Scan by a call of a function with the Scan and the operators beside it."""
     old, model, graph = loop.node, ctx.model, loop.node.graph
     assert graph is not None
     given = [*(state.initial for state in loop.states), *(scan.outer for scan in beside.scans), *compiled.captured]
@@ -94,7 +93,7 @@ def _call_instead(loop: ScanView, compiled: Compiled, beside: Around, ctx: Conte
             take_over(value, new, ctx.names)
     graph.remove(beside.nodes, safe=True)
     for value in outputs:
-        value.name = value.name or ctx.names.fresh("unread")  # the function returns it all the same
+        value.name = value.name or ctx.names.fresh("unread")  # the function returns it anyway
     add_function(model, function)
 
 
@@ -136,18 +135,18 @@ def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value
 
 
 def _in_words(plan: Plan) -> list[str]:
-    """Return notes on the operations of the plan in each step, and in blocks of steps."""
+    """Return notes on the operations of the plan, in each step and in blocks of steps."""
     notes = []
     for stepwise, when in ((True, "one step after the other"), (False, f"{plan.block} steps at once")):
         ops = [step.op for phase in plan.phases if phase.stepwise == stepwise for step in phase.of(plan.instructions)]
         if ops:
             counted = [f"{count} {op.name.replace('_', ' ').lower()}" for op, count in Counter(ops).most_common()]
-            notes.append(f"the plan does {when}: {', '.join(counted)}")
+            notes.append(f"the plan runs {when}: {', '.join(counted)}")
     return [*notes, f"a session without ortscan's library runs the {plan.form.name.title()}"]
 
 
 def _call_instead_of_loop(loop: LoopView, compiled: Compiled, ctx: Context) -> None:
-    """Replace the Loop by a call, and put the Loop into the called function."""
+    """Replace the Loop by a call of a function with the Loop."""
     old, build, body = loop.node, ctx.builder(), loop.body
     condition = loop.condition if loop.condition is not None else build.const(np.array(True), np.bool_)
     limit = loop.limit if loop.limit is not None else build.const(_NO_LIMIT)
@@ -168,7 +167,7 @@ def _call_instead_of_loop(loop: LoopView, compiled: Compiled, ctx: Context) -> N
     call = ir.Node(DOMAIN, LOOP_OPERATOR, given, [plan], overload=overload, outputs=outputs, name=old.name)
     stand_in_for(old, call, list(zip(old.outputs, outputs, strict=True)), ctx.names)
     for value in outputs:
-        value.name = value.name or ctx.names.fresh("unread")  # the function returns it all the same
+        value.name = value.name or ctx.names.fresh("unread")  # the function returns it anyway
     add_function(ctx.model, function)
 
 

@@ -3,8 +3,8 @@
     If (c) <then: y = f(x), else: y = g(x)>    ->    a = f(x); b = g(x); y = c ? a : b
     hT, ys = Scan(h, xs[3])                    ->    h1 = f(h, xs[0]); h2 = f(h1, xs[1]); h3 = f(h2, xs[2])
 
-An inner loop has a known number of steps. No step of a plan fails, so a branch that the condition does not select does no harm; an
-operator that may fail is refused in a branch.
+An inner loop needs a known number of steps. A branch that the condition does not select is harmless, because no step of a plan
+fails; operators that may fail are refused in a branch.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from rewrites.native.views import View
 __all__ = ["NESTED", "translate_graph"]
 
 NESTED = frozenset({"If", "Loop", "Scan"})
-"""The operators with graphs that are translated here."""
+"""The operators with nested graphs that are translated here."""
 _MOST_STEPS = 4096
 """The most operations of an unrolled inner loop."""
 
@@ -37,7 +37,7 @@ def translate_graph(graph: ir.Graph, body: Body) -> None:
             continue
         for value, result in zip(node.outputs, _results(node, body), strict=False):
             if 0 in result.shape or differ(ir.Shape(result.shape), value.shape):
-                raise PlanRefused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(result.shape)}, known is {value.shape}")
+                raise PlanRefused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(result.shape)}, declared is {value.shape}")
             if value.dtype not in (None, result.dtype):
                 raise PlanRefused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
             body.views[value] = result
@@ -65,13 +65,13 @@ def _chosen(call: TranslatorCall) -> Sequence[View]:
     truth, results = body.reshaped(condition, ()), []
     for then, otherwise in zip(*branches, strict=True):
         if then.shape != otherwise.shape or then.dtype != otherwise.dtype:
-            raise call.refuse("NATIVE-SHAPE", f"its branches give {list(then.shape)} and {list(otherwise.shape)}, or other types")
+            raise call.refuse("NATIVE-SHAPE", f"its branches return {list(then.shape)} and {list(otherwise.shape)}, or other types")
         results.append(body.elementwise(Op.SELECT, truth, then, otherwise, truth=then.truth))
     return results
 
 
 def _unrolled(call: TranslatorCall) -> Sequence[View]:
-    """Return the results of an inner loop, whose steps are unrolled."""
+    """Return the results of an inner loop by unrolling its steps."""
     loop, body = view(call.node, call.opset), call.body
     scanned = [body.view(scan.outer) for scan in loop.scan_inputs]
     count = _steps(call, loop, scanned)
@@ -91,7 +91,7 @@ def _unrolled(call: TranslatorCall) -> Sequence[View]:
         for stack, output in zip(rows, loop.scan_outputs, strict=True):
             stack.append(body.view(output.inner))
         if len(body.steps) > _MOST_STEPS:
-            raise call.refuse("NATIVE-LIMIT", f"its {count} steps are more than {_MOST_STEPS} operations, written out")
+            raise call.refuse("NATIVE-LIMIT", f"its {count} steps need more than {_MOST_STEPS} operations")
     if [state.shape for state in states] != shapes:
         raise call.refuse("NATIVE-SHAPE", "a state changes its shape")
     axes = [(output.axis, output.reverse) for output in loop.scan_outputs]
@@ -106,7 +106,7 @@ def _steps(call: TranslatorCall, loop: Loop, scanned: Sequence[View]) -> int:
     else:
         known = loop.steps if isinstance(loop.steps, int) and loop.steps else None
     if known is None:
-        raise call.refuse("NATIVE-FORM", "how many steps it makes is not known, or none")
+        raise call.refuse("NATIVE-FORM", "its number of steps is unknown or 0")
     return known
 
 

@@ -1,4 +1,4 @@
-"""The operations of loop plans, their numbers, and the types of elements that each has a kernel for."""
+"""The operations of loop plans, their numbers, and the element types for which each has a kernel."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class Op(IntEnum):
-    """What an instruction does; in groups by the number and the walk of its operands."""
+    """The operation of an instruction, grouped by the number and the walk of its operands."""
 
     ADD = 0
     SUB = 1
@@ -101,7 +101,7 @@ class Op(IntEnum):
 
 FLOAT, UINT8, INT8, INT32, INT64, BOOL, DOUBLE = 1, 2, 3, 6, 7, 9, 11
 NARROW: dict[int, np.dtype] = {UINT8: np.dtype("u1"), INT8: np.dtype("i1")}
-"""Further types of a packed input; in the steps such numbers are floats."""
+"""More element types of a packed input; in the steps they are floats."""
 NUMPY: dict[int, np.dtype] = {
     FLOAT: np.dtype("<f4"),
     INT32: np.dtype("<i4"),
@@ -136,7 +136,7 @@ def has_kernel(op: Op, dtype: int) -> bool:
 
 
 def fits(op: Op, target: int, sources: Sequence[int]) -> bool:
-    """Return True if the kernel supports these types: all are equal, except for a Cast, and indices are INT64."""
+    """Return True if the kernel supports these types: all are equal, except in a Cast, and indices are INT64."""
     if op in (Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K):
         return target == INT64
     if op in (Op.GATHER, Op.SCATTER):
@@ -150,5 +150,5 @@ def bytes_of(dtype: int) -> int:
 
 
 def words_of(dtype: int) -> int:
-    """Return the size of an element in words of the workspace; a bool takes one word, so that all sizes are whole words."""
+    """Return the size of an element in words of the workspace. A bool takes one word, so that all sizes are whole words."""
     return max(1, bytes_of(dtype) // 4)

@@ -1,4 +1,4 @@
-"""An operator to translate, with its operands as views, and views with their axes reordered or joined."""
+"""An operator to translate, with its operands as views; and functions that reorder or merge the axes of views."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ class TranslatorCall:
 
     @property
     def opset(self) -> int:
-        """The version of the standard operator set."""
+        """Return the version of the standard operator set."""
         return self.body.opset
 
     def value(self, index: int) -> ir.Value | None:
@@ -32,7 +32,7 @@ class TranslatorCall:
         return self.node.inputs[index] if index < len(self.node.inputs) else None
 
     def has(self, index: int) -> bool:
-        """Return True if input ``index`` is there."""
+        """Return True if input ``index`` is present."""
         return self.value(index) is not None
 
     def view(self, index: int) -> View:
@@ -44,7 +44,7 @@ class TranslatorCall:
 
     @property
     def views(self) -> list[View]:
-        """The views of all inputs."""
+        """Return the views of all inputs."""
         return [self.view(index) for index in range(len(self.node.inputs))]
 
     def known(self, index: int) -> np.ndarray | None:
@@ -54,19 +54,19 @@ class TranslatorCall:
         return None if is_sample else numbers
 
     def sizes(self, index: int) -> np.ndarray | None:
-        """Return the numbers of input ``index``, None if a run computes them; a free size is the number of the sample."""
+        """Return the numbers of input ``index``, None if they are computed at run time. A free size is the number of the sample."""
         value = self.value(index)
         array = const_array(value)
         view = None if value is None or array is not None else self.body.views.get(value)
         return array if view is None or view.buffer.array is None or view.truth else elements(view)
 
     def only_first_output(self) -> None:
-        """Refuse a node with other outputs than the first."""
+        """Refuse a node if any output except the first is read."""
         if any(value.name and (value.uses() or value.is_graph_output()) for value in self.node.outputs[1:]):
-            raise self.refuse("NATIVE-FORM", "more than its first output is read")
+            raise self.refuse("NATIVE-FORM", "an output other than its first is read")
 
     def refuse(self, code: str, detail: str) -> PlanRefused:
-        """Return the exception that refuses the node."""
+        """Return the exception for a refusal of the node."""
         name = f" '{self.node.name}'" if self.node.name else ""
         return PlanRefused(code, f"{self.node.op_type}{name}: {detail}")
 
@@ -76,7 +76,7 @@ Translator = Callable[[TranslatorCall], Sequence[View]]
 
 
 def rows_along(body: Body, view: View, axes: Sequence[int]) -> View:
-    """Return the view with ``axes`` joined into one last axis, whose elements are contiguous."""
+    """Return the view with ``axes`` merged into one last axis with contiguous elements."""
     rest = [axis for axis in range(len(view.shape)) if axis not in axes]
     turned = in_order(view, [*rest, *axes])
     shape = (*turned.shape[: len(rest)], math.prod(view.shape[axis] for axis in axes))
@@ -101,7 +101,7 @@ def in_order(view: View, order: Sequence[int]) -> View:
 
 
 def merged(body: Body, view: View, batches: int, rows: int) -> View:
-    """Return the view as matrices: after ``batches`` axes, the next ``rows`` axes are joined, and so are the remaining axes."""
+    """Return the view as matrices: after ``batches`` axes, the next ``rows`` axes are merged, and so are the remaining ones."""
     split = batches + rows
     shape = (*view.shape[:batches], math.prod(view.shape[batches:split]), math.prod(view.shape[split:]))
     (joined,) = moved(view, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]

@@ -1,4 +1,4 @@
-"""The tables of a loop plan, and the reason why a loop has none; sizes are written in place, the encoding gathers them."""
+"""The tables of a loop plan, and the reason why a loop has none. Tables hold the sizes themselves; the encoding collects them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class PlanRefused(Exception):
-    """Carries a reason out of the compiler's parts; it never leaves this package."""
+    """Carries a reason out of the compiler. It never leaves this package."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(f"{code}: {detail}")
@@ -39,7 +39,7 @@ class PlanRefused(Exception):
 
 @dataclass(frozen=True)
 class Size:
-    """``coefficient`` times each symbol to the power of its exponent; no exponents: a number."""
+    """``coefficient`` times each symbol to the power of its exponent. Without exponents it is a number."""
 
     coefficient: int
     exponents: tuple[int, ...] = ()
@@ -50,21 +50,21 @@ ZERO, ONE = Size(0), Size(1)
 
 @dataclass(frozen=True)
 class Symbol:
-    """A dimension known only at run time: an axis of an input as it is given."""
+    """A dimension known only at run time: an axis of an input."""
 
     input: int
     axis: int
 
 
 class Form(IntEnum):
-    """What says how many steps there are: what is scanned, or a condition and a limit."""
+    """What determines the number of steps: the scan inputs, or a condition and a limit."""
 
     SCAN = 0
     LOOP = 1
 
 
 class InputKind(IntEnum):
-    """What an input of the operator is to the loop."""
+    """The role of an input in the loop."""
 
     INITIAL = 0
     SCANNED = 1
@@ -92,7 +92,7 @@ class Output:
 
 
 class Storage(IntEnum):
-    """Where a state lives."""
+    """The kind of memory of a state."""
 
     IN_PLACE = 0
     TWO_ROWS = 1
@@ -101,7 +101,7 @@ class Storage(IntEnum):
 
 @dataclass(frozen=True)
 class PlanState:
-    """Where a state is kept from step to step: at ``offset`` in region ``place``, or in the rows of output ``place``."""
+    """The memory of a state between steps: at ``offset`` in region ``place``, or in the rows of output ``place``."""
 
     storage: Storage
     offset: Size = ZERO
@@ -121,7 +121,7 @@ class PlanPack:
 
 
 class ValueKind(IntEnum):
-    """Where the elements of a value are."""
+    """The place of the elements of a value."""
 
     SCANNED = 0
     CAPTURED = 1
@@ -137,7 +137,7 @@ class ValueKind(IntEnum):
 
 @dataclass(frozen=True)
 class Value:
-    """``count`` elements from ``offset`` on of what ``kind`` and ``index`` name."""
+    """``count`` elements from ``offset`` on in the memory that ``kind`` and ``index`` name."""
 
     kind: ValueKind
     index: int
@@ -157,9 +157,9 @@ class PlanOperand:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One operation over ``dims``, outermost first; the destination is the first operand, None is an operand left out.
+    """One operation over ``dims``, outermost first. The first operand is the destination; None is an omitted operand.
 
-    ``matrix`` is M, N and K of a product and ones for all else.
+    ``matrix``: M, N and K of a product, and ones for all others.
     """
 
     op: Op
@@ -172,20 +172,20 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Phase:
-    """Instructions one after the other: all of them in each step (``stepwise``), or each of them in all steps of a block."""
+    """A sequence of instructions. Each step runs all of them (``stepwise``), or each instruction runs for all steps of a block."""
 
     stepwise: bool
     first: int
     count: int
 
     def of(self, instructions: Sequence[Instruction]) -> Sequence[Instruction]:
-        """Return those of a plan's instructions that are in the phase."""
+        """Return the plan's instructions in the phase."""
         return instructions[self.first : self.first + self.count]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole loop; ``constants`` are as they are in memory, ``regions``: the words of 4 bytes of each part of the workspace."""
+    """A whole loop. ``constants``: their bytes in memory. ``regions``: the number of 4-byte words of each part of the workspace."""
 
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]

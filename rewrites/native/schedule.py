@@ -1,4 +1,4 @@
-"""The order of the steps: old states are read before they are written over, wherever that can be; else they get two rows."""
+"""Orders the steps so that old states are read before they are overwritten. If that is impossible, a state gets two rows."""
 
 import heapq
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ __all__ = ["scheduled"]
 
 
 def scheduled(steps: Sequence[BodyStep], places: Places) -> list[BodyStep]:
-    """Return the steps in order, and settle which states are in place."""
+    """Return the steps in order, and decide which states are stored in place."""
     after = _needs(steps)
     wanted: dict[int, dict[int, set[int]]] = {}
     for state, buffer in enumerate(places.news):
@@ -47,7 +47,7 @@ def _with(needs: Sequence[set[int]], *more: dict[int, set[int]]) -> list[set[int
 
 
 def _needs(steps: Sequence[BodyStep]) -> list[set[int]]:
-    """Return, for each step, the steps that write what it reads, or that write what it changes in parts."""
+    """Return, for each step, the steps that write its operands, or that write the buffer of which it changes a part."""
     writers: dict[Buffer, list[int]] = {}
     for index, step in enumerate(steps):
         writers.setdefault(step.target.buffer, []).append(index)
@@ -59,7 +59,7 @@ def _needs(steps: Sequence[BodyStep]) -> list[set[int]]:
 
 
 def _readers_before(steps: Sequence[BodyStep], state: int, buffer: Buffer) -> dict[int, set[int]] | None:
-    """Return what must come before each writer of a state in place; None where a step reads other elements than it writes."""
+    """Return the steps before each writer of a state in place; None if a step reads other elements than it writes."""
     writing = {index for index, step in enumerate(steps) if step.target.buffer is buffer}
     reading = {index for index, step in enumerate(steps) if any(_is_old(view, state) for view in step.given)}
     for index in writing & reading:
@@ -79,7 +79,7 @@ def _same_place(view: View, target: View) -> bool:
 
 
 def _order(needs: Sequence[set[int]]) -> list[int] | None:
-    """Return the order closest to that given in which each step comes after what it needs; None where there is none."""
+    """Return the order closest to the present one in which each step comes after those that it needs; None if there is none."""
     left = [len(each) for each in needs]
     readers: list[list[int]] = [[] for _ in needs]
     for index, each in enumerate(needs):

@@ -1,4 +1,4 @@
-"""Values of a body while it is compiled: strided views of buffers, so that what only moves elements costs nothing."""
+"""Values of a body during compilation: strided views of buffers, so that moving elements costs nothing."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,11 +12,11 @@ from rewrites.native.operations import BOOL, FLOAT, words_of
 __all__ = ["Buffer", "Home", "View", "broadcast", "dense", "fitted", "moved", "whole"]
 
 _LIMIT = 1 << 24
-"""Of how many elements the addresses are written out to follow a movement."""
+"""The most elements whose addresses are computed to follow a movement."""
 
 
 class Home(Enum):
-    """Where the elements of a buffer come from."""
+    """The source of the elements of a buffer."""
 
     SCANNED = auto()
     CAPTURED = auto()
@@ -28,7 +28,7 @@ class Home(Enum):
 
 @dataclass(eq=False)
 class Buffer:
-    """``size`` elements in one place; ``index``: of the input or state, ``array``: the elements of a constant."""
+    """``size`` contiguous elements. ``index``: that of the input or state. ``array``: the elements of a constant."""
 
     home: Home
     size: int
@@ -38,7 +38,7 @@ class Buffer:
 
     @property
     def words(self) -> int:
-        """How many words it takes in the workspace."""
+        """Return its number of words in the workspace."""
         return self.size * words_of(self.dtype)
 
 
@@ -46,8 +46,8 @@ class Buffer:
 class View:
     """Elements of a buffer, at an offset and a stride for each axis.
 
-    ``truth``: they are bools, as 0 and 1 of whatever type the buffer has. ``narrow``: they are of a type of whole numbers of
-    8 bits, as floats; what moves them forgets it, and so has no plan.
+    ``truth``: they are bools, stored as 0 and 1 in the type of the buffer. ``narrow``: they are 8-bit integers, stored as floats.
+    Operators that move elements do not keep ``narrow``, so there is no plan for these.
     """
 
     buffer: Buffer
@@ -59,17 +59,17 @@ class View:
 
     @property
     def dtype(self) -> int:
-        """The type of the value that it shows."""
+        """Return the type of the value."""
         return BOOL if self.truth else self.narrow or self.buffer.dtype
 
     @property
     def count(self) -> int:
-        """How many elements it shows, repeated ones too."""
+        """Return the number of elements, including repeated ones."""
         return math.prod(self.shape)
 
     @property
     def is_dense(self) -> bool:
-        """Return True if the elements lie one after the other in the order of the view."""
+        """Return True if the elements are contiguous in the order of the view."""
         return all(
             size == 1 or stride == own for size, stride, own in zip(self.shape, self.strides, dense(self.shape), strict=True)
         )
@@ -81,7 +81,7 @@ class View:
 
 
 def dense(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of elements one after the other."""
+    """Return the strides of contiguous elements."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
@@ -90,26 +90,26 @@ def dense(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def whole(buffer: Buffer, shape: Sequence[int], *, truth: bool = False) -> View:
-    """Return the view of all of a buffer."""
+    """Return the view of a whole buffer."""
     return View(buffer, tuple(shape), dense(shape), 0, truth)
 
 
 def broadcast(view: View, shape: Sequence[int]) -> View:
-    """Return the view spread to a larger shape, by strides of zero."""
+    """Return the view broadcast to a larger shape, by strides of 0."""
     new = len(shape) - len(view.shape)
     strides = (*[0] * new, *(0 if own == 1 else stride for own, stride in zip(view.shape, view.strides, strict=True)))
     return View(view.buffer, tuple(shape), strides, view.offset, view.truth)
 
 
 def moved(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> list[View | np.ndarray] | None:
-    """Return what a movement of arrays makes of a view: views, or addresses where no strides lead there; None if too large."""
+    """Return the results of a movement of arrays: views, or addresses if no strides express them; None if the view is too large."""
     if view.count > _LIMIT:
         return None
     return [fitted(view, np.asarray(made)) for made in make(_addresses(view))]
 
 
 def fitted(view: View, addresses: np.ndarray) -> View | np.ndarray:
-    """Return the view whose elements are at ``addresses``, or these where they are on no grid."""
+    """Return the view of the elements at ``addresses``, or the addresses if no strides express them."""
     if addresses.size == 0:
         return View(view.buffer, addresses.shape, dense(addresses.shape), 0, view.truth)
     first = int(addresses.reshape(-1)[0])
@@ -121,7 +121,7 @@ def fitted(view: View, addresses: np.ndarray) -> View | np.ndarray:
 
 
 def _addresses(view: View) -> np.ndarray:
-    """Return where each element of a view is in its buffer."""
+    """Return the address of each element of a view in its buffer."""
     addresses = np.full(view.shape, view.offset, np.int64)
     for axis, (size, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
         addresses += (np.arange(size, dtype=np.int64) * stride).reshape(size, *[1] * (len(view.shape) - axis - 1))

@@ -1,4 +1,4 @@
-"""The fewest axes that a step is walked along: axes of size 1 go, and neighbours that all operands pass alike become one."""
+"""Finds the fewest axes for the walk of a step: axes of size 1 are dropped, and axes whose strides fit in all operands merged."""
 
 import math
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ __all__ = ["FREE", "PRODUCTS", "PlanWalk", "is_elementwise", "make_regular", "wa
 PRODUCTS = frozenset({Op.GEMM, Op.MATMUL})
 INDEXED = frozenset({Op.GATHER, Op.SCATTER, Op.LOCATE})
 FREE = frozenset({Op.COPY, Op.CAST}) | PRODUCTS | INDEXED
-"""The operations whose operands may lie at any strides."""
+"""The operations whose operands may have any strides."""
 _FEW = 8
-"""Elements up to which a step is rather walked element by element than its operand copied."""
+"""The most elements for which a step is walked element by element instead of copying its operand."""
 
 
 @dataclass(frozen=True)
 class PlanWalk:
-    """``dims``, outermost first, and for each operand (the target first) its strides; ``matrix``: M, N and K of a product.
+    """``dims``, outermost first, and the strides of each operand, the target first. ``matrix``: M, N and K of a product.
 
     The strides of a product's operand end with those of its matrix.
     """
@@ -31,12 +31,12 @@ class PlanWalk:
 
 
 def is_elementwise(op: Op) -> bool:
-    """Return True if each element of the result is made of those at its place."""
+    """Return True if each element of the result depends on the elements at the same position."""
     return op < Op.SUM
 
 
 def walk_of(step: BodyStep) -> PlanWalk:
-    """Return how a step is walked."""
+    """Return the walk of a step."""
     if step.op in PRODUCTS:
         return _product(step)
     operands = [step.target, *step.sources]
@@ -51,7 +51,7 @@ def walk_of(step: BodyStep) -> PlanWalk:
 
 
 def _product(step: BodyStep) -> PlanWalk:
-    """A pack is the same for all rows, so axes before the matrix are more rows of it where their strides fit."""
+    """A pack is the same for all rows, so axes before the matrix become more rows if their strides fit."""
     a, b, *rest = step.sources
     assert a is not None
     assert b is not None
@@ -97,7 +97,7 @@ def _merged(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tu
 
 
 def make_regular(steps: Sequence[BodyStep], body: Body) -> list[BodyStep]:
-    """Return the steps with copies of the operands whose innermost elements do not lie one after the other."""
+    """Return the steps, with copies of operands whose innermost elements are not contiguous."""
     body.steps = []
     for step in steps:
         _make_regular(step, body)
@@ -118,7 +118,7 @@ def _make_regular(step: BodyStep, body: Body) -> None:
 
 
 def _unspread(body: Body, view: View) -> View:
-    """Return a copy of the elements, those repeated by a stride of 0 once."""
+    """Return a copy of the elements; elements repeated by a stride of 0 are copied once."""
     own = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
     copy = body.copied(View(view.buffer, own, view.strides, view.offset, view.truth))
     strides = tuple(0 if size == 1 else stride for size, stride in zip(own, copy.strides, strict=True))

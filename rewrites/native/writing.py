@@ -1,4 +1,4 @@
-"""A scheduled body as a plan."""
+"""Writes a scheduled body as a plan."""
 
 import math
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from rewrites.native.walks import FREE, PRODUCTS, PlanWalk, walk_of
 __all__ = ["write"]
 
 _UNROLLED = 256
-"""Into how many instructions the outermost axes of one step may be written out."""
+"""The most instructions for the outermost axes of one step."""
 _FROM_OUTSIDE = {
     Home.SCANNED: ValueKind.SCANNED,
     Home.CAPTURED: ValueKind.CAPTURED,
@@ -43,7 +43,7 @@ _FROM_OUTSIDE = {
 def write(
     body: Body, steps: Sequence[BodyStep], places: Places, inputs: Sequence[Input], outputs: Sequence[Output], form: Form
 ) -> Plan:
-    """Return the plan; ``inputs``: all of them."""
+    """Return the plan; ``inputs`` are all of its inputs."""
     states_in = inputs[: len(places.states)]
     sizes = [math.prod(size.coefficient for size in each.dims) * words_of(each.dtype) for each in states_in]
     kept, temporaries, regions = lay_out(steps, places, sizes, body.free)
@@ -70,7 +70,7 @@ def write(
 
 
 def _is_there(step: BodyStep, places: Places) -> bool:
-    """Return True if a step copies a state that is in place onto itself, to be changed in parts by what comes after it."""
+    """Return True if a step copies a state in place onto itself, so that later steps can change parts of it."""
     source = step.sources[0]
     if step.op != Op.COPY or source is None or source.buffer.home != Home.OLD or not (source.is_whole and step.target.is_whole):
         return False
@@ -90,14 +90,14 @@ class _Writer:
         self.filled = 0
 
     def add(self, step: BodyStep) -> None:
-        """Write a step; what has more axes than an instruction is written out along the outermost."""
+        """Write a step. If it has more axes than an instruction, write one instruction for each index of the outermost axes."""
         walk = walk_of(step)
         operands = [step.target, *step.sources]
         room = 2 if step.op in PRODUCTS else 4
         dims, strides = _with_unit_axis(walk, step.op, room)
         extra = max(0, len(dims) - room)
         if math.prod(dims[:extra]) > _UNROLLED:
-            raise PlanRefused("NATIVE-LIMIT", f"{step.op.name} runs along {len(dims)} axes")
+            raise PlanRefused("NATIVE-LIMIT", f"{step.op.name} has {len(dims)} axes")
         pad = room - (len(dims) - extra)
         inner = [1] * pad + dims[extra:]
         full = [*inner, 1, 1] if step.op in PRODUCTS else inner
@@ -141,7 +141,7 @@ class _Writer:
         return self.values.setdefault(value, len(self.values))
 
     def constant(self, data: bytes, each: int) -> int:
-        """Return the word where a constant is, of elements of ``each`` so many bytes."""
+        """Return the word offset of a constant; ``each`` is the size of one element in bytes."""
         if data not in self.constants or (4 * self.constants[data]) % each:
             gap = -self.filled % max(1, each // 4)
             self.constants[data] = self.filled + gap
@@ -158,12 +158,12 @@ class _Writer:
 
 
 def _elements(words: int, dtype: int) -> Size:
-    """Return an offset in words as one in elements."""
+    """Convert an offset in words to elements."""
     return Size(4 * words // bytes_of(dtype))
 
 
 def _with_unit_axis(walk: PlanWalk, op: Op, room: int) -> tuple[list[int], list[list[int] | None]]:
-    """Return dims and strides, with an innermost axis of size 1 where a kernel could not pass the innermost elements."""
+    """Return dims and strides, with an innermost axis of size 1 if the kernel cannot walk the innermost elements."""
     inner = [own[-1] for own in walk.strides if own]
     if op in FREE or not walk.dims or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner)):
         return walk.dims, walk.strides

@@ -1,6 +1,6 @@
-"""How each operator is written in steps of a plan: from its type to a function that returns the views of its outputs.
+"""The translators: for each operator type, a function that adds the steps of a node and returns the views of its outputs.
 
-An operator is translated exactly or not at all: what has no translator, or is refused by it, refuses the loop.
+A translation is exact. If an operator has no translator, or its translator refuses it, the loop has no plan.
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ TRANSLATORS: dict[str, Translator] = {**MOVEMENT, **INDEXING, **POINTWISE, **PRO
 
 
 def translate(node: ir.Node, body: Body) -> Sequence[View]:
-    """Add the steps of a node to the body and return the views of its outputs; raises Refused."""
+    """Add the steps of a node to the body and return the views of its outputs. Raise PlanRefused."""
     call = TranslatorCall(node, body)
     translator = TRANSLATORS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if translator is None:
         domain = f"{node.domain}." if node.domain else ""
-        raise call.refuse("NATIVE-OPERATOR", f"{domain}{node.op_type} is no operator that loop plans have")
+        raise call.refuse("NATIVE-OPERATOR", f"{domain}{node.op_type} is not supported by loop plans")
     return translator(call)

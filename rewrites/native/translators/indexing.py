@@ -1,10 +1,10 @@
-"""Elements found and written by indices that are known only in the step, the places of the largest, and the largest in order.
+"""Translates operators with indices known only in the step: Gather, Scatter, ArgMax, ArgMin and TopK.
 
 y = Gather(x [S, D], i)            y[:] = x[i[...], :]
-s1 = ScatterND(s [S, D], i, row)   s1 = s; s1[i[...], :] = row (or += row, ...), in place where the state is nobody else's
+s1 = ScatterND(s [S, D], i, row)   s1 = s; s1[i[...], :] = row (or += row, ...), in place if the state has no other users
 
-An index below zero counts from the end; one that is out of range fails the run, as it does in onnxruntime. So none is in a branch
-that may not be taken.
+A negative index counts from the end. An index out of range fails the run, as in onnxruntime, so such operators are refused in a
+branch that may not run.
 """
 
 import math
@@ -22,16 +22,16 @@ __all__ = ["INDEXING"]
 
 _MEETINGS = {"none": 0.0, "add": 1.0, "mul": 2.0, "max": 3.0, "min": 4.0}
 _MOST_FOUND = 256
-"""How many of the largest are found: they are kept in order while the others are compared with the last of them."""
+"""The most elements that TopK finds. They are kept in order, and other elements are compared with the last of them."""
 
 
 def _indices(call: TranslatorCall, number: int) -> View:
-    """Return an input as indices of an operator that fails where one is out of range."""
+    """Return an input as indices of an operator that fails if one is out of range."""
     view = call.view(number)
     if view.dtype not in (INT32, INT64):
         raise call.refuse("NATIVE-TYPE", f"its indices are {ir.DataType(view.dtype).name}")
     if call.body.chosen:
-        raise call.refuse("NATIVE-FORM", "its indices may be out of range in a branch that is not taken")
+        raise call.refuse("NATIVE-FORM", "its indices may be out of range in a branch that does not run")
     return call.body.as_type(view, INT64)
 
 
@@ -68,7 +68,7 @@ def _gather_nd(call: TranslatorCall) -> Sequence[View]:
         raise call.refuse("NATIVE-SHAPE", f"indices of the shape {list(indices.shape)} do not fit {list(x.shape)}")
     rest, own = x.shape[batch + depth :], dense(x.shape)
     if depth > 1 and any(map(call.body.free.has, rest)):
-        raise call.refuse("NATIVE-SHAPE", "its rows may have no elements, and then onnxruntime does not look at its indices")
+        raise call.refuse("NATIVE-SHAPE", "its rows may be empty, and then onnxruntime does not check its indices")
     where, along = _located(call, indices, x.shape[batch : batch + depth], math.prod(rest))
     shape = (*where.shape, *rest)
     strides = (*own[:batch], *[0] * (len(where.shape) - batch), *own[batch + depth :])
@@ -78,7 +78,7 @@ def _gather_nd(call: TranslatorCall) -> Sequence[View]:
 
 
 def _located(call: TranslatorCall, indices: View, shape: Sequence[int], apart: int) -> tuple[View, tuple[int, int]]:
-    """Return one index for each row of ``indices``, into ``shape``, and of how many parts how far apart."""
+    """Return one index for each row of ``indices``, into ``shape``, and the number of parts and their distance."""
     parts = [
         View(indices.buffer, indices.shape[:-1], indices.strides[:-1], indices.offset + at * indices.strides[-1])
         for at in range(len(shape))
@@ -121,7 +121,7 @@ def _scatter_elements(call: TranslatorCall) -> Sequence[View]:
 
 
 def _put(call: TranslatorCall, x: View) -> tuple[float, View]:
-    """Return how what is written meets what is there, and a copy of that."""
+    """Return the number of the reduction that combines old and new elements, and a copy of the old ones."""
     how = call.node.attributes.get_string("reduction", "none")
     if how not in _MEETINGS or (how != "none" and x.truth):
         raise call.refuse("NATIVE-TYPE", f"its reduction of {ir.DataType(x.dtype).name} is '{how}'")
@@ -134,7 +134,7 @@ def _check_axis(call: TranslatorCall, x: View, axis: int) -> None:
 
 
 def _check_within(call: TranslatorCall, indices: View, x: View, axis: int) -> None:
-    """Refuse indices for more than there is along another axis."""
+    """Refuse indices that are larger than the data along another axis."""
     own, others = ([*view.shape[:axis], *view.shape[axis + 1 :]] for view in (indices, x))
     call.body.free.check_same(own, others)
     if len(own) != len(others) or any(one > other for one, other in zip(own, others, strict=True)):
@@ -161,15 +161,15 @@ def _best(op: Op) -> Translator:
 
 
 def _top(call: TranslatorCall) -> Sequence[View]:
-    """The places of the largest, and what is there."""
+    """Find the positions of the largest elements, and gather these."""
     x, body, given, attributes = call.view(0), call.body, call.known(1), call.node.attributes
     axis = axis_of(call.node, -1, len(x.shape))
     _check_axis(call, x, axis)
     count = attributes.get_int("k", 0) if not call.has(1) else int(given.item()) if given is not None and given.size == 1 else 0
     if count < 1 or (count > 1 and not attributes.get_int("sorted", 1)) or x.truth:
-        raise call.refuse("NATIVE-FORM", "how many it finds is not known, or it may give them in any order")
+        raise call.refuse("NATIVE-FORM", "the number of elements to find is unknown, or their order is arbitrary")
     if body.free.has(x.shape[axis]) or not count <= min(x.shape[axis], _MOST_FOUND):
-        raise call.refuse("NATIVE-LIMIT", f"it finds {count}, of as many or of a number that is known only when the model runs")
+        raise call.refuse("NATIVE-LIMIT", f"it finds {count} elements, too many, or along an axis of a size known only at run time")
     rows = rows_along(body, x, [axis])
     places = body.indices((*rows.shape[:-1], count))
     body.emit(Op.TOP_K, places, rows, immediates=(float(attributes.get_int("largest", 1)), 0.0), along=(count, 1))

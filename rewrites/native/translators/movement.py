@@ -1,8 +1,8 @@
-"""Translate operators that only move elements, and operators on shapes.
+"""Translates operators that only move elements, and operators on shapes.
 
-A move is a view if strides lead to the elements, else as few copies as possible. Concat copies into the parts of one buffer;
-``memory`` leaves those copies out if the parts can be computed in place. Constants are joined when the plan is compiled, because
-they may be the sizes of a shape. A free size is the number of the sample that the body is compiled for. If it gets into the plan as
+A move is a view if strides can express it, else as few copies as possible. Concat copies into the parts of one buffer;
+``memory`` omits these copies if the parts can be computed in place. Constants are joined when the plan is compiled, because
+they may be the sizes of a shape. A free size is the number of the sample during compilation. If it gets into the plan as
 a number, and not as a size, the plans for the two samples differ, and there is no plan.
 """
 
@@ -22,9 +22,9 @@ from rewrites.ops.versions import axis_of, dropout_is_identity
 __all__ = ["MOVEMENT", "SHAPES"]
 
 _CUTTING = frozenset({"Gather", "Slice", "Split", "Squeeze"})
-"""What takes parts of an axis, which must be known."""
+"""Operators that cut an axis, whose size must be known."""
 _PIECES = 64
-"""Into how many copies a movement along no strides may be cut."""
+"""The most copies for a move that strides cannot express."""
 
 
 def _dropout(call: TranslatorCall) -> Sequence[View]:
@@ -40,7 +40,7 @@ def _moving(call: TranslatorCall) -> Sequence[View]:
     known = call.known if cuts else call.sizes
     found = movement(call.node, call.opset, [_free(call.body, size) if cuts else size for size in x.shape], known)
     if found is None:
-        raise call.refuse("NATIVE-FORM", "what it moves is known only when the model runs")
+        raise call.refuse("NATIVE-FORM", "its sizes or positions are known only at run time")
     made = _made(call, x, found.make)
     if call.node.op_type in ("Reshape", "Expand") and not all(isinstance(view, View) for view in made):
         made = _made(call, call.body.copied(x), found.make)
@@ -62,17 +62,17 @@ def _made(call: TranslatorCall, x: View, make: Callable[[Sequence[np.ndarray]], 
 
 
 def _collected(call: TranslatorCall, x: View, addresses: np.ndarray) -> View:
-    """Copy the elements at ``addresses``, in no regular order, one piece after the other."""
+    """Copy the elements at irregular ``addresses``, piece by piece."""
     if x.buffer.array is not None:
         return call.body.constant(x.buffer.array[addresses], truth=x.truth)
     result = call.body.fresh(addresses.shape, x)
     if _copy_pieces(call.body, x, addresses, result, _PIECES) > _PIECES:
-        raise call.refuse("NATIVE-LIMIT", f"it takes more than {_PIECES} copies")
+        raise call.refuse("NATIVE-LIMIT", f"it needs more than {_PIECES} copies")
     return result
 
 
 def _copy_pieces(body: Body, x: View, addresses: np.ndarray, target: View, left: int) -> int:
-    """Copy row by row where the elements are in no regular order; return how many copies it took, or more than ``left``."""
+    """Copy row by row if the addresses are irregular; return the number of copies, or more than ``left``."""
     piece = fitted(x, addresses)
     if isinstance(piece, View):
         body.emit(Op.COPY, target, piece)
@@ -99,7 +99,7 @@ def _identity(call: TranslatorCall) -> Sequence[View]:
 
 
 def _tile(call: TranslatorCall) -> Sequence[View]:
-    """An axis of size 1 is repeated by a stride of 0, another by copies."""
+    """Repeat an axis of size 1 by a stride of 0, and other axes by copies."""
     x, repeats = call.view(0), call.sizes(1)
     if repeats is None or repeats.shape != (len(x.shape),) or (repeats < 1).any():
         raise call.refuse("NATIVE-FORM", "its repeats are not constant")
@@ -128,7 +128,7 @@ def _concat(call: TranslatorCall) -> Sequence[View]:
     if len(set(others)) > 1 or not 0 <= axis < rank:
         raise call.refuse("NATIVE-SHAPE", f"the shapes {[part.shape for part in parts]} cannot be joined")
     if any(call.body.free.has(part.shape[axis]) for part in parts):
-        raise call.refuse("NATIVE-SHAPE", "it joins along an axis whose size is known only when the model runs")
+        raise call.refuse("NATIVE-SHAPE", "it joins along an axis whose size is known only at run time")
     if all(part.buffer.array is not None for part in parts):
         return [call.body.constant(np.concatenate([elements(part) for part in parts], axis), truth=parts[0].truth)]
     shape = list(parts[0].shape)
@@ -150,12 +150,12 @@ def _filled(call: TranslatorCall) -> Sequence[View]:
     number = np.zeros(1, np.float32) if given is None else given.as_tensor().numpy()
     dims = tuple(int(size) for size in shape)
     if number.dtype not in NUMPY.values() or 0 in dims:
-        raise call.refuse("NATIVE-TYPE", f"it gives {list(dims)} elements of {number.dtype}")
+        raise call.refuse("NATIVE-TYPE", f"it returns {list(dims)} elements of {number.dtype}")
     return [broadcast(call.body.constant(number.reshape(())), dims)]
 
 
 def _one_hot(call: TranslatorCall) -> Sequence[View]:
-    """An index is counted from the end where it is negative; one that is outside has no one."""
+    """A negative index counts from the end. An index out of range selects nothing."""
     body, indices, depth, values = call.body, call.view(0), call.known(1), call.view(2)
     if depth is None or depth.size != 1 or int(depth.item()) < 1 or values.shape != (2,):
         raise call.refuse("NATIVE-FORM", "its depth is not constant")

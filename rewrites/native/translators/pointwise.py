@@ -1,4 +1,4 @@
-"""Translate operators that work element by element: arithmetic, activations, comparisons, logic, choices and casts."""
+"""Translates elementwise operators: arithmetic, activations, comparisons, logic, selections and casts."""
 
 import math
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def _gelu(call: TranslatorCall) -> Sequence[View]:
 
 
 def _gelu_by_tanh(body: Body, x: View) -> View:
-    """As onnxruntime calculates it, step by step."""
+    """Compute it with the same operations as onnxruntime."""
     root = math.sqrt(2 / math.pi)
     cube, line, half, one = map(body.number, (0.044715 * root, root, 0.5, 1.0))
     inner = body.elementwise(Op.ADD, body.elementwise(Op.MUL, body.elementwise(Op.MUL, cube, x), x), line)
@@ -101,7 +101,7 @@ _LARGEST = {dtype: float(np.finfo(NUMPY[dtype]).max) for dtype in (FLOAT, DOUBLE
 
 
 def _pairwise(op: Op) -> Translator:
-    """The operation on two inputs, or on more from the left."""
+    """Return a translator that applies the operation to two inputs, or from left to right to more."""
 
     def translate(call: TranslatorCall) -> Sequence[View]:
         first, *others = call.views
@@ -111,10 +111,10 @@ def _pairwise(op: Op) -> Translator:
 
 
 def _power(call: TranslatorCall) -> Sequence[View]:
-    """As in onnxruntime: where one exponent is for all, squares and cubes are multiplied out; with whole ones it takes doubles."""
+    """Compute it like onnxruntime: a single exponent of 2 or 3 becomes products, and an integer exponent is computed in double."""
     body, base, exponent, known = call.body, call.view(0), call.view(1), const_scalar(call.value(1))
     if base.dtype not in _LARGEST or exponent.truth:
-        raise call.refuse("NATIVE-TYPE", "its base is no float")
+        raise call.refuse("NATIVE-TYPE", "its base is not a float")
     square = body.elementwise(Op.MUL, base, base)
     small = {2: square, 3: body.elementwise(Op.MUL, square, base)}
     if known in small and len(exponent.shape) <= len(base.shape):
@@ -129,9 +129,9 @@ def _power(call: TranslatorCall) -> Sequence[View]:
 
 
 def _clip(call: TranslatorCall) -> Sequence[View]:
-    """A float's bound that is left out is the largest number, to which onnxruntime clips infinities then.
+    """An absent bound of floats is the largest number, to which onnxruntime clips infinities.
 
-    What is not beyond a bound stays, -0 where that is 0 and all where it is no number, which the larger of both is not.
+    Elements within the bounds stay unchanged: -0 if the bound is 0, and NaN, for which MAX would return the bound.
     """
     body, result = call.body, call.view(0)
     largest = _LARGEST.get(result.dtype)
@@ -144,7 +144,7 @@ def _clip(call: TranslatorCall) -> Sequence[View]:
         if known is None or known.size != 1 or known.item() == 0 or known.item() != known.item():
             limit = body.view(bound) if isinstance(bound, ir.Value) else body.number(0.0 if bound is None else bound, result.dtype)
             if limit.count != 1 or limit.dtype != result.dtype:
-                raise call.refuse("NATIVE-FORM", "a bound of it is not one number")
+                raise call.refuse("NATIVE-FORM", "a bound is not a single number")
             limit = body.reshaped(limit, ())
             beyond = body.elementwise(Op.LESS if op == Op.MAX else Op.GREATER, result, limit, truth=True)
             result = body.elementwise(Op.SELECT, beyond, limit, result)
@@ -154,27 +154,27 @@ def _clip(call: TranslatorCall) -> Sequence[View]:
 
 
 def _division(call: TranslatorCall) -> Sequence[View]:
-    """An integer divided by zero ends the run with an error, as in onnxruntime."""
+    """An integer division by zero fails the run, as in onnxruntime."""
     if call.body.chosen:
         _check_divisor(call)
     return [call.body.elementwise(Op.DIV, *call.views)]
 
 
 def _check_divisor(call: TranslatorCall) -> None:
-    """Refuse integers that may be divided by zero: in doubles that fails no run, and a branch not taken divides nothing."""
+    """Refuse integers that may be divided by zero: with doubles the run would not fail, and a branch may not run."""
     known = call.known(1)
     if call.view(1).dtype not in _LARGEST and (known is None or not known.all()):
         raise call.refuse("NATIVE-FORM", "its divisor may be zero")
 
 
 def _modulo(call: TranslatorCall) -> Sequence[View]:
-    """Of the sign of the divisor; with fmod of that of what is divided, of whole numbers in doubles, as in onnxruntime."""
+    """The result has the sign of the divisor; with fmod, that of the dividend. As in onnxruntime, fmod of integers uses doubles."""
     body, (divided, divisor), fmod = call.body, call.views, call.node.attributes.get_int("fmod", 0)
     if body.chosen or fmod:
         _check_divisor(call)
     if not fmod:
         if divided.dtype in _LARGEST:
-            raise call.refuse("NATIVE-FORM", "of floats it needs fmod")
+            raise call.refuse("NATIVE-FORM", "for floats it needs fmod")
         return [body.elementwise(Op.MOD, divided, divisor)]
     if divided.dtype in _LARGEST:
         return [body.elementwise(Op.MOD, divided, divisor)]

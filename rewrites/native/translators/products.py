@@ -1,10 +1,10 @@
-"""Translate MatMul, Gemm, Einsum of two operands and Conv into products of matrices.
+"""Translates MatMul, Gemm, Einsum of two operands and Conv into products of matrices.
 
     bij,bkj->bik                          ->    [b, i, j] @ [b, j, k]
     y = Conv(x [N, C, L], w [M, C, K])    ->    p[N, C * K, O] = x, moved K times; y = w [M, C * K] @ p
 
-A captured matrix is packed. Letters of both operands and the result of an Einsum are batches, letters of both operands alone are
-summed over. Of a Conv, the elements under each position of the filter are copied once, then all is one product.
+A captured matrix is packed. In an Einsum, letters of both operands and the result are batches, letters of both operands only are
+summed. For a Conv, the elements under each position of the filter are copied once; one product computes the result.
 """
 
 import math
@@ -63,7 +63,7 @@ def _gemm(call: TranslatorCall) -> Sequence[View]:
     body, attributes = call.body, call.node.attributes
     a, b = (_turned(call.view(index), attributes.get_int(flag, 0)) for index, flag in enumerate(("transA", "transB")))
     if len(a.shape) != 2 or len(b.shape) != 2:
-        raise call.refuse("NATIVE-SHAPE", "an operand is no matrix")
+        raise call.refuse("NATIVE-SHAPE", "an operand is not a matrix")
     alpha, beta = attributes.get_float("alpha", 1.0), attributes.get_float("beta", 1.0)
     result = product(call, a, b)
     if alpha != 1.0:
@@ -73,7 +73,7 @@ def _gemm(call: TranslatorCall) -> Sequence[View]:
         shape = result.shape
         result = body.elementwise(Op.ADD, result, c if beta == 1.0 else body.elementwise(Op.MUL, c, body.number(beta, c.dtype)))
         if result.shape != shape:
-            raise call.refuse("NATIVE-SHAPE", f"what it adds has the shape {c.shape}")
+            raise call.refuse("NATIVE-SHAPE", f"its third operand has the shape {c.shape}")
     return [result]
 
 
@@ -100,12 +100,12 @@ def _einsum(call: TranslatorCall) -> Sequence[View]:
 
 
 def _letters(call: TranslatorCall) -> tuple[str, str, str]:
-    """Return the letters of both operands and of the result; refuses what is no single product."""
+    """Return the letters of both operands and of the result; refuse an equation that is not a single product."""
     equation = call.node.attributes.get_string("equation", "") or ""
     operands, arrow, result = equation.replace(" ", "").partition("->")
     parts = operands.split(",")
     if not arrow or len(parts) != 2 or "." in equation or len(call.node.inputs) != 2:
-        raise call.refuse("NATIVE-FORM", f"'{equation}' is no sum over two operands, written out")
+        raise call.refuse("NATIVE-FORM", f"'{equation}' is not an explicit equation of two operands")
     one, other = parts
     plain = all(len(set(part)) == len(part) == len(view.shape) for part, view in zip(parts, call.views, strict=True))
     alone = (set(one) ^ set(other)) - set(result)
@@ -115,12 +115,12 @@ def _letters(call: TranslatorCall) -> tuple[str, str, str]:
 
 
 _MOST_PLACES = 128
-"""Of a filter, each of which takes a copy."""
+"""The most positions of a filter; each needs a copy."""
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """How a filter of ``size`` places moves along an axis of ``given`` elements."""
+    """The movement of a filter of ``size`` positions along an axis of ``given`` elements."""
 
     given: int
     size: int
@@ -134,7 +134,7 @@ class _Axis:
         return (self.given + self.before + self.after - self.dilation * (self.size - 1) - 1) // self.stride + 1
 
     def window(self, place: int) -> tuple[int, int, int]:
-        """Return for which results a place of the filter lies on something: the first, how many, and on what the first lies."""
+        """Return the results for which a position of the filter is in the data: the first, their number, and its first element."""
         start = place * self.dilation - self.before
         first = max(0, -(start // self.stride))
         last = min(self.made - 1, (self.given - 1 - start) // self.stride)
@@ -170,20 +170,20 @@ def _axes(call: TranslatorCall, x: View, w: View) -> list[_Axis]:
     given = call.node.attributes
     count = len(x.shape) - 2
     if count < 1 or len(w.shape) != len(x.shape) or given.get_string("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        raise call.refuse("NATIVE-FORM", "its operands have too few axes, or its padding is not written out")
+        raise call.refuse("NATIVE-FORM", "its operands have too few axes, or its padding is not explicit")
     if any(call.body.free.has(size) for size in (*x.shape[1:], *w.shape)):
-        raise call.refuse("NATIVE-SHAPE", "it moves along an axis whose size is known only when the model runs")
+        raise call.refuse("NATIVE-SHAPE", "it moves along an axis whose size is known only at run time")
     pads = given.get_ints("pads", None) or [0] * (2 * count)
     strides, dilations = given.get_ints("strides", None) or [1] * count, given.get_ints("dilations", None) or [1] * count
     sizes = w.shape[2:]
     if math.prod(sizes) > _MOST_PLACES or min(pads) < 0:
-        raise call.refuse("NATIVE-LIMIT", f"its filter has {math.prod(sizes)} places, or it pads by less than nothing")
+        raise call.refuse("NATIVE-LIMIT", f"its filter has {math.prod(sizes)} positions, or its padding is negative")
     ways = zip(x.shape[2:], sizes, strides, dilations, pads[:count], pads[count:], strict=True)
     return [_Axis(*way) for way in ways]
 
 
 def _laid_at(laid: View, place: Sequence[int], windows: Sequence[tuple[int, int, int]]) -> View:
-    """Return the results of one place of the filter that lie on something."""
+    """Return the results for which one position of the filter is inside the data."""
     split = 2 + len(place)
     offset = sum(at * stride for at, stride in zip(place, laid.strides[2:split], strict=True))
     offset += sum(first * stride for (first, _, _), stride in zip(windows, laid.strides[split:], strict=True))

@@ -1,8 +1,8 @@
-"""Bytes that stand for numbers: they are calculated with as floats, which hold them and their products exactly.
+"""Translates quantized operators: bytes are computed as floats, which hold them and their products exactly.
 
 y = MatMulInteger(a, b, za, zb)    y = (a - za) @ b - sum(a - za) * zb, in parts of 256 rows of b, whose sums are exact in floats
 
-What is captured of weights are their bytes; the kernel packs them as floats. An operator that is not here has no bytes.
+Captured weights stay bytes; the kernel packs them as floats. Other operators cannot read bytes.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from rewrites.ops.versions import axis_of
 __all__ = ["QUANTIZATION"]
 
 _PART = 256
-"""Products of so many bytes have sums below 2 ** 24, up to which floats hold whole numbers exactly."""
+"""Sums of this many products of bytes are below 2 ** 24, up to which floats hold integers exactly."""
 _MOST = 65_536
-"""Sums of so many bytes are below 2 ** 24."""
+"""Sums of this many bytes are below 2 ** 24."""
 _ENDS = {UINT8: (0.0, 255.0), INT8: (-128.0, 127.0)}
 
 
 def _numbers(call: TranslatorCall, index: int) -> View:
-    """Return an input of bytes as floats, each the number that it is."""
+    """Return an input of bytes as floats of the same values."""
     view = call.view(index)
     if view.narrow is None:
         raise call.refuse("NATIVE-TYPE", f"its input {index} is {ir.DataType(view.dtype).name}")
@@ -35,7 +35,7 @@ def _numbers(call: TranslatorCall, index: int) -> View:
 
 
 def _clamped(body: Body, x: View, low: View, high: View) -> View:
-    """Return x within bounds; what is no number is the lower one, as onnxruntime has it."""
+    """Return x within bounds; NaN becomes the lower bound, as in onnxruntime."""
     real = body.elementwise(Op.SELECT, body.elementwise(Op.EQUAL, x, x, truth=True), x, low)
     return body.elementwise(Op.MIN, body.elementwise(Op.MAX, real, low), high)
 
@@ -47,7 +47,7 @@ def _quantized(body: Body, x: View, scale: View, zero: View, kind: int) -> View:
 
 
 def _dynamic(call: TranslatorCall) -> Sequence[View]:
-    """The range is that of all elements and zero; what is no number is not counted."""
+    """The range includes all elements and zero, but not NaN."""
     body, x, none = call.body, call.view(0), call.body.number(0.0)
     real = body.elementwise(Op.SELECT, body.elementwise(Op.EQUAL, x, x, truth=True), x, none)
     rows = rows_along(body, real, range(len(x.shape))) if x.shape else body.reshaped(real, (1,))
@@ -74,7 +74,7 @@ def _quantize(call: TranslatorCall) -> Sequence[View]:
         kind = call.view(2).dtype
         zero = _numbers(call, 2)
     elif call.node.attributes.get_int("output_dtype", UINT8) != UINT8:
-        raise call.refuse("NATIVE-TYPE", "it gives no bytes")
+        raise call.refuse("NATIVE-TYPE", "it does not return bytes")
     if x.dtype != scale.dtype or x.narrow is not None:
         raise call.refuse("NATIVE-TYPE", f"it reads {ir.DataType(x.dtype).name}")
     return [_quantized(call.body, x, _along(call, scale, x), _along(call, zero, x), kind)]
@@ -90,16 +90,16 @@ def _dequantize(call: TranslatorCall) -> Sequence[View]:
 
 def _check_plain(call: TranslatorCall) -> None:
     if call.node.attributes.get_int("block_size", 0) or call.node.attributes.get_int("precision", 0):
-        raise call.refuse("NATIVE-FORM", "it has a scale for each block, or calculates in another type")
+        raise call.refuse("NATIVE-FORM", "it has a scale for each block, or computes in another type")
 
 
 def _along(call: TranslatorCall, view: View, x: View) -> View:
-    """Return a scale or zero point for each index of an axis, or one for all, as it is spread."""
+    """Return a scale or zero point, for all elements or for each index of an axis, so that it broadcasts."""
     if view.count == 1:
         return call.body.reshaped(view, ())
     axis = axis_of(call.node, 1, len(x.shape))
     if len(view.shape) != 1 or not 0 <= axis < len(x.shape) or view.shape[0] != x.shape[axis]:
-        raise call.refuse("NATIVE-FORM", "its scale or zero point is neither one nor one for each index of an axis")
+        raise call.refuse("NATIVE-FORM", "its scale or zero point has neither one element nor one for each index of an axis")
     return call.body.reshaped(view, (view.count, *[1] * (len(x.shape) - axis - 1)))
 
 
@@ -107,11 +107,11 @@ def _matmul_integer(call: TranslatorCall) -> Sequence[View]:
     body, a = call.body, _numbers(call, 0)
     b = body.captured_bytes(call.value(1)) or _numbers(call, 1)
     if len(a.shape) < 1 or len(b.shape) != 2 or a.shape[-1] != b.shape[0] or not b.shape[0] <= _MOST or body.free.has(b.shape[0]):
-        raise call.refuse("NATIVE-SHAPE", f"the shapes {list(a.shape)} and {list(b.shape)} are those of no product by a matrix")
+        raise call.refuse("NATIVE-SHAPE", f"the shapes {list(a.shape)} and {list(b.shape)} do not fit a product by a matrix")
     if call.has(2):
         zero = _numbers(call, 2)
         if zero.count != 1:
-            raise call.refuse("NATIVE-FORM", "it has a zero point for each row")
+            raise call.refuse("NATIVE-FORM", "its first zero point has more than one element")
         a = body.elementwise(Op.SUB, a, body.reshaped(zero, ()))
     rows = View(a.buffer, (1, *a.shape), (0, *a.strides), a.offset) if len(a.shape) == 1 else a
     rows = rows if rows.strides[-1] == 1 else body.copied(rows)
@@ -136,7 +136,7 @@ def _product(body: Body, a: View, b: View) -> View:
 
 
 def _spread(b: View, a: View) -> View:
-    """Return a matrix for each of the batches of ``a``."""
+    """Return the matrix, broadcast to the batch axes of ``a``."""
     spread = broadcast(b, (*a.shape[:-2], *b.shape))
     return replace(spread, strides=(*spread.strides[:-2], *b.strides))
 
@@ -144,7 +144,7 @@ def _spread(b: View, a: View) -> View:
 def _without_zero_point(call: TranslatorCall, rows: View, result: View) -> View:
     known = call.known(3) if call.has(3) else np.zeros(1)
     if known is None or known.size not in (1, result.shape[-1]):
-        raise call.refuse("NATIVE-FORM", "the zero point of its second input is not constant, or not one for each column")
+        raise call.refuse("NATIVE-FORM", "the zero point of its second input is not constant, or does not fit the columns")
     if not known.any():
         return result
     body = call.body

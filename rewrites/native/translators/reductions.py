@@ -1,4 +1,4 @@
-"""Translate reductions along known axes, Softmax, and the normalisations over trailing axes.
+"""Translates reductions along known axes, Softmax, and the normalisations over trailing axes.
 
 Works around ORT-LOG-SUM-EXP-28.
 """
@@ -37,7 +37,7 @@ def _normalized(op: Op) -> Translator:
         x = call.view(0)
         axis = axis_of(call.node, -1, len(x.shape))
         if not 0 <= axis < len(x.shape) or call.node.attributes.get_int("stash_type", 1) != 1:
-            raise call.refuse("NATIVE-FORM", "it has no such axis, or calculates in another type")
+            raise call.refuse("NATIVE-FORM", "it has no such axis, or computes in another type")
         axes = range(axis, len(x.shape))
         rows = rows_along(call.body, x, axes)
         given = [call.view(index) for index in (1, 2) if call.has(index)]
@@ -71,12 +71,12 @@ def _plain(op: Op) -> Translator:
 
 
 def _sum(call: TranslatorCall) -> Sequence[View]:
-    """Sums of whole numbers are counts, or onnxruntime adds them up as doubles, which is not exact."""
+    """Sum floats, or counts. onnxruntime sums other integers as doubles, which is not exact."""
     x, value = call.view(0), call.value(0)
     maker = None if value is None else value.producer()
     counts = maker is not None and maker.op_type == "Cast" and call.body.view(_given(maker)).truth
     if x.dtype in (INT32, INT64) and not counts:
-        raise call.refuse("NATIVE-TYPE", f"it adds up {ir.DataType(x.dtype).name}")
+        raise call.refuse("NATIVE-TYPE", f"it sums {ir.DataType(x.dtype).name}")
     return [_reduced(call, x, Op.SUM)]
 
 
@@ -95,7 +95,7 @@ def _l2(call: TranslatorCall) -> Sequence[View]:
 
 
 def _log_sum_exp(call: TranslatorCall) -> Sequence[View]:
-    """The largest is taken out of the sum, unless it is infinite; opset 28 sums the powers as they are."""
+    """Subtract the maximum first unless it is infinite. From opset 28 on, sum the powers directly."""
     body, x = call.body, call.view(0)
     if call.opset >= since.PLAIN_LOG_SUM_EXP:
         return [body.elementwise(Op.LOG, _reduced(call, body.elementwise(Op.EXP, x), Op.SUM))]
