@@ -1,7 +1,7 @@
 """The form of a rule: it looks at one subject and returns a Patch, or the reason why it does not apply.
 
-``check`` only looks: it may build detached nodes, and discards them if it then refuses. Every change to the model is in the
-patch's ``edit``, which the engine runs once, and which never refuses.
+``check`` only looks: it may build detached nodes, and discards them if it then refuses. The ``edit`` of the patch makes every
+change to the model. The engine runs it once; it never refuses.
 """
 
 from collections.abc import Callable, Sequence

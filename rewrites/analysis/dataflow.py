@@ -2,8 +2,8 @@
 
     Add: one + other    Neg: -operand    Split: not in the table, so nothing is known of its results
 
-A domain defines the facts (an affine expression, a constant, a row of numbers), how operators transfer them, and the facts of a
-value that do not depend on its operands.
+A domain defines its facts: an affine expression, a constant or a row of numbers, for example. It also defines the transfer
+functions and the facts that do not depend on operands.
 """
 
 from collections.abc import Callable, Mapping

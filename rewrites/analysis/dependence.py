@@ -1,4 +1,4 @@
-"""Dependences in a graph: what a node reads, which values vary, which nodes are unread, and which may run elsewhere or once."""
+"""Dependences in a graph: inputs and captures of nodes, varying values, unread nodes, and nodes that may run elsewhere or once."""
 
 from collections.abc import Collection, Iterable
 
@@ -99,13 +99,13 @@ def cannot_fail(node: ir.Node) -> bool:
 
 
 def unread_in_loop(loop: Loop) -> list[ir.Node]:
-    """Return the nodes of the loop's body, branches included, that no output needs and that may be removed."""
+    """Return the unnecessary nodes of the loop's body, branches included."""
     kept = kept_anyway(loop)
     return unread_nodes(loop.body, [value for node in kept for value in node.outputs]) if kept else _unread_with_branches(loop.body)
 
 
 def kept_anyway(loop: Loop) -> list[ir.Node]:
-    """Return the nodes of the body that stay even if unread: those that may fail, if the condition may not be one element."""
+    """Return the nodes of the body that stay even if unread: nodes that may fail, unless the condition surely has one element."""
     if not isinstance(loop, LoopView) or loop.never_stops_early or static_dims(loop.condition_out) in ((), (1,)):
         return []
     return [node for node in loop.body if not cannot_fail(node)]

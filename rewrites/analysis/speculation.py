@@ -38,7 +38,7 @@ def depends_on_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | N
 
 
 def not_speculatable(branch: ir.Graph) -> ir.Node | None:
-    """Return a node of ``branch`` that may fail if the branch runs where it would not have run, or None.
+    """Return a node of ``branch`` that may fail if the branch also runs in other cases, or None.
 
     All sizes must be known, and no operator may depend on elements, not even on constants: perhaps the branch never ran.
     """

@@ -1,7 +1,7 @@
 """Refuses loops over element types that Slice, Gather or Concat do not support in an opset, such as float8 or types of 4 bits.
 
-For such a type, a state cannot be stacked, a sequence cannot be reversed or have its steps along another axis than the first, and
-a loop-invariant value cannot be repeated. Sequences that are only computed for all steps at once are allowed.
+For such a type, a state cannot be stacked, and a loop-invariant value cannot be repeated. A sequence cannot be reversed, and its
+steps must be along the first axis. Sequences that are only computed for all steps at once are allowed.
 """
 
 import functools

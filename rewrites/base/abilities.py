@@ -1,7 +1,7 @@
-"""What a target can run (control flow, recurrent operators, unrolled loops), and the costs of loops and operators there, in ns.
+"""The abilities of a target (control flow, recurrent operators, unrolled loops), and its costs of loops and operators, in ns.
 
 ``python -m ortscan bench --calibrate FILE`` measures the costs. The defaults are those of onnxruntime 1.32 on one core of a
-server CPU, rounded in favour of the loop: if they prefer another form, that form is faster on any machine.
+server CPU, rounded in favour of the loop. If they prefer another form, that form is faster on any machine.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The errors that ortscan raises on purpose, and functions that find out who raised another error.
+"""The errors that ortscan raises on purpose, and tests for the origin of other errors.
 
 All errors of ortscan have one base class, so a caller can tell a refusal from a defect. A message is one printable line that names
 the node and the field. If a library raises an exception while it reads a model, this exception is its answer. A signal handler may

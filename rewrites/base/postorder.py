@@ -1,4 +1,4 @@
-"""A depth-first search that returns each item after all items that it needs."""
+"""A depth-first search that returns each item after its needs."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
@@ -9,7 +9,7 @@ _Place = TypeVar("_Place", bound=Hashable)
 
 
 def postorder(roots: Iterable[_Place], needs: Callable[[_Place], Iterable[_Place]]) -> list[_Place]:
-    """Return all items reached from ``roots``, each after those that it ``needs``. Chains may be long, so there is no recursion."""
+    """Return all items reached from ``roots``, each after its ``needs``. Chains may be long, so there is no recursion."""
     order: list[_Place] = []
     seen: set[_Place] = set()
     for root in roots:

@@ -142,7 +142,7 @@ class KernelGap:
 
 @dataclass
 class NodeReport:
-    """The fate of an RNN, GRU or LSTM node (``kind``) at the path ``where`` that onnxruntime cannot run unchanged."""
+    """The fate of an RNN, GRU or LSTM node (``kind``) at the path ``where``. onnxruntime cannot run it unchanged."""
 
     where: str
     kind: str

@@ -1,4 +1,4 @@
-"""The opsets from which on operators can do what rewrites need.
+"""The first opsets in which operators have the features that rewrites need.
 
 Sources: the operators' texts and their changelogs. ``rewrites.ops.versions`` has the forms of an operator before and after.
 """

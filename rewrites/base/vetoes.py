@@ -1,4 +1,4 @@
-"""Patches that must not be applied again because their result was wrong, and the rule that caused a failure."""
+"""Forbidden patches, whose results were wrong, and the blame of rules for failures."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

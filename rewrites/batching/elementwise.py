@@ -1,7 +1,7 @@
 """Elementwise operators with numpy's broadcasting, and operators that return their input in inference.
 
 ``f(x, y)`` -> ``f(x', y')``. A batched operand of fewer axes than another operand gets axes of size 1 after the steps.
-``Clip(x, lo, hi)`` with a batched bound -> ``Where(x < lo, lo, x)``, then the same from above, which is the definition of Clip.
+``Clip(x, lo, hi)`` with a batched bound -> ``Where(x < lo, lo, x)``, then the same from above, by the definition of Clip.
 """
 
 from collections.abc import Sequence

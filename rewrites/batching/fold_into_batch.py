@@ -1,9 +1,9 @@
 """Operators with a batch axis: the steps are merged into it, and split off the results again.
 
 ``MaxPool(x [N, C, ...])`` -> Reshape to ``[steps * N, C, ...]``, MaxPool, Reshape back. Several operands may have that batch
-axis; loop-invariant ones are copied for each step. All others must be loop-invariant, except the weights of a convolution: the
+axis; loop-invariant ones are copied for each step. All others must be loop-invariant, except the weights of a convolution. The
 channels and groups of all steps are then side by side, ``Conv(x [N, steps * C, ...], w [steps * M, C / group, ...], group = steps *
-group)``. That needs a known number of steps, unless the data are loop-invariant. ``LSTM(x [S, B, I])`` -> ``[steps, S, B, I]``
+group)``. This needs a known number of steps, unless the data are loop-invariant. ``LSTM(x [S, B, I])`` -> ``[steps, S, B, I]``
 becomes ``[S, steps * B, I]``.
 
 Works around ONNX-STFT-ONESIDED, ORT-RECURRENT-LAYOUT and ORT-RECURRENT-NO-ROWS.

@@ -3,7 +3,7 @@
     ys = Scan(h0, xs) body(h, x)    ->    ys' = Transpose(Scan(h0', Transpose(xs')) body(h', x'))
     Loop(M, c, s0) body(i, c, s)    ->    Loop(M, c, s0') body(i, c, s')      stacked results are transposed behind the steps
 
-Scanned axes come after the steps and are moved to the front outside, because onnxruntime crashes if a Scan has another axis than 0
+Scanned axes come after the steps and are moved to the front outside: onnxruntime crashes if a Scan has another axis than 0
 and any size is 0. A state is batched if its initial value is, or if a step makes it so. A Loop needs the same trip count and
 condition in every step. Its batched stacked results need a known rank and at least one trip, because onnxruntime guesses the sizes
 of empty results. An opset-8 Scan stays unchanged.

@@ -1,8 +1,8 @@
 """Matrix products: MatMul, FusedMatMul and MatMulInteger become as few and as large products over all steps as possible.
 
 A step multiplies like numpy's matmul: vectors, matrices, stacks of matrices. ``emit`` writes the product operator.
-MatMulInteger is ``(A - a0) @ (B - b0)`` in int32. With a zero point a0 that differs between steps it becomes ``A @ (B - b0) - a0 *
-colsum(B - b0)``, which is exact because integers wrap the same way in any order.
+MatMulInteger is ``(A - a0) @ (B - b0)`` in int32. If the zero point a0 differs between steps, it becomes ``A @ (B - b0) - a0 *
+colsum(B - b0)``. This is exact, because integers wrap the same way in any order.
 
 Works around ORT-TRANSPOSED-TIMES-VECTOR and ORT-PRODUCT-OF-NOTHING.
 """

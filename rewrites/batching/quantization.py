@@ -1,10 +1,10 @@
 """Quantisation: one scale for all steps, one for each index of an axis, or one for each step.
 
 A scalar scale that differs between steps is a scale along axis 0: ``QuantizeLinear(x', scale', zero', axis=0)``.
-DynamicQuantizeLinear takes its scale from the whole tensor: ``y, s, z = DynamicQuantizeLinear(x)`` -> the minimum and maximum
+DynamicQuantizeLinear takes its scale from the whole tensor. ``y, s, z = DynamicQuantizeLinear(x)`` -> the minimum and maximum
 of each step, its scale and zero point by the operator's definition, and ``QuantizeLinear(x', s', z', axis=0)``. The float
 operations and their order are the same, so nothing rounds differently. QLinearMatMul and QLinearConv become one product over all
-steps. If their scales differ between steps, the product is in integers, and is then scaled, rounded and shifted like the operators
+steps. If their scales differ between steps, the product of integers is then scaled, rounded and shifted like the operators
 do it: ``QuantizeLinear(Cast(MatMulInteger(a, b)) * (sa * sb / sy), 1, zy)``.
 """
 

@@ -3,7 +3,7 @@
     y = Tanh(x); unused = Exp(x)    ->    y = Tanh(x)
 
 The rule also looks into the branches of the body, but not into nested loops: these are subjects themselves.
-If the condition of a Loop may be empty, nodes that may fail stay, with everything that they read. Without their error, onnxruntime
+If the condition of a Loop may be empty, nodes that may fail stay, with their inputs. Without their error, onnxruntime
 would go on, read the empty condition and crash.
 
 Works around ORT-LOOP-EMPTY-CONDITION.

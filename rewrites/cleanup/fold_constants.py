@@ -1,4 +1,4 @@
-"""Body nodes that compute a constant become that constant, and Ifs with constant conditions become one branch.
+"""Replaces body nodes with constant results by constants, and Ifs with constant conditions by one branch.
 
     k = Concat(Shape(W)[0:1], [-1]); y = Reshape(x, k)    ->    y = Reshape(x, [4, -1])
 

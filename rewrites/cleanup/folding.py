@@ -221,7 +221,7 @@ def dequantizes_operand(node: ir.Node) -> bool:
 
 
 def quantized_products(node: ir.Node) -> list[ir.Node]:
-    """Return the products in the same graph that read ``node`` and whose operands all come from a DequantizeLinear."""
+    """Return the products in the same graph that read ``node`` and only DequantizeLinear results."""
     if not _dequantizes(node, node.graph):
         return []
     return [

@@ -3,8 +3,8 @@
     Scan(w, xs) body(w_in, x) => (Identity(w_in), f(w_in, x))    ->    Scan(xs) body(x) => f(w, x)
 
 Conditions: the body returns the state unchanged, through Identity nodes at most. Users of the final value read the initial value.
-These states stay: states of an opset-8 Scan (a capture cannot read one batch element), sequences and optionals that the graph
-returns if Identity cannot copy them, and the last state of a Loop that needs one (before opset 11). A loop without any result left
+States of an opset-8 Scan stay, because a capture cannot read one batch element. Sequences and optionals stay if the graph returns
+them and Identity cannot copy them. The last state of a Loop stays if the opset requires one (before 11). A loop without results
 is removed.
 """
 

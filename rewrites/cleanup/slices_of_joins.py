@@ -38,7 +38,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _part(node: ir.Node, opset: int) -> tuple[ir.Value, int, int, int] | None:
-    """Return the part that a Slice reads, the axis, and the start and end in that part; None if it reads several parts."""
+    """Return the part read by a Slice, the axis, and the start and end in that part; None if it reads several parts."""
     joined = node.inputs[0] if node.op_type == "Slice" and node.domain == "" and node.inputs else None
     join = None if joined is None else joined.producer()
     if joined is None or join is None or join.op_type != "Concat" or join.domain != "" or join.graph is not node.graph:

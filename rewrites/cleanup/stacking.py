@@ -42,7 +42,7 @@ class Steps:
 
 
 def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> ir.Value:
-    """Join two or more ``steps`` along a new ``axis``; ``like`` is a value whose shape tells what is known of their shape.
+    """Join two or more ``steps`` along a new ``axis``; ``like`` has the known sizes of a step.
 
     If the sizes allow it, join them along the next axis and reshape: two nodes instead of one per step.
     """

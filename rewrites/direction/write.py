@@ -132,7 +132,7 @@ def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.
 
 
 def _unread_moves(values: Sequence[ir.Value]) -> list[ir.Node]:
-    """Return the nodes that only move axes of ``values`` and whose results nothing reads, users before producers."""
+    """Return the unread nodes that only move axes of ``values``, users before producers."""
     unread = list[ir.Node]()
 
     def is_unread(value: ir.Value) -> bool:

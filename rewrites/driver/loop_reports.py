@@ -1,4 +1,4 @@
-"""Opens and closes the reports of loops: the origin of a loop, what is left of it, and what it computes in words."""
+"""Opens and closes the reports of loops: the origin of a loop, its remaining nodes, and its computation in words."""
 
 import ast
 from collections.abc import Mapping, Sequence

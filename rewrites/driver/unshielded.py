@@ -3,8 +3,8 @@
     Scan (x), GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence
 
 onnxruntime refuses some nodes on empty tensors, such as a Scan without steps, and then runs nothing else. A GRU or LSTM without
-rows, or a GRU without steps, crashes the process. The order in which it runs the two nodes is unknown, so a node that fails may
-have protected a node that crashes. The same holds for nodes of a body that now run before their loop, or once for all its steps.
+rows, or a GRU without steps, crashes the process. The order of the two nodes is unknown, so the failure of the first may have
+prevented the crash. The same holds for nodes of a body that now run before their loop, or once for all its steps.
 
 Works around ORT-SCAN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """

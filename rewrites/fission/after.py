@@ -117,7 +117,7 @@ class Groups:
 
 
 def _leaving(values: Iterable[ir.Value], group: set[ir.Node]) -> list[ir.Value]:
-    """Return the values that a node outside ``group`` reads, or that the graph returns."""
+    """Return the values read outside ``group`` or returned by the graph."""
     return [value for value in values if value.is_graph_output() or any(user not in group for user, _ in value.uses())]
 
 

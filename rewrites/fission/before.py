@@ -42,7 +42,7 @@ class LeavingBefore:
 
 
 class Ready:
-    """The nodes that can be stacked next, in order, and the states whose next value is known.
+    """The nodes that can be stacked next, in order, and the states with a known next value.
 
     ``has`` returns True if a value is known from the start.
     """
@@ -184,14 +184,14 @@ def _too_many(node: ir.Node, operators: int, before: LeavingBefore) -> NotApplic
 
 
 def _beside_products(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` that dequantize operands of a product that stays. Without them onnxruntime would multiply in float32."""
+    """Return the ``nodes`` that dequantize operands of remaining products. Without them onnxruntime would multiply in float32."""
     leaving = set(nodes)
     stay = NotApplicable("COST-WIDER", "the operands of a quantized product are dequantized beside it", silent=True)
     return {node: stay for node in nodes if not leaving.issuperset(quantized_products(node))}
 
 
 def _unscanned(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` whose results the remaining loop would have to scan, in a type that no loop can scan."""
+    """Return the ``nodes`` whose results the remaining loop would have to scan, but in a type without a scan."""
     leaving = set(nodes)
     refusals = {node: next(filter(None, map(unscanned, node.outputs)), None) for node in nodes}
     return {

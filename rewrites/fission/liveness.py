@@ -1,4 +1,4 @@
-"""Computes an upper bound of the bytes of all stacks that exist at the same time, from the order in which they are computed.
+"""Computes an upper bound of the bytes of all stacks that exist at the same time, from the order of their nodes.
 
 A stack lives from its node to the last body node that reads it. While a node runs, its intermediate results live too. For a nested
 loop these include the results of its body for all outer steps at once. A view takes no memory, and keeps its source alive.

@@ -3,8 +3,8 @@
     Scan(h0, xs) body(h, x) => (h2 = Tanh(Add(MatMul(x, W), MatMul(h, R))), y = MatMul(h2, V))
     ->    xw = MatMul(xs, W);  hs = Scan(h0, xw) body(h, a) => (h2 = Tanh(Add(a, MatMul(h, R))), Identity(h2));  y = MatMul(hs, V)
 
-Without a recurrence, the whole loop is removed. Conditions: every operator that leaves has a batching rule, which returns the same
-numbers up to the order of sums; the stacks stay within the memory budget; at least as many operators leave as new tensors cross;
+Without a recurrence, the whole loop is removed. Conditions: every operator that leaves has a batching rule; results stay the same
+up to the order of sums; the stacks stay within the memory budget; at least as many operators leave as new tensors cross;
 states that leave keep their initial size. Work that would make the crossing values more than twice as large stays inside. An
 opset-8 Scan and scanned axes other than 0 stay unchanged.
 """

@@ -1,4 +1,4 @@
-"""Finds work that should stay in the loop, because its results would be much larger than the data that it reads."""
+"""Finds work that should stay in the loop, because its results would be much larger than its inputs."""
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -65,7 +65,7 @@ def not_worth_moving(
 ) -> dict[ir.Node, NotApplicable]:
     """Return the ``nodes`` whose outputs into the recurrence are much larger than their inputs, with their forward slices.
 
-    Such a value (an outer product, an Expand) is cheaper to compute in each step than to write for all steps and read back.
+    A value like an outer product or an Expand is cheaper to compute in each step than to write for all steps and read back.
     Products by weights still move if a step has few rows, because all steps at once read the weights once. The search goes from
     the last node to the first, and again over the nodes before a group that stays. The producers of ``bound`` values leave anyway.
     """

@@ -1,4 +1,4 @@
-"""The algebra of sizes: which shapes are equal, which cannot be, what several have in common, and what they know together.
+"""The algebra of sizes: equal and contradicting shapes, the sizes that several shapes have in common, and their combined knowledge.
 
 A dimension is a number, a name, or unknown. In one graph a name is the same size everywhere, unless it says that the size
 ``varies``. A shape is None if even its rank is unknown.
@@ -87,7 +87,7 @@ def differ(left: ir.Shape | None, right: ir.Shape | None) -> bool:
 
 
 def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> ir.Shape | None:
-    """Return the sizes that all ``shapes`` have; ``unlike`` returns what is known of a size that may differ between them."""
+    """Return the sizes that all ``shapes`` have; ``unlike`` returns the knowledge of a size that may differ between them."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
         return None
@@ -104,7 +104,7 @@ def refined(*shapes: ir.Shape | None) -> ir.Shape | None:
 
 
 def forgotten(shape: ir.Shape | None, which: Callable[[Dim], bool]) -> ir.Shape | None:
-    """Return ``shape`` without the dimensions for which ``which`` returns True."""
+    """Return ``shape`` without the dimensions for which ``which`` is true."""
     if shape is None or not any(map(which, shape.dims)):
         return shape
     return ir.Shape([None if which(dim) else dim for dim in shape.dims])

@@ -1,6 +1,6 @@
 """Fresh names, unique in the whole model.
 
-onnxruntime may refuse a name in a body that also exists in an outer scope (it depends on the order of nodes), so unique names per
+onnxruntime may refuse a name in a body that also exists in an outer scope, depending on the order of nodes. So unique names per
 graph are not enough.
 
 Works around ORT-INNER-NAMES and ORT-NODE-NAMES.

@@ -162,7 +162,7 @@ def _roll_up(chain: Chain, ctx: Context) -> ir.Node:
 
 
 def _read_alone(column: Column, chain: Chain, inside: Collection[ir.Node]) -> Iterator[ir.Value]:
-    """Yield the values of ``column``, except the last, that a node outside reads separately, or that the graph returns."""
+    """Yield the values of ``column``, except the last, that are read separately outside or returned by the graph."""
     for value in column.values:
         if value is not chain.last(column) and (value.is_graph_output() or any(_alone(value, inside))):
             yield value

@@ -111,7 +111,7 @@ def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
 
 
 def _starts(condition: ir.Value | None, outside: Integers) -> list[AffineExpression] | ir.Value | bool:
-    """Return True or False if it is known whether the loop starts, else the numbers that must be 1 or more, or the condition."""
+    """Return True or False if the first condition is known, else the numbers that must be 1 or more, or the condition."""
     if condition is None:
         return True
     rooms = []

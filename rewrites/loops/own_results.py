@@ -20,7 +20,7 @@ def not_own(loop: Loop) -> list[int]:
 
 
 def shared_outputs(body: ir.Graph) -> list[int]:
-    """Return the positions of outputs that no node of ``body`` computes, or that repeat an earlier output."""
+    """Return the positions of outputs that no node of ``body`` computes, and of repeated outputs."""
     seen: set[ir.Value] = set()
     positions = []
     for i, value in enumerate(body.outputs):

@@ -7,8 +7,8 @@ outputs keep names, types and shapes. Most operators only change their version. 
 which they changed, and take one step after the other. New constants are initializers of the main graph, or Constant nodes of the
 function.
 
-These nodes stay unchanged: nodes of other domains (except graphs in them), calls of functions, operators that onnx never defined,
-and a Scan of opset 8 on its way to a later opset, which ``scan_8`` lifts.
+These nodes stay unchanged: nodes of other domains (except graphs in them), calls of functions, and operators unknown to onnx. A
+Scan of opset 8 stays too; ``scan_8`` lifts it.
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
 def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
     """Return True if ``function`` holds a node that can only be converted after inlining.
 
-    Its conversion needs an attribute that is a parameter of the function, or a type or rank, which functions do not declare. If a
+    Its conversion needs a parameter of the function, or a type or rank; functions declare neither of these. If a
     function cannot be converted for another reason, ``convert_operators`` refuses it.
     """
     try:

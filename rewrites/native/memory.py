@@ -3,7 +3,7 @@
     a = x + y; c[0:4] = a; c[4:8] = b     ->  c[0:4] = x + y; c[4:8] = b
 
 A result is copied if its buffer has another purpose. A copy of a whole result is omitted if the step that computes it can write to
-the target of the copy. Buffers that depend on free sizes in the same way share a region, whose offsets depend on them likewise.
+the target of the copy. Buffers that depend on free sizes in the same way share a region; its offsets depend on them likewise.
 """
 
 from collections import Counter

@@ -73,7 +73,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _call_instead(loop: ScanView, compiled: Compiled, beside: Around, ctx: Context) -> None:
-    """Replace the Scan by a call of a function with the Scan and the operators beside it."""
+    """Replace the Scan by a call of a function. The function holds the Scan and the operators around it."""
     old, model, graph = loop.node, ctx.model, loop.node.graph
     assert graph is not None
     given = [*(state.initial for state in loop.states), *(scan.outer for scan in beside.scans), *compiled.captured]

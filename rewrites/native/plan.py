@@ -57,7 +57,7 @@ class Symbol:
 
 
 class Form(IntEnum):
-    """What determines the number of steps: the scan inputs, or a condition and a limit."""
+    """The source of the number of steps: the scan inputs, or a condition and a limit."""
 
     SCAN = 0
     LOOP = 1

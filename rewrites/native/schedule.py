@@ -47,7 +47,7 @@ def _with(needs: Sequence[set[int]], *more: dict[int, set[int]]) -> list[set[int
 
 
 def _needs(steps: Sequence[BodyStep]) -> list[set[int]]:
-    """Return, for each step, the steps that write its operands, or that write the buffer of which it changes a part."""
+    """Return, for each step, the steps that write its operands, and earlier writers of a buffer that it changes in part."""
     writers: dict[Buffer, list[int]] = {}
     for index, step in enumerate(steps):
         writers.setdefault(step.target.buffer, []).append(index)
@@ -79,7 +79,7 @@ def _same_place(view: View, target: View) -> bool:
 
 
 def _order(needs: Sequence[set[int]]) -> list[int] | None:
-    """Return the order closest to the present one in which each step comes after those that it needs; None if there is none."""
+    """Return the order closest to the present one in which each step comes after its needs; None if there is none."""
     left = [len(each) for each in needs]
     readers: list[list[int]] = [[] for _ in needs]
     for index, each in enumerate(needs):

@@ -1,4 +1,4 @@
-"""The register of defects of onnxruntime and onnx: what each does, and in which versions it was seen.
+"""The register of defects of onnxruntime and onnx, with their effects and versions.
 
 The docstring of each module that works around a defect names its id. If a defect is fixed, a test fails and names these modules.
 """
@@ -11,7 +11,7 @@ __all__ = ["QUIRKS", "Kind", "Quirk"]
 
 
 class Kind(str, Enum):
-    """What a defect does."""
+    """The effect of a defect."""
 
     GARBAGE = "returns uninitialised memory"
     WRONG_NUMBERS = "returns another result than the operator's text says"

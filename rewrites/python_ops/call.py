@@ -5,7 +5,7 @@
                              y = Reshape (slot float, facts[0:2])              and so on
 
 A Python operator must not raise an exception, because this crashes the process. A failed call therefore returns an int64 tensor of
-rank 2, which the Reshape refuses: the run ends with an error of onnxruntime, in any session, and returns no invented numbers. The
+rank 2, which the Reshape refuses. The run then ends with an error of onnxruntime, in any session, without invented numbers. The
 second dimension is the number under which the exception is stored.
 """
 

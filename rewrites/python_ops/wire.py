@@ -8,7 +8,7 @@ once a session exists. So all calls use one operator. It has a *slot* for each e
 * none: an empty tensor.
 
 Results come back the same way, but int64 is always packed. First come the facts of each result: its shape and, if it is packed, its
-start and end. Then come the numbers. A type without a slot uses that of a type which holds all its values.
+start and end. Then come the numbers. A type without a slot uses the slot of a wider type.
 A model in a call is compressed text; it holds no large weights.
 """
 
@@ -99,7 +99,7 @@ class Port:
 
 @dataclass(frozen=True)
 class CallSpec:
-    """The description of a call: its values, and the ``payload``, whose format ``what`` names."""
+    """The description of a call: its values, and the ``payload``; ``what`` names the format of the payload."""
 
     what: str
     inputs: tuple[Port, ...]

@@ -1,4 +1,4 @@
-"""On request, a node that onnxruntime runs is protected from sizes of 0 for which it aborts the process.
+"""On request, a node is protected from sizes of 0 for which onnxruntime aborts the process.
 
     LSTM (x, W, R)    ->    If (x has rows) then LSTM (x, W, R) else an empty sequence and the initial states
 

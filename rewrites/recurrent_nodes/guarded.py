@@ -74,7 +74,7 @@ def _is_same_size(left: ir.Value, right: ir.Value, axis: int) -> bool:
 
 
 def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that puts a recurrent node under an If if sizes may be 0 that onnxruntime cannot handle."""
+    """Return a patch that puts a recurrent node under an If, because onnxruntime cannot handle sizes of 0 that it may get."""
     if view.batch_first or GUARDED.on(view.node):
         return NOTHING_HERE
     free = [axis for axis in _harmful(view) if _may_be_0(view, axis)]

@@ -2,7 +2,7 @@
 
     l = Scan (s0, xs) body(s, x) => Concat(s, x)    ->    l = Loop (T, s0) body(i, s) => Concat(s, Gather(xs, i))
 
-The change must be certain: the body returns a state with other known sizes, appends to it, or returns a Slice, Tile, Pad, Compress
+The change must be certain. The body returns a state with other known sizes, appends to it, or returns a Slice, Tile, Pad, Compress
 or Resize of it, itself or in a branch. Scans over strings stay, because onnxruntime's Gather does not copy whole rows of strings.
 
 Works around ORT-SCAN-CHANGING-STATE and ORT-GATHER-STRINGS.

@@ -1,9 +1,9 @@
-"""Strings that a Loop stacks are copied first, by an operator that creates new strings.
+"""Stacked strings of a Loop are copied first, by an operator that creates new strings.
 
     y = Identity (x)   # strings, stacked    ->    y = Where (true, x, x)
 
 onnxruntime moves the strings of each step's result into the stack. If the result is an Identity of another value, or has other
-users, that value loses its strings: later steps and other users find empty ones. A rewrite may change which value loses its
+users, that value loses its strings: later steps and other users find empty ones. A rewrite may change the value that loses its
 strings, so the rule also applies to models that already have the defect. Before opset 9 there is no Where, and the Loop stays.
 
 Works around ORT-LOOP-STACKED-STRINGS.

@@ -1,4 +1,4 @@
-"""Nodes that only move numbers go before a DequantizeLinear if onnxruntime would insert nodes that it cannot load.
+"""Moves nodes that only move numbers before a DequantizeLinear, if onnxruntime would insert invalid nodes.
 
     Transpose(DequantizeLinear(q, scale, zero))    ->    DequantizeLinear(Transpose(q), scale, zero)
 

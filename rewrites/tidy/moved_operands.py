@@ -1,4 +1,4 @@
-"""Finds products whose operand a Transpose moves, directly or through nodes that onnxruntime may drop or fuse.
+"""Finds products of a transposed operand. The Transpose may be behind nodes that onnxruntime may drop or fuse.
 
 A path may also cross calls of functions and branches of an If, because onnxruntime may inline these before it fuses the Transpose:
 

@@ -3,7 +3,7 @@
     y = f(x);  QuantizeLinear(Transpose(y), scale, zero)    ->    y = f(x);  Transpose(QuantizeLinear(y, scale, zero))
 
 onnxruntime moves the quantization before the Transpose itself, and overlooks that ``y`` is an output as well. In a body it ignores
-values of outer graphs. The rule therefore applies only to nodes that a rewrite moved or wrote. Such nodes of the original model
+values of outer graphs. The rule therefore applies only to nodes that a rewrite moved or wrote. Nodes of the original model
 stay, because the expected numbers are those of onnxruntime.
 
 Works around ORT-QUANTIZED-OUTPUT.

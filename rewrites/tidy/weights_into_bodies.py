@@ -1,4 +1,4 @@
-"""A weight that only one body reads, as an operand of products, moves into that body.
+"""A weight with one body as its only user, as an operand of products, moves into that body.
 
     w = initializer; h = Scan(h0, x) { g = MatMul(h, w) ... }    ->    h = Scan(h0, x) { w = initializer; g = MatMul(h, w) ... }
 
@@ -8,8 +8,8 @@ and step, up to a quarter of the time of a small body. A body's own weights cost
 A plan of the body's memory costs about 0.07 µs a step. This is too much for a body that needs only one buffer, so its weights stay
 outside. A body needs one buffer if only one of its values is not an output, or two of which the second overwrites the first.
 The rule moves weights that are in memory, have at most 1 MiB, and are packed by every user. Next to larger products the gain does
-not count, and the name of a weight in a file is not valid in a body. These weights stay: inputs and outputs, weights that the main
-graph, another body or a node outside loops reads, and weights of models of IR version 3 or 4.
+not count, and the name of a weight in a file is not valid in a body. These weights stay: inputs and outputs, weights with users in
+other graphs or outside loops, and weights of models of IR version 3 or 4.
 """
 
 from collections.abc import Mapping

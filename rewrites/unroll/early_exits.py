@@ -1,4 +1,4 @@
-"""If the target has no Loop, a Loop that may stop early runs all its steps, and keeps its states from the step at which it stops.
+"""If the target has no Loop, a Loop that may stop early runs all its steps, but its states no longer change once it stops.
 
     h = Loop(5, c0, h0) body(i, c, h) => (g(h), f(h))
     ->    h = Loop(5, true, h0, c0) body(i, c, h, going) => (c, Where(going, f(h), h), And(going, g(h)))

@@ -1,8 +1,8 @@
-"""A recurrent node that the target lacks becomes Scans of its equations, which are then unrolled.
+"""If the target lacks a recurrent node, it becomes Scans of its equations, which are then unrolled.
 
     Y, Y_h = GRU(x, W, R)   # x [6, B, I]    ->    xw = x @ W' + biases; Y_h, Y = Scan(h0, xw) body(h, xw_t) => (h', h')
 
-Conditions: the target has no loops either, the number of steps is known and within the limits, and the node is not in a remaining
+Conditions: the target has no loops either; the number of steps is known and within the limits; the node is not in a remaining
 loop: there it runs faster as a node on the CPU. Results equal those of onnxruntime: a row of length 0 ends in zeros, and float16 is
 computed in float32.
 

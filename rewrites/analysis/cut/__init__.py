@@ -1,4 +1,4 @@
-"""Finds where a loop may be cut in two: components of its states, sizes, costs and what can be stacked.
+"""Measures a loop before it is cut in two: components of its states, sizes and costs.
 
 ``rewrites.fission`` makes the cut.
 """

@@ -1,8 +1,8 @@
 """The costs of the parts of a loop per step, in ns, measured with onnxruntime 1.31 on one core of a server CPU.
 
-``base/abilities.py`` has the costs of a node and of an iteration. To carry a value from one loop to another costs 300 ns plus
-50 ns per KB if the stack fits in the processor's second cache, else another 400 ns plus 100 ns per KB. A product by weights reads
-them in each step, but only once for all steps at once. This costs 4, 12 or 40 ns per KB, depending on all weights of the loop.
+``base/abilities.py`` has the costs of a node and of an iteration. Carrying a value from one loop to another costs 300 ns. If the
+stack fits in the processor's second cache, add 50 ns per KB, else 400 ns and 100 ns per KB. A product by weights reads them in each
+step, but only once for all steps at once. This costs 4, 12 or 40 ns per KB, depending on all weights of the loop.
 """
 
 from collections.abc import Iterable

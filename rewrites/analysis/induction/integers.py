@@ -71,7 +71,7 @@ def _extreme(integers: IntegerDomain, parts: list[AffineExpression], greatest: b
 
 
 def _chosen(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the side of a Where that is selected, if the condition is surely true or surely false."""
+    """Return the selected side of a Where if the condition is known."""
     holds = integers.truth(node.inputs[0])
     if holds is None:
         return None

@@ -7,8 +7,8 @@ and onnxruntime refuses the model. With hidden sizes, such a branch fails only w
 
     If (c) then [2, 3] else [n, 3]    ->    y [2, 3] for onnx, but in truth y is [?, 3]
 
-Before opset 11, onnx uses a size of one branch for the result. Only the copy of the model for onnx changes: results whose shapes
-differ are hidden from the If, and calls of functions that hold an If become unknown operators with declared results.
+Before opset 11, onnx uses a size of one branch for the result. Only the copy of the model for onnx changes. Results of different
+shapes are hidden from the If, and calls of functions with an If become unknown operators with declared results.
 
 Works around ORT-BRANCH-CONTRADICTION and ONNX-IF-10-SIZES.
 """

@@ -58,7 +58,7 @@ def _forget_variations(graph: ir.Graph) -> None:
 
 
 def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:
-    """Remove the nodes that return maps (the IR has no type for these), and the outputs that they compute."""
+    """Remove the nodes that return maps, and these outputs, because the IR has no type for maps."""
     nodes = [node for node in graph if node.op_type in _MAKE_MAPS and not any(value.uses() for value in node.outputs)]
     outputs = list(graph.outputs)
     maps = {value for node in nodes for value in node.outputs}
@@ -75,7 +75,7 @@ def _put_back_maps(graph: ir.Graph, nodes: list[ir.Node], outputs: list[ir.Value
 def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> bool:
     """Remove declared shapes of node results and of Loops' states if ``infer``, which then cannot see them, contradicts them.
 
-    If a state's shape is wrong, all values that its Loop computes or returns keep only shapes that ``infer`` confirms. All other
+    If a state's shape is wrong, all values of its Loop keep only the shapes confirmed by ``infer``. All other
     values have their declared shapes afterwards. ``infer`` returns the states that some step surely changes. Return False if
     ``infer`` has already inferred everything, and True if it should run once more with the declared shapes.
     """

@@ -115,7 +115,7 @@ class Vectors:
         return Measure(min(length, _MOST), min(number, _MOST))
 
     def _call(self, key: Hashable, largest: Measure) -> Measure:
-        """Return the bound of a call whose operands are bounded by ``largest``, rounded up so that few calls differ."""
+        """Return the bound of a call with operands up to ``largest``. The operands are rounded up, so that few calls differ."""
         rounded = Measure(1 << (largest.length - 1).bit_length(), 1 << (largest.number - 1).bit_length())
         if (key, rounded) not in self._called:
             self._called[key, rounded] = rounded  # for a recursive call

@@ -1,10 +1,10 @@
-"""Finds the values of a Scan's body that may change their shape from step to step, so that no stack can hold them.
+"""Finds the values of a Scan's body that may change their shape from step to step. No stack can hold these.
 
-The inputs of the body have the same shape in all steps. A result has the same shape in all steps if its operands have, and if the
-operands that determine shapes (the ends of a Slice, the limit of a Range) do not change. Declared sizes of other results prove
-nothing, because exporters write the sizes of the traced step. Shapes that depend on such results are inferred again from what is
-certain. The walk enters bodies and branches like ``bodies.Walk``, but decides for each node if its results change from step to
-step. The shapes in the model stay unchanged.
+The inputs of the body have the same shape in all steps. A result has the same shape in all steps if its operands have. The operands
+that determine shapes (the ends of a Slice, the limit of a Range) must not change at all. Declared sizes of other results prove
+nothing, because exporters write the sizes of the traced step. Such shapes are inferred again from certain shapes. The walk enters
+bodies and branches like ``bodies.Walk``, but decides for each node if its results change from step to step. The shapes in the model
+stay unchanged.
 """
 
 from collections.abc import Iterable

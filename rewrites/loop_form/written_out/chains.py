@@ -1,6 +1,6 @@
 """Unrolled steps of a model: their nodes, and the direction in which they pass on their states.
 
-A chain consists of packs that the search reaches from rows of a tensor, and whose operands a loop can read. If there are states, a
+A chain consists of packs that the search reaches from rows of a tensor. A loop must be able to read their operands. With states, a
 chain has only the packs that one recurrence needs and feeds, all in one direction. No path leads out of a chain and back.
 """
 
@@ -128,7 +128,7 @@ def _is_lost(operand: Operand, read: Collection[Pack]) -> bool:
 
 
 def _one_way(read: Mapping[Pack, Sequence[Operand]], falling: bool) -> list[Pack] | None:
-    """Return the packs of recurrences that can run in that direction, with the packs that they need and feed.
+    """Return the packs of recurrences that can run in that direction, with their backward and forward slices.
 
     If there is no state, return all packs. If there are states but no recurrence, return None.
     """

@@ -1,7 +1,7 @@
 """Rows of tensors that are read at constant indices, one by one: ``Gather(x, 3)``, ``Slice(x, 3, 4)``, an output of a ``Split``.
 
-If the number of rows is unknown, only reads count for which onnxruntime fails on a missing row: a Gather, or a Slice of one row
-that is squeezed.
+If the number of rows is unknown, a read counts only if onnxruntime fails on a missing row: a Gather, or a squeezed Slice of one
+row.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -7,7 +7,7 @@
     13   Resize (x, [], [], sizes)                         <->  Resize (x, , , sizes)
 
 Version 10 takes the element at ``position / scale``, rounded down if it enlarges and up if it shrinks. On the way up, a node that
-does both, or whose scales are not constant, becomes two nodes that enlarge by ``max(scales, 1)`` and shrink by ``min(scales, 1)``.
+does both, or has variable scales, becomes two nodes: one enlarges by ``max(scales, 1)``, one shrinks by ``min(scales, 1)``.
 On the way down, nearest neighbours need constant scales. Upsample only enlarges.
 """
 

@@ -107,7 +107,7 @@ def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Va
 
 
 def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int | None) -> ir.Value:
-    """Return ``flags`` with axes of size 1 after their ``own``, so that they have the rank of ``x``, which may be unknown."""
+    """Return ``flags`` with axes of size 1 after their ``own``, up to the rank of ``x``, which may be unknown."""
     if inner_rank is not None:
         return unsqueeze(b, flags, range(own, own + inner_rank))
     missing = b.op("Sub", b.op("Shape", b.op("Shape", x)), b.const([own]))

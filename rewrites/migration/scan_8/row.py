@@ -8,7 +8,7 @@ its row: the real steps are reversed outside, and the input is scanned forwards.
 the steps ran. If there is only one row, the Scan ends with its steps and needs no mask.
 
 States freeze after the end of a row. The steps there run on meaningless numbers, and their results are dropped. If the body may
-fail on these numbers, it reads those of the row's first step instead, on which it did not fail: Where(live, h, h0) for h.
+fail on these numbers, it reads those of the row's first step instead, because that did not fail: Where(live, h, h0) for h.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ def _declare_rank(state: State) -> None:
 
 
 def _live_input(rank: int, ctx: Context) -> ir.Value:
-    """Return a body input that is True in real steps, with as many axes as the states that it freezes."""
+    """Return a body input that is True in real steps, with as many axes as the states to freeze."""
     return ir.Value(name=ctx.names.fresh("live"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([1] * rank))
 
 

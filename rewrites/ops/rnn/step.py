@@ -20,7 +20,7 @@ __all__ = ["Weights", "activate", "clipped", "number", "write_step"]
 
 @dataclass(frozen=True)
 class Weights:
-    """The outer values that a step reads: ``r`` [hidden, gates * hidden], in two parts for a GRU that resets before the product.
+    """The outer values read in a step: ``r`` [hidden, gates * hidden], in two parts for a GRU that resets before the product.
 
     ``bias``: that of a GRU's reset product, [hidden]. ``peepholes``: those of i, o and f, each [hidden].
     """

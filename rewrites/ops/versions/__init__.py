@@ -1,4 +1,4 @@
-"""One reader and one writer for operators whose attributes became inputs, or whose meaning changed, from opset 8 to 28.
+"""One reader and one writer for operators that changed between opset 8 and 28, such as attributes that became inputs.
 
 ``emit`` writes them for the opset of the builder, the other modules read them. A reader returns ``DYNAMIC`` for an operand that is
 not constant.
