@@ -5,7 +5,7 @@ If the condition is the same in every step, both branches are batched, and one o
     If(c) then () => (Neg(x)) else () => (k)    ->    If(c) then () => (Neg(x')) else () => (k repeated for all steps)
 
 If the condition differs between steps, both branches run, and ``Where`` selects the results of each step. No branch may fail in
-a step without need for it: all sizes must be known, and no operator may fail because of its numbers.
+a step that does not need it: all sizes must be known, and no operator may fail because of its numbers.
 """
 
 from collections.abc import Sequence

@@ -22,7 +22,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
         decide_branches(model.graph, ctx)
         return []
 
-    return Patch("put the branches that constants choose in the place of Ifs", edit)
+    return Patch("replaced Ifs with constant conditions by one branch", edit)
 
 
 RULE = Rule("decide-branches", "cleanup", "model", check)

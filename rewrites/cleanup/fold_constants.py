@@ -38,7 +38,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [loop.node]
 
     what = [f"folded {counted(len(folded.done), 'constant node')}"] if folded.done else []
-    what += ["put the branches that constants choose in the place of Ifs"] if ifs else []
+    what += ["replaced Ifs with constant conditions by one branch"] if ifs else []
     return Patch(" and ".join(what), edit)
 
 

@@ -47,7 +47,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         move_before(loop.node, moving, ctx.names)
         return [loop.node]
 
-    return Patch(f"moved what is the same in every step before the loop: {counted(len(moving), 'node')}", edit)
+    return Patch(f"moved loop-invariant work before the loop: {counted(len(moving), 'node')}", edit)
 
 
 def _leave_copy(value: ir.Value, body: ir.Graph, ctx: Context) -> None:

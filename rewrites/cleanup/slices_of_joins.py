@@ -34,7 +34,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         remove_nodes([node])
         return [loop.node]
 
-    return Patch("read one part of a Concat where a Slice takes that alone", edit)
+    return Patch("read one part of a Concat directly instead of a Slice of the whole", edit)
 
 
 def _part(node: ir.Node, opset: int) -> tuple[ir.Value, int, int, int] | None:

@@ -103,7 +103,7 @@ _BY_CODE = (
     ("COST-LINEAR", "linear recurrence s' = a * s + b"),
     ("LINEAR-", "linear recurrence s' = a * s + b"),
     ("SCAN-BLOCKS", "steps that do not need each other, several at once"),
-    ("CELL-", "recurrent cell that is no LSTM, GRU or RNN"),
+    ("CELL-", "recurrent cell other than LSTM, GRU or RNN"),
     ("RECURRENCE", "recurrence"),
     ("NATIVE-", "recurrence"),
 )

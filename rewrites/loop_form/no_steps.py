@@ -32,7 +32,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     for state in loop.states:
         if state.final is not None:
             if state.final.is_graph_output() and not can_copy(state.initial, ctx.opset):
-                detail = f"the state '{state.inner.name}' is returned as it was given, which opset {ctx.opset} cannot copy"
+                detail = f"the state '{state.inner.name}' is returned unchanged, but opset {ctx.opset} cannot copy it"
                 return NotApplicable("LOOP-SEQUENCE", detail)
             results.append((state.final, state.initial))
     stacks = [output for output in loop.scan_outputs if output.outer is not None and _used(output.outer)]
@@ -53,7 +53,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         remove_nodes([loop.node])
         return []
 
-    return Patch("replaced the loop of no step by what it was given", edit)
+    return Patch("replaced the loop without steps by its initial states and empty results", edit)
 
 
 def _used(value: ir.Value) -> bool:

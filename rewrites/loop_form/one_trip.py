@@ -49,7 +49,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     for state in loop.states:
         returned = state.final is not None and state.final.is_graph_output() and state.next.producer() is None
         if returned and not can_copy(state.initial, ctx.opset):
-            detail = f"the state '{state.inner.name}' is returned as it was given, which opset {ctx.opset} cannot copy"
+            detail = f"the state '{state.inner.name}' is returned unchanged, but opset {ctx.opset} cannot copy it"
             return NotApplicable("LOOP-SEQUENCE", detail)
 
     def edit() -> list[ir.Node]:
@@ -78,7 +78,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             clean_up(graph, inside, ctx)
         return []
 
-    return Patch("put the body in place of the loop's one step", edit)
+    return Patch("replaced the loop of one step by its body", edit)
 
 
 def _can_be_reshaped(value: ir.Value, opset: int) -> bool:

@@ -74,7 +74,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         run_for(loop, count, ctx)
         return [loop.node]
 
-    return Patch("turned the condition, which counts steps, into a trip count", edit, tuple(notes))
+    return Patch("moved the condition, which counts steps, into the trip count", edit, tuple(notes))
 
 
 def _may_cancel(room: AffineExpression) -> bool:

@@ -129,7 +129,7 @@ def parse_spec(text: str) -> CallSpec:
 
 def _port(kind: str, rank: int) -> Port:
     if kind not in CARRIERS or not isinstance(rank, int) or rank < 0:
-        raise ValueError(f"{kind!r} of rank {rank!r} is no value")
+        raise ValueError(f"{kind!r} of rank {rank!r} is not a value")
     return Port(kind, rank)
 
 

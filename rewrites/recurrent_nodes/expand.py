@@ -69,7 +69,7 @@ def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         expand(view, ctx)
         return []
 
-    return Patch(f"wrote it as {'two Scans' if view.directions > 1 else 'a Scan'} of its equations", edit)
+    return Patch(f"replaced it by {'two Scans' if view.directions > 1 else 'a Scan'} of its equations", edit)
 
 
 def initial_states(b: Builder, view: RecurrentNode) -> list[ir.Value]:

@@ -106,8 +106,8 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         put_in_place(ctx, b, view.node, [value if old.name else None for old, value in pairs])
         return [node]
 
-    what = " or ".join(("no step", "no row")[axis] for axis in free)
-    return Patch(f"put it under an If for sequences of {what}", edit)
+    what = " or ".join(("steps", "rows")[axis] for axis in free)
+    return Patch(f"put it under an If that skips it for sequences without {what}", edit)
 
 
 def _harmful(view: RecurrentNode) -> list[int]:

@@ -25,7 +25,7 @@ def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
     attributes = view.node.attributes
     changes: dict[str, tuple[ir.Attr | None, str]] = {}
     if not attributes.get_int("hidden_size", 0):
-        changes["hidden_size"] = (ir.AttrInt64("hidden_size", view.hidden), f"said that hidden_size is {view.hidden}")
+        changes["hidden_size"] = (ir.AttrInt64("hidden_size", view.hidden), f"set hidden_size to {view.hidden}")
     if "output_sequence" in attributes:
         changes["output_sequence"] = (None, "dropped output_sequence, which left the operator with opset 7")
     if "clip" in attributes and view.clip is None and (view.kind != "RNN" or WAS_REFUSED.on(view.node)):

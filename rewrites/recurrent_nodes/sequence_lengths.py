@@ -39,7 +39,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         return [view.node]
 
     what = [*([f"are {lengths.dtype}"] if cast else []), *([f"have {rank_of(lengths)} axes"] if flatten else [])]
-    return Patch(f"made lengths that {' and '.join(what)} int32 of one axis", edit)
+    return Patch(f"converted lengths that {' and '.join(what)} to int32 with one axis", edit)
 
 
 RULE = Rule("sequence-lengths", "rnn_nodes", "recurrent node", check)

@@ -72,7 +72,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         mark_unrolled(nodes, loop.node)
         return loops_in(nodes)
 
-    return Patch(f"wrote the {steps} steps out", edit, made=PatchOutcome(unrolled=steps))
+    return Patch(f"unrolled the {steps} steps", edit, made=PatchOutcome(unrolled=steps))
 
 
 def _switched_off(loop: Loop, ctx: Context) -> NotApplicable:
@@ -101,14 +101,14 @@ def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
             return NotApplicable("UNROLL-TYPE", f"'{value.name}' is {value.dtype.name}, which onnxruntime neither splits nor joins")
     for node in all_nodes(loop.body):
         if node.domain not in _KNOWN_DOMAINS:
-            detail = f"{node.domain}.{node.op_type} is not known here, and may remember what it did in earlier steps"
+            detail = f"{node.domain}.{node.op_type} is unknown here, and may have a memory of earlier steps"
             return NotApplicable("UNROLL-MEMORY", detail)
         if not is_deterministic(node) and (node.op_type == "Bernoulli" or "seed" in node.attributes):
             return NotApplicable("RANDOM", f"copies of {node.op_type} {label(node)} would draw the same numbers in each step")
     for state in loop.states:
         returned = state.final is not None and state.final.is_graph_output()
         if returned and not can_copy(state.initial, ctx.opset):
-            detail = f"the state '{state.inner.name}' may be returned as it was given, which opset {ctx.opset} cannot copy"
+            detail = f"the state '{state.inner.name}' may be returned unchanged, but opset {ctx.opset} cannot copy it"
             return NotApplicable("LOOP-SEQUENCE", detail)
     return None
 

@@ -53,7 +53,7 @@ def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
         return []
 
     scans = "two Scans" if view.directions > 1 else "a Scan"
-    return Patch(f"wrote the {view.kind} as {scans} of its equations, since {absent.why}", edit)
+    return Patch(f"replaced the {view.kind} by {scans} of its equations, because {absent.why}", edit)
 
 
 def _with_plain_lengths(view: RecurrentNode, steps: int, ctx: Context) -> RecurrentNode:

@@ -190,7 +190,7 @@ CHOICE = "If ({}) <then_branch = p () => (float[2] p1) {{ p1 = Exp (h) }}, else_
 def test_an_if_on_what_becomes_a_constant_is_the_branch_it_takes() -> None:
     """The condition of a Loop that is never stopped is true in its body."""
     after, report = becomes([loop_to_scan, fold_constants], loop(f"h1 = Add (h, h) y = {CHOICE.format('c')}"))
-    assert "put the branches that constants choose in the place of Ifs" in report.patches[-1].what
+    assert "replaced Ifs with constant conditions by one branch" in report.patches[-1].what
     assert "If" not in [node.op_type for node in ir.from_proto(after).graph.all_nodes()]
 
 
