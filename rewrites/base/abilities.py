@@ -82,16 +82,12 @@ class Costs:
     """The costs of loops and operators, in ns.
 
     Args:
-        start: Of a loop.
-        step: Of each iteration.
-        node: Of each node of the body in each iteration.
-        loop_byte: Of each byte of the states in each iteration.
+        start, step: Of a loop, and of each of its iterations.
+        node, loop_byte: Of each node of the body, and of each byte of the states, in each iteration.
         operator: Of an operator on all steps at once.
-        near_byte: Of each byte of its result if the processor's second cache holds it.
-        far_byte: Of each byte of its result otherwise.
+        near_byte, far_byte: Of each byte of its result, if the processor's second cache holds it or not.
         product: Of one multiplication within a product of matrices.
-        power: Of one number.
-        logarithm: Of one number.
+        power, logarithm: Of one number.
     """
 
     start: float = 8000

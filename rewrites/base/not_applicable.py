@@ -7,13 +7,9 @@ __all__ = ["NOTHING_HERE", "NotApplicable"]
 
 @dataclass(frozen=True)
 class NotApplicable:
-    """The reason why a rule does not fire.
+    """The reason why a rule does not fire: a stable ``code`` such as ``SCAN-NO-BATCHING-RULE``, and the values that decided it.
 
-    Args:
-        code: A stable code such as ``SCAN-NO-BATCHING-RULE``.
-        detail: The values that decided it.
-        silent: True if there is nothing for the rule here; reports omit such reasons.
-        is_a: What the loop computes nevertheless.
+    ``silent``: there is nothing for the rule here; reports omit such reasons. ``is_a``: what the loop computes nevertheless.
     """
 
     code: str

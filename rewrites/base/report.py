@@ -22,8 +22,7 @@ class PatchOutcome:
         native: The recurrent operator that replaces it, or empty.
         on_cpu: True if the target leaves that operator to onnxruntime's CPU.
         under_if: True if a Scan runs in a branch of an If, for one step or more.
-        unrolled: The number of unrolled steps.
-        planned: The number of instructions of its plan, if it became a call of a function.
+        unrolled, planned: The numbers of unrolled steps, and of instructions of its plan if it became a call.
         is_a: What the loop computes.
     """
 
@@ -90,8 +89,7 @@ class LoopReport:
         where: The path of names from the main graph, such as ``main/Scan 'cell'``.
         kind: Scan, Scan-8 or Loop; or RNN, LSTM or GRU if the target has no such node.
         steps: The trip count as a number or symbol; None if it is unknown.
-        nodes_before: The number of nodes in the body, with nested ones.
-        nodes_after: The same afterwards; 0 for a loop that is gone.
+        nodes_before, nodes_after: The number of nodes in the body, with nested ones; 0 for a loop that is gone.
         fate: removed (no loop left), planned (in a function, with a plan for ortscan's library), reduced (a smaller loop left),
             rewritten (another loop left, of no fewer nodes), kept (unchanged).
         reasons: Why it is still there, the most important first; empty for a removed loop.
@@ -99,8 +97,7 @@ class LoopReport:
         unrolled_nodes: The number of nodes of its steps, if they are unrolled.
         runs: Where its replacement runs on the target.
         is_a: What it computes, if known: ``LSTM, forward, H=128, lengths by mask``.
-        scope: Its origin in the exported program, if the exporter tells it.
-        cost: Its measured share of a run, and the share that is left.
+        scope, cost: Its origin in the exported program; its measured share of a run, and the share that is left.
         advice: Options that would change its fate, if they were tried.
     """
 
@@ -125,12 +122,9 @@ class LoopReport:
 class KernelGap:
     """A node for which the runtime has no kernel.
 
-    Args:
-        where: The path to it.
-        operator: Its original operator.
-        fate: ``wider`` (it now runs in a wider type), ``python`` (it became a call of Python) or ``kept``.
-        detail: How it runs, the cost of the call, or the values that decided.
-        code: The reason code if it was kept.
+    ``operator``: its original operator. ``fate``: ``wider`` (it now runs in a wider type), ``python`` (it became a call of Python)
+    or ``kept``. ``detail``: how it runs, the cost of the call, or the values that decided; ``code``: the reason code if it was
+    kept.
     """
 
     where: str
@@ -155,14 +149,12 @@ class RewriteReport:
     """The outcome of one run over a model.
 
     Args:
-        operators_before: The number of nodes of each type, bodies included.
-        operators_after: The same afterwards.
+        operators_before, operators_after: The number of nodes of each type, bodies included.
         messages: Facts about the whole model, such as inlined functions.
-        migrated: True if its opset changed.
-        nodes: The recurrent nodes that onnxruntime cannot run unchanged.
+        nodes, cells: The recurrent nodes that onnxruntime cannot run unchanged, and those that ortscan's library runs if it is
+            registered, or why it does not.
         pairs: Nodes that were reversed, or joined into a bidirectional node, or could not be.
-        cells: The recurrent nodes that ortscan's library runs if it is registered, or why it does not.
-        fixed: True if shapes were built in.
+        migrated, fixed: True if its opset changed, or if shapes were built in.
         flattened: The number of Ifs both of whose branches now run.
         tied: True if outputs of bodies or branches had to be written differently.
         kernel_gaps: Nodes without a kernel, if custom ops were allowed.

@@ -40,9 +40,8 @@ class Options:
         bidirectional: When recurrent nodes of two directions become one: always, if their activations are equal, only if they are
             narrow and run on one row, or never.
         domains: Operator domains that the target runs besides the standard one.
-        target: Its other abilities.
+        target, costs: Its other abilities, and the costs of loops and operators there.
         unroll: How far loops are unrolled.
-        costs: The costs of loops and operators there.
     """
 
     memory_budget: int = 256 << 20
@@ -87,15 +86,11 @@ class Context:
     """The state shared by all rules while one model is rewritten.
 
     Args:
-        model: The model.
-        options: The caller's options.
-        evaluate: Runs a small model.
-        names: The names of the model.
-        constants: Its shared constants.
+        evaluate, has_kernel: Run a small model; tell if the runtime has a kernel for a node.
+        names, constants: The names of the model, and its shared constants.
         rules: The rules in use, for a rule that asks what others would do.
         left_out: Names of rules that the caller skips.
         changes: Patches of the whole model so far.
-        has_kernel: Tells if the runtime has a kernel for a node.
         owners: The nodes last found around graphs.
         vetoes: Patches that are forbidden.
         written_out: Steps that stay unrolled, by their names in reports.
