@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shlex
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import ortscan
 from ortscan import errors
+from ortscan.cli.command import build_parser
 from ortscan.cli.invocation import ExitCode
 from ortscan.native.backend import _DESCRIPTION, description_of
 from ortscan.report.codes import CODES
@@ -100,6 +102,11 @@ def test_what_a_package_index_shows_has_no_link_to_a_file():
     assert "your first model in five minutes" in text
 
 
+def test_the_site_lists_every_page():
+    listed = re.findall(r"^ +- (?:[^:\n]+: )?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+
+
 def test_every_public_name_has_an_entry():
     text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
     assert [name for name in ortscan.__all__ if f"::: ortscan.{name}\n" not in text and f"`ortscan.{name}`" not in text] == []
@@ -125,6 +132,20 @@ def test_the_codes_that_troubleshooting_names_exist():
     parts = {part for row in rows if row.startswith("| codes") for part in re.findall(r"`([A-Z-]+)`", row)}
     assert whole - CODES.keys() == set()
     assert [part for part in parts if not any(part in code for code in CODES)] == []
+
+
+def test_the_commands_in_documents_are_understood():
+    parser = build_parser()
+    blocks = [
+        block
+        for page in DOCS.rglob("*.md")
+        for block in re.findall(r"^```sh\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.M)
+    ]
+    commands = [line for block in blocks for line in block.splitlines() if re.match(r"ortscan [^V]", line)]
+    assert len(commands) > 20
+    for command in commands:
+        if "--version" not in command:
+            assert parser.parse_args(shlex.split(command, comments=True)[1:]).run is not None
 
 
 def test_the_tutorial_shows_its_script():
