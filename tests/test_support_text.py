@@ -5,8 +5,8 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+from tests.campaigns.fuzz.scan_cases import OPSETS
 from tests.support.corpus import CorpusModel, corpus_models
-from tests.support.scans import OPSETS
 from tests.support.text import assert_same_numbers, assert_text_equal, model_from_text, normalised
 
 SCAN = """

@@ -121,7 +121,8 @@ def _run_batched_scan(attributes: Mapping[str, Any], inputs: list[Any], scope: S
     finals = [np.stack(column) if batch else initial[i] for i, column in enumerate(_columns(row_states, len(initial)))]
     stacked = []
     for position, info in enumerate(body.output[len(initial) :]):
-        element = next((step[position] for steps in row_steps for step in steps), _element(info))
+        element = next((step[position] for steps in row_steps for step in steps), None)
+        element = _element(info) if element is None else element
         padding = _zeros(element.shape, element.dtype)
         rows = [[step[position] for step in steps] + [padding] * (time - len(steps)) for steps in row_steps]
         flat = [value for row in rows for value in row]

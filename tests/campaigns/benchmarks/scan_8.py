@@ -8,17 +8,15 @@ from collections import Counter
 
 import numpy as np
 import onnx
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
 
 import ortscan
 from ortscan.migration import migrated
 from ortscan.modelio import to_caller_type
 from tests.campaigns.benchmarks.timing import best_ms
+from tests.campaigns.fuzz.scan_cases import drawn_scans
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.scan_8_matrix import some_forms
-from tests.support.scans import ScanCase, scan_models
 from tests.support.text import parsed
 
 TARGETS = (9, 11, 16, 21, 26)
@@ -36,13 +34,8 @@ def main(count: int) -> None:
         except AssertionError:
             tally["WRONG"] += 1
 
-    @seed(count)
-    @settings(deadline=None, max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(scan_models(opset=8), st.sampled_from(TARGETS))
-    def random_models(case: ScanCase, target: int) -> None:
-        compare(case.model, case.feeds, target)
-
-    random_models()
+    for number, case in enumerate(drawn_scans(count, 8, "random_body")):
+        compare(case.model, dict(case.feeds[0]), TARGETS[number % len(TARGETS)])
     print(f"{count} random models: {dict(tally)}", flush=True)
     tally.clear()
     for number, form in enumerate(some_forms(count, seed=count)):

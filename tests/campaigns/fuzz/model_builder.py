@@ -21,7 +21,7 @@ from tests.campaigns.fuzz.twists import twisted
 from tests.campaigns.fuzz.values import FLOATS, Dim, Val, typed_info
 from tests.campaigns.fuzz.world import World
 
-__all__ = ["add_block", "draw_case"]
+__all__ = ["add_block", "draw_case", "drawn_world", "outputs_of", "written_model"]
 
 
 OPSETS = [7, 8, 8, 8, 9, 10, 11, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 22, 23, 24, 25, 26]
@@ -30,13 +30,12 @@ OPSETS = [7, 8, 8, 8, 9, 10, 11, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19,
 def draw_case(seed: int, number: int, kind: str = "optimize", idiom: str = "", targets: tuple[str, ...] = ()) -> Case:
     """Model ``number`` of ``seed``, with what it is fed and the options. ``idiom`` names one that its first block shows."""
     dice = random.Random(f"{seed}/{number}/{kind}")
-    world = _drawn_world(dice)
+    world = drawn_world(dice, dice.choice(OPSETS))
     main = Scope(world)
     results: list[Val] = []
     for k in range(world.choose([1, 1, 1, 2, 2, 3])):
         results += worked_on(main, add_block(main, idiom if k == 0 else ""))
-    outputs = _outputs(main, results)
-    model = _model(world, main, outputs)
+    model = written_model(world, main, outputs_of(main, results))
     case = Case(model, drawn_feeds(world), kind, {})
     twisted(case, world)
     case.options = drawn_options(world, case, targets)
@@ -51,8 +50,7 @@ def draw_case(seed: int, number: int, kind: str = "optimize", idiom: str = "", t
     return case
 
 
-def _drawn_world(dice: random.Random) -> World:
-    opset = dice.choice(OPSETS)
+def drawn_world(dice: random.Random, opset: int) -> World:
     sizes = {"B": dice.choice([1, 1, 2, 3]), "T": dice.choice([1, 2, 3, 4, 4])}
     declared = {name: dice.choice(["static", "named", "named", "unsaid"]) for name in sizes}
     real = dice.choice(["float32"] * 8 + ["float64", "float16"])
@@ -60,7 +58,7 @@ def _drawn_world(dice: random.Random) -> World:
     return World(dice, opset, dice.choice([3, 4, 6, 7, 8, 9, 10, 11, 12, 13]), real, types, sizes, declared)
 
 
-def _outputs(main: Scope, results: list[Val]) -> list[Val]:
+def outputs_of(main: Scope, results: list[Val]) -> list[Val]:
     world = main.world
     chosen = [value for value in results if not world.chance(0.25)] or results[:1] or [main.const(0.5, "float32")]
     kept: list[Val] = []
@@ -70,7 +68,7 @@ def _outputs(main: Scope, results: list[Val]) -> list[Val]:
     return kept
 
 
-def _model(world: World, main: Scope, outputs: list[Val]) -> ModelProto:
+def written_model(world: World, main: Scope, outputs: list[Val]) -> ModelProto:
     inputs = [typed_info(fed.value.name, fed.value, world.written(fed.value.shape)) for fed in world.inputs]
     if world.ir_version < 4:
         inputs += [helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in main.initializers]

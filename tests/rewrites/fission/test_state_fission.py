@@ -4,8 +4,6 @@ import copy
 
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from ortscan.api import rewritten
 from ortscan.modelio import to_caller_type
@@ -14,13 +12,13 @@ from rewrites.fission import loop_fission, state_fission
 from rewrites.native import native_loop
 from rewrites.recurrences.cells import recurrent_cell
 from rewrites.repair import own_outputs
+from tests.campaigns.fuzz.scan_cases import OPSETS, assert_same_as_steps, drawn_scans
 from tests.rewrites.apply import apply, patches, read, reasons
 from tests.rewrites.fission.harness import data, loops_of, scan
 from tests.support.layers import layer_feeds, layers
 from tests.support.loop_oracle import run_model
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
-from tests.support.scans import OPSETS, scan_models
 
 RULES = [own_outputs, unused_scan_inputs, recurrent_cell, loop_fission, state_fission]
 HALF = {"rtol": 1e-4, "atol": 1e-4}
@@ -220,15 +218,13 @@ def test_a_state_that_is_but_a_copy_of_what_was_stays():
 
 
 @pytest.mark.long
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from([opset for opset in OPSETS if opset > 8]).flatmap(lambda opset: scan_models(opset=opset, max_states=7)))
-def test_random_loops_keep_their_numbers_wherever_they_are_cut(case):
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(state_fission, "_leaves", lambda *_: True)
-        loaded, _ = rewritten(case.model, debug=True)
-    result = to_caller_type(loaded)
-    onnx.checker.check_model(result, full_check=True)
-    assert_same_numbers(ort_run(result, case.feeds), run_model(case.model, case.feeds), rtol=1e-4, atol=1e-5)
+@pytest.mark.parametrize("opset", [opset for opset in OPSETS if opset > 8])
+def test_random_loops_keep_their_numbers_wherever_they_are_cut(opset, monkeypatch):
+    monkeypatch.setattr(state_fission, "_leaves", lambda *_: True)
+    for case in drawn_scans(2, opset, "random_body", "running", "delay_line", "random_body"):
+        result = to_caller_type(rewritten(case.model, debug=True)[0])
+        onnx.checker.check_model(result, full_check=True)
+        assert_same_as_steps(case, result)
 
 
 @pytest.mark.parametrize("old", [False, True])
