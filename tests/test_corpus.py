@@ -48,8 +48,8 @@ def test_an_exported_model_comes_out_equal_valid_and_with_its_interface(model):
 
 @MODELS
 def test_a_second_call_changes_nothing(model):
-    once = ortscan.optimize(model.load())
-    twice = ortscan.optimize(once)
+    once = ortscan.optimize(model.load(), verify=False)
+    twice = ortscan.optimize(once, verify=False)
     assert [node.op_type for node in nodes_within(twice.graph)] == [node.op_type for node in nodes_within(once.graph)]
     assert twice == once
 
@@ -75,7 +75,7 @@ def test_no_loop_of_single_steps_is_left_where_no_step_needs_another(model, fast
 
 @pytest.mark.parametrize("model", corpus_models(only=lambda name: "bidir" in name))
 def test_both_directions_of_a_layer_become_one_node(model):
-    result = ortscan.optimize(model.load(), target="onnx")
+    result = ortscan.optimize(model.load(), target="onnx", verify=False)
     kinds = {node.op_type for node in nodes_within(result.graph)}
     ways = [a.s for node in nodes_within(result.graph) for a in node.attribute if a.name == "direction"]
     assert ways == [b"bidirectional"]
@@ -107,7 +107,7 @@ def fixed(model: CorpusModel) -> dict[str, list[int]]:
 
 @pytest.mark.parametrize("model", corpus_models(only=lambda name: name not in STOPPED_BY_DATA))
 def test_with_its_shapes_fixed_a_model_has_neither_loops_nor_recurrent_nodes_where_the_target_has_none(model):
-    after = ortscan.optimize(model.load(), target="coreml", fix_shapes=fixed(model))
+    after = ortscan.optimize(model.load(), target="coreml", fix_shapes=fixed(model), verify=False)
     assert not ops(after) & (CONTROL_FLOW | RECURRENT)
     expected = ort_run(model.load(), model.feeds())
     assert_same_numbers(ort_run(after, model.feeds()), expected, rtol=model.tolerance, atol=model.tolerance)
@@ -116,10 +116,18 @@ def test_with_its_shapes_fixed_a_model_has_neither_loops_nor_recurrent_nodes_whe
     assert all(0 in shape for shape, _ in unfixed)
 
 
-@pytest.mark.parametrize("model", corpus_models(shipped_only=True))
-@pytest.mark.parametrize("target", ["directml", "webgpu", "nnapi", "qnn"])
+LOOPLESS = ("directml", "webgpu", "nnapi", "qnn")
+TARGETED = [
+    pytest.param(*param.values, LOOPLESS[(place + turn) % 4], id=f"{param.id}-{LOOPLESS[(place + turn) % 4]}")
+    for place, param in enumerate(corpus_models(shipped_only=True))
+    for turn in (0, 1)
+]
+"""Two targets for each model."""
+
+
+@pytest.mark.parametrize(("model", "target"), TARGETED)
 def test_so_for_the_other_targets_without_loops(model, target):
-    after = ortscan.optimize(model.load(), target=target, fix_shapes=fixed(model))
+    after = ortscan.optimize(model.load(), target=target, fix_shapes=fixed(model), verify=False)
     assert not ops(after) & (CONTROL_FLOW - TARGETS[target].control_flow)
     assert ops(after) & RECURRENT <= set(TARGETS[target].recurrent)
     assert_same_numbers(
@@ -127,7 +135,7 @@ def test_so_for_the_other_targets_without_loops(model, target):
     )
 
 
-LONG = [pytest.param(*param.values, 64, id=f"{param.id}-64") for param in corpus_models(shipped_only=True)]
+LONG = [pytest.param(*param.values, 40, id=f"{param.id}-40") for param in corpus_models(shipped_only=True)[::2]]
 SHORT = [pytest.param(*param.values, 16, id=f"{param.id}-16") for param in corpus_models(only=lambda name: "post__" not in name)]
 
 

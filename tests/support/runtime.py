@@ -3,6 +3,7 @@
 import ctypes
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -39,18 +40,27 @@ def ort_session(model: AnyModel, *, optimised: bool = True) -> ort.InferenceSess
     options.log_severity_level = 4
     if not optimised:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(_source(model), options, providers=["CPUExecutionProvider"])
+
+
+def _source(model: AnyModel) -> bytes | str | Path:
     if isinstance(model, ir.Model):
         model = ir.to_proto(model)
     if isinstance(model, onnx.ModelProto):
-        model = model.SerializeToString()
-    if isinstance(model, os.PathLike):
-        model = Path(model)
-    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return model.SerializeToString()
+    return Path(model) if isinstance(model, os.PathLike) else model
 
 
 def ort_run(model: AnyModel, feeds: Mapping[str, Any], *, optimised: bool = True) -> list[Any]:
-    """The outputs of `model` for `feeds`, in the order of the graph's outputs."""
-    return run_session(ort_session(model, optimised=optimised), feeds)
+    """The outputs of `model` for `feeds`, in the order of the graph's outputs. The sessions of the last few models are kept."""
+    source = _source(model)
+    session = _kept_session(source, optimised) if isinstance(source, bytes) else ort_session(source, optimised=optimised)
+    return run_session(session, feeds)
+
+
+@lru_cache(maxsize=4)
+def _kept_session(model: bytes, optimised: bool) -> ort.InferenceSession:
+    return ort_session(model, optimised=optimised)
 
 
 def run_session(session: ort.InferenceSession, feeds: Mapping[str, Any]) -> list[Any]:

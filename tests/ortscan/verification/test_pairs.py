@@ -16,7 +16,7 @@ def test_there_are_enough_pairs_of_names_of_their_own():
     assert len({one.name for one in HONEST}) == len(HONEST) >= 500
 
 
-@pytest.mark.parametrize("one", WRONG[::2], ids=lambda one: one.name)
+@pytest.mark.parametrize("one", WRONG[::3], ids=lambda one: one.name)
 def test_a_pair_that_differs_is_found(one):
     outcome = verify(one.before, one.after)
     said = one.untried is not None and any(one.untried in line for line in (*outcome.not_tried, *outcome.notes))

@@ -1,4 +1,4 @@
-"""Every operator that changed, held in three places, computes on onnxruntime after the migration what it did before."""
+"""Every operator that changed, held in two places, computes on onnxruntime after the migration what it did before."""
 
 import dataclasses
 from collections.abc import Callable
@@ -23,15 +23,21 @@ HOLDERS: dict[str, Callable[..., tuple[onnx.ModelProto, dict[str, np.ndarray]]]]
 }
 
 
-def held(case: Case) -> list[tuple[Case, str]]:
-    """The case in each holder; a Scan has a batch in opset 8, so that it holds cases that read alike in opset 9."""
-    places = [(case, "main"), (case, "loop")]
+def held(number: int, case: Case) -> list[tuple[Case, str]]:
+    """Return the case in the main graph, and by turns in a Loop or a Scan.
+
+    A Scan has a batch in opset 8, so it holds cases that read alike in opset 9.
+    """
     alike = case.opset >= 9 or not any(versions_of(op)[0] <= 8 and not spelt_alike(op, 8, 9) for op in case.ops)
-    return [*places, (dataclasses.replace(case, opset=max(case.opset, 9)), "scan")] if alike and case.scannable else places
+    in_body = (
+        (dataclasses.replace(case, opset=max(case.opset, 9)), "scan") if alike and case.scannable and number % 2 else (case, "loop")
+    )
+    return [(case, "main"), in_body]
 
 
 @pytest.mark.parametrize(
-    ("case", "holder"), [pytest.param(*pair, id=f"{pair[1]}: {pair[0]}") for case in CASES for pair in held(case)]
+    ("case", "holder"),
+    [pytest.param(*pair, id=f"{pair[1]}: {pair[0]}") for number, case in enumerate(CASES) for pair in held(number, case)],
 )
 def test_the_migrated_model_computes_the_same(case: Case, holder: str):
     model, feeds = HOLDERS[holder](case)

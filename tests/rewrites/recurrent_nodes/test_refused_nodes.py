@@ -58,8 +58,8 @@ RUN_AS_RNN = {"clip of 0", "clip below 0"}
 VARIANTS = [
     (kind, name, direction)
     for kind in KINDS
-    for name in REFUSED
-    for direction in DIRECTIONS
+    for place, name in enumerate(REFUSED)
+    for direction in (DIRECTIONS[(place + KINDS.index(kind)) % 2], "bidirectional")
     if not (kind == "RNN" and name in RUN_AS_RNN)
 ]
 
