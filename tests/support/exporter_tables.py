@@ -152,7 +152,7 @@ def left_table(measured: Found, prefixes: Sequence[str]) -> str:
         ["reason", "what became of it", "loops of"],
         [
             (
-                f"`{code}`",
+                f"[`{code}`](../../reference/reasons.md#{code.lower()})",
                 fate,
                 ", ".join(f"`{name}`" + (f" ({count})" if count > 1 else "") for name, count in Counter(names).items()),
             )
