@@ -46,7 +46,7 @@ def test_what_is_left_says_what_was_held() -> None:
     _, report = split(text, options=Options(memory_budget=STACK))
     detail = report.loops[0].reasons[0].detail
     assert reasons(report) == ["MEMORY-BUDGET"]
-    assert f"beside the {STACK} that other stacks take (limit {STACK})" in detail
+    assert f"beside the {STACK} that other stacks take (limit: {STACK})" in detail
 
 
 NESTED = """main (float[4,3] s0, float[4,8,3] rs, float[5,64] w) => (float[4,8,3] zs) {

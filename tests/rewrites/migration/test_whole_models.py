@@ -145,7 +145,7 @@ def test_a_function_is_lowered_with_the_model():
 
 def test_a_function_whose_operators_mean_something_else_in_the_model_is_refused():
     with pytest.raises(
-        MigrationError, match="The function 'my::norm' is of opset 11, and its Softmax means something else in the model's 17"
+        MigrationError, match="The function 'my::norm' has opset 11, and its Softmax means something else in the model's opset 17"
     ):
         convert(function_model(), 18)
     assert convert(function_model(13), 18)

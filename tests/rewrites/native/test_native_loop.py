@@ -158,6 +158,6 @@ def test_the_report_says_what_the_plan_does_and_what_runs_without_the_library() 
     report = ortscan.explain(model, passes=["native-loop"])
     (planned,) = (entry for entry in report.loops if entry.fate == "planned")
     assert planned.notes[-2:] == [
-        "the plan does one step after the other: 1 mul add, 1 tanh",
+        "the plan runs one step after the other: 1 mul add, 1 tanh",
         "a session without ortscan's library runs the Scan",
     ]
