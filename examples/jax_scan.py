@@ -1,4 +1,4 @@
-"""Recognises the LSTM that was written by hand for ``jax.lax.scan`` and exported with jax2onnx.
+"""Recognise an LSTM that was written by hand for ``jax.lax.scan`` and exported with jax2onnx.
 
 python examples/jax_scan.py
 """
@@ -11,7 +11,7 @@ MODEL = Path(__file__).with_name("lstm_loop.onnx")
 
 
 def main() -> None:
-    """Show which node stands for the loop, and what it gains."""
+    """Show the node that replaces the loop, and the speed-up."""
     optimized, report = ortscan.optimize(MODEL, report=True)
     (loop,) = report.loops
     print(f"{loop.where}: {loop.is_a}; the model is {', '.join(node.op_type for node in optimized.graph.node)} now")

@@ -1,4 +1,4 @@
-"""Makes one bidirectional GRU node of the two loops that tf2onnx writes for Keras's ``Bidirectional(GRU(...))``.
+"""Replace the two loops that tf2onnx writes for Keras's ``Bidirectional(GRU(...))`` by one bidirectional GRU node.
 
 python examples/keras_layer.py
 """
@@ -11,7 +11,7 @@ MODEL = Path(__file__).with_name("keras_bidirectional_gru.onnx")
 
 
 def main() -> None:
-    """Say what the loops were, and how much faster the model is without."""
+    """Show what the loops were, and how much faster the model is without them."""
     optimized, report = ortscan.optimize(MODEL, report=True)
     for loop in report.loops:
         print(f"{loop.where}: {loop.is_a}, {loop.nodes_before} nodes a step before, {loop.nodes_after} after: {loop.fate}")

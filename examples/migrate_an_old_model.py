@@ -1,4 +1,4 @@
-"""Takes a model of TensorFlow 1, with the ``Scan`` of opset 8 that current onnxruntimes run row by row, to opset 18.
+"""Migrate a TensorFlow 1 model to opset 18. Current onnxruntimes run its opset-8 ``Scan`` row by row.
 
 python examples/migrate_an_old_model.py
 """
@@ -13,13 +13,13 @@ MODEL = Path(__file__).with_name("tensorflow_lstm_opset_8.onnx")
 
 
 def main() -> None:
-    """Migrate the model, which keeps its loop, then take that out too; time all three."""
+    """Migrate the model, which keeps its loop. Then remove the loop too, and time all three models."""
     migrated = ortscan.migrate(MODEL, 18)
     optimized = ortscan.optimize(migrated)
     for name, model in (("before", onnx.load(MODEL)), ("migrated", migrated), ("optimized", optimized)):
         print(f"{name}: opset {model.opset_import[0].version}, loops: {len(ortscan.explain(model).loops)}")
-    (timed,) = ortscan.bench(MODEL, migrated, optimized, shapes={"x:0": [8, 64, 5]}, rounds=6, seconds=1).results
-    print(f"times as fast: migrated {timed.ratio(1).value:.1f}, optimized {timed.ratio(2).value:.1f}")
+    (result,) = ortscan.bench(MODEL, migrated, optimized, shapes={"x:0": [8, 64, 5]}, rounds=6, seconds=1).results
+    print(f"times as fast: migrated {result.ratio(1).value:.1f}, optimized {result.ratio(2).value:.1f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Takes the loop out of a model that applies an MLP to each step (JAX, by jax2onnx), and proves that nothing changed.
+"""Remove the loop from a model that applies an MLP to each step (JAX, by jax2onnx), and prove that nothing changed.
 
 python examples/optimize_a_model.py
 """

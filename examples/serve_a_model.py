@@ -1,8 +1,8 @@
-"""Runs a model of Keras, whose LSTM has a LayerNorm inside, three ways: plainly, with its loop compiled, and optimised first.
+"""Run a Keras model, whose LSTM contains a LayerNorm, in three ways: plain, with its loop compiled, and optimised first.
 
-A session of ortscan optimises a model when it is first started; a server's next start takes the result out of the cache.
+An ortscan session optimises a model at its first start. The next start of the server takes the result from the cache.
 
-python examples/serve_a_model.py
+    python examples/serve_a_model.py
 """
 
 import tempfile
@@ -20,7 +20,7 @@ MODEL = Path(__file__).with_name("keras_layernorm_lstm.onnx")
 
 
 def main() -> None:
-    """Start all of them, run, and say what a run takes."""
+    """Start all three sessions, run them, and print the time of a run."""
     x = np.random.default_rng(0).normal(size=(2, 64, 5)).astype(np.float32)
     plain = onnxruntime.InferenceSession(MODEL, one_thread())
     compiled = onnxruntime.InferenceSession(MODEL, ortscan.register(one_thread()))
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def one_thread() -> onnxruntime.SessionOptions:
-    """Return options for sessions of one thread."""
+    """Return options for sessions with one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return options

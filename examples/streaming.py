@@ -1,9 +1,9 @@
-"""Runs a speech model frame by frame, 10 ms each, with its state bound to the session from one frame to the next.
+"""Run a speech model frame by frame, 10 ms each. Its state stays bound to the session from one frame to the next.
 
-The model is exported for any number of frames, with a loop over them. A session that is told that there is one frame at a time
-(``ortscan.fix_dims``) has the step alone, without a loop; IO binding leaves the state where it is, so that no frame copies it.
+The model is exported for any number of frames, with a loop over them. With ``ortscan.fix_dims`` set to one frame, the session
+contains only the step, without a loop. IO binding keeps the state where it is, so no frame copies it.
 
-python examples/streaming.py
+    python examples/streaming.py
 """
 
 import timeit
@@ -29,7 +29,7 @@ speech (float[frames,1,160] audio, float[1,64] state) => (float[frames,1,1] voic
 
 
 def main() -> None:
-    """Stream a second of sound, and compare with all of its frames at once."""
+    """Stream a second of sound, and compare the results with a run on all frames at once."""
     model = speech_model()
     audio = np.random.default_rng(1).normal(0, 0.1, (100, 1, SAMPLES)).astype(np.float32)
     plain = onnxruntime.InferenceSession(model.SerializeToString(), one_thread())
@@ -44,14 +44,14 @@ def main() -> None:
     print(f"100 frames of 10 ms: from {heard.min():.2f} to {heard.max():.2f}", end=", ")
     print(f"largest difference {abs(heard - whole.ravel()).max():.1g}, of the state {abs(stream.state() - state).max():.1g}")
 
-    for name, one in (("onnxruntime", plain), ("ortscan", session)):
-        hear = partial(Stream(one).hear, audio[0])
+    for name, runner in (("onnxruntime", plain), ("ortscan", session)):
+        hear = partial(Stream(runner).hear, audio[0])
         seconds = min(timeit.repeat(hear, number=50, repeat=20)) / 50
         print(f"{name}: {seconds * 1e6:.0f} µs a frame")
 
 
 class Stream:
-    """A session that is given one frame after the other. ``state`` is read and written in turns, in two places that stay bound."""
+    """A session that gets one frame after the other. Two buffers hold the state, and are read and written in turns."""
 
     def __init__(self, session: onnxruntime.InferenceSession) -> None:
         """Bind all inputs and outputs, for both turns."""
@@ -69,7 +69,7 @@ class Stream:
         return float(self._voice.numpy().item())
 
     def state(self) -> np.ndarray:
-        """Return what is remembered of all frames so far."""
+        """Return the state after all frames so far."""
         return np.asarray(self._states[self._turn].numpy())
 
     def _bound(self, turn: int) -> onnxruntime.IOBinding:
@@ -82,21 +82,23 @@ class Stream:
 
 
 def value(*shape: int) -> onnxruntime.OrtValue:
-    """Return zeros, held by onnxruntime."""
+    """Return zeros in memory of onnxruntime."""
     return onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(shape, np.float32))
 
 
 def speech_model() -> onnx.ModelProto:
-    """Return the energies of a bank of filters, a GRU over the frames, and a probability for each."""
+    """Return a model that computes energies of a filter bank, a GRU over the frames, and a probability for each frame."""
     model, rng = onnx.parser.parse_model(TEXT), np.random.default_rng(0)
     shapes = {"filters": (SAMPLES, FEATURES), "W": (FEATURES, 3 * UNITS), "R": (UNITS, 3 * UNITS), "V": (UNITS, 1)}
     weights = {name: rng.normal(0, 1 / np.sqrt(shape[0]), shape) for name, shape in shapes.items()} | {"floor": np.array(1e-4)}
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(one.astype(np.float32), name) for name, one in weights.items())
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(weight.astype(np.float32), name) for name, weight in weights.items()
+    )
     return model
 
 
 def one_thread() -> onnxruntime.SessionOptions:
-    """Return options for sessions of one thread."""
+    """Return options for sessions with one thread."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return options

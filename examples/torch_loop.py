@@ -1,4 +1,4 @@
-"""Says why the loop of a decoder with attention (torch's scan, by torch.onnx.export) is left, and compiles what is left of it.
+"""Explain why the loop of a decoder with attention (torch's scan, by torch.onnx.export) remains, and compile the remaining loop.
 
 python examples/torch_loop.py
 """
@@ -11,7 +11,7 @@ MODEL = Path(__file__).with_name("torch_attention_decoder.onnx")
 
 
 def main() -> None:
-    """Explain the loop, then time what is left of it, as onnxruntime runs it and compiled."""
+    """Explain the loop. Then time the remaining loop on onnxruntime and compiled."""
     (loop,) = ortscan.explain(MODEL).loops
     print(f"{loop.where}: {loop.fate}, {loop.nodes_before} nodes in the body before, {loop.nodes_after} after")
     for fired in loop.fired:
@@ -19,8 +19,8 @@ def main() -> None:
     for reason in loop.reasons:
         print(f"  left {reason.code}: {reason.detail}")
     smaller, compiled = ortscan.optimize(MODEL), ortscan.optimize(MODEL, native=True)
-    (timed,) = ortscan.bench(MODEL, smaller, compiled, rounds=6, seconds=1).results
-    print(f"times as fast: {timed.ratio(1).value:.1f}, compiled {timed.ratio(2).value:.1f}")
+    (result,) = ortscan.bench(MODEL, smaller, compiled, rounds=6, seconds=1).results
+    print(f"times as fast: {result.ratio(1).value:.1f}, compiled {result.ratio(2).value:.1f}")
 
 
 if __name__ == "__main__":

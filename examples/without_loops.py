@@ -1,4 +1,4 @@
-"""Puts Keras's SimpleRNN on a provider that runs no loops: its number of steps is fixed, and the steps are written out.
+"""Run Keras's SimpleRNN on a provider that runs no loops: its number of steps is fixed, and the loop is unrolled.
 
 python examples/without_loops.py
 """
@@ -15,7 +15,7 @@ STEPS = {"x": [1, 3, 5]}
 
 
 def main() -> None:
-    """Show the operators before and after, and where what was a loop runs."""
+    """Show the operators before and after, and where the steps of the loop run."""
     print("before:", counted(onnx.load(MODEL)))
     for shapes in (None, STEPS):
         for loop in ortscan.explain(MODEL, target="coreml", fix_shapes=shapes).loops:
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def counted(model: onnx.ModelProto) -> str:
-    """Return how many nodes of each operator the main graph has."""
+    """Return the number of nodes of each operator in the main graph, as text."""
     return ", ".join(
         f"{count} {operator}" for operator, count in sorted(Counter(node.op_type for node in model.graph.node).items())
     )

@@ -1,6 +1,6 @@
-"""ortscan takes Scan and Loop out of ONNX models, and proves on onnxruntime that nothing changed.
+"""Take Scan and Loop out of ONNX models, and prove on onnxruntime that nothing changed.
 
-Here are the names for users alone, each imported when it is asked for: ``import ortscan`` loads no runtime.
+This module exports only the public names. Each is imported on first use, so ``import ortscan`` does not load onnxruntime.
 """
 
 from typing import TYPE_CHECKING, Any

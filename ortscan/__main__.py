@@ -14,11 +14,15 @@ _INTERRUPTED = 130
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run one command and return its exit code.
+    """Run one command and return its exit code. Errors are one line on stderr.
 
-    0 done; 1 an error; 2 wrong usage; 3 the result computes something else (nothing written); 4 nothing changed under
-    ``--strict`` (nothing written); 5 the result is slower under ``--bench``
-    (nothing written); 130 interrupted. Errors are one line on stderr.
+    0     success
+    1     an error
+    2     wrong usage
+    3     the result computes something else (nothing is written)
+    4     nothing changed, under ``--strict`` (nothing is written)
+    5     the result is slower, under ``--bench`` (nothing is written)
+    130   interrupted
     """
     sys.unraisablehook = _raise_interrupts_again
     try:
@@ -32,12 +36,12 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     arguments = sys.argv[1:] if argv is None else argv
-    given = argparse.Namespace(argv=list(arguments))
-    return int(exit_code_of(lambda: build_parser().parse_args(arguments, given), arguments))
+    namespace = argparse.Namespace(argv=list(arguments))
+    return int(exit_code_of(lambda: build_parser().parse_args(arguments, namespace), arguments))
 
 
 def _raise_interrupts_again(unraisable: "UnraisableHookArgs") -> None:
-    """Interrupt the main thread once more if an interrupt was lost where Python raises nothing, as in its import lock."""
+    """Interrupt the main thread again if Python lost an interrupt where it cannot raise, for example in its import lock."""
     if unraisable.exc_type is KeyboardInterrupt:
         _thread.interrupt_main()
     else:

@@ -1,4 +1,4 @@
-"""What ``import ortscan`` offers: optimize, migrate, verify."""
+"""The public verbs optimize, migrate and verify."""
 
 import os
 import textwrap
@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.base.messages import quietly
-from ortscan.edge.border import one_sentence
+from ortscan.edge.border import wrap_errors
 from ortscan.edge.limited import limited
 from ortscan.migration import migrated
 from ortscan.modelio import AnyModel, LoadedModel, ModelLike, return_model, sealed
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["migrate", "optimize", "rewriting_of", "rewritten", "verify"]
 
 _ProtoLike = str | os.PathLike[str] | bytes | onnx.ModelProto
-"""A model for which a ModelProto comes back."""
+"""The kinds of models for which a ModelProto is returned."""
 
 _OPTIONS = "        options: those of the page of options.\n"
 """The line of the docstring of ``optimize`` that the descriptions of all options replace."""
@@ -48,7 +48,7 @@ _W = TypeVar("_W", bound=Callable[..., Any])
 
 
 def described(work: _W) -> _W:
-    """Return ``work``, which takes ``**options``, with the signature and the docstring of the options of ``optimize``."""
+    """Give ``work``, which takes ``**options``, the signature and the docstring of the options of ``optimize``."""
     work.__signature__ = signature_with(work, Options)  # type: ignore[attr-defined]
     lines = ("\n            ".join(textwrap.wrap(plain_meaning(name, option), 115)) for name, option in OPTIMIZE_OPTIONS.items())
     work.__doc__ = (work.__doc__ or "").replace(_OPTIONS, "".join(f"        {line}\n" for line in lines))
@@ -64,25 +64,27 @@ def optimize(model: ir.Model, *, report: Literal[False] = False, **options: "Unp
 @overload
 def optimize(model: _ProtoLike, *, report: Literal[False] = False, **options: "Unpack[Options]") -> onnx.ModelProto: ...
 @limited
-@one_sentence
+@wrap_errors
 @quietly
 @described
 def optimize(
     model: ModelLike, *, report: bool = False, **options: Any
 ) -> onnx.ModelProto | ir.Model | tuple[onnx.ModelProto | ir.Model, Report]:
-    """Return ``model`` without the loops that can go, computing the same numbers up to the order of sums.
+    """Return ``model`` without its removable loops. The result computes the same numbers up to the order of sums.
 
-    RNN, GRU and LSTM nodes that onnxruntime refuses, or computes otherwise than the operators' text says, become ones it runs.
-    Inputs, outputs, their names, order, types and declared shapes stay.
+    RNN, GRU and LSTM nodes are replaced if onnxruntime rejects them, or computes them differently from the ONNX specification.
+    Inputs and outputs keep their names, order, types and declared shapes.
+
+        optimize("in.onnx", shapes={"x": [64, 1, 128]}, output="out.onnx")
 
     Args:
-        model: a path, bytes, a ModelProto or an onnx_ir Model. It is never changed. An onnx_ir Model comes back as such, all others
-            as a ModelProto. Without ``output`` that holds all weights, and cannot be serialised over 2 GB.
-        report: return the model and its Report, as ``explain`` gives it.
+        model: a path, bytes, a ModelProto or an onnx_ir Model. It is never changed. The result is an onnx_ir Model if this is one,
+            else a ModelProto. Without ``output`` it holds all weights, so it cannot be serialised if they exceed 2 GB.
+        report: return a pair of the model and its Report, as ``explain`` returns it.
         options: those of the page of options.
 
     Raises:
-        OptionError: an option is not of its kind.
+        OptionError: an option has an invalid value.
         MigrationError: the model cannot be written in the opset.
         VerificationFailed: the result differs from the model.
         OrtscanError: the model is malformed, or cannot be read or written.
@@ -98,7 +100,7 @@ def optimize(
 
     with sealed(outcome.loaded) if outcome.is_touched else nullcontext():
         if level is not None:
-            outcome = verified(rewriting, outcome, lambda one: compare(rewriting.model, one, level, spent, rewriting.sizes), keep)
+            outcome = verified(rewriting, outcome, lambda it: compare(rewriting.model, it, level, spent, rewriting.sizes), keep)
         result = return_model(outcome.loaded, output, rewriting.model if is_left_broken(rewriting, outcome) else None)
     return (result, drawn(outcome.report, rewriting.model, outcome.loaded.model, model)) if report else result
 
@@ -108,7 +110,7 @@ def migrate(model: ir.Model, opset: int | OpsetTarget, **options: "Unpack[Migrat
 @overload
 def migrate(model: _ProtoLike, opset: int | OpsetTarget, **options: "Unpack[MigrateOptions]") -> onnx.ModelProto: ...
 @limited
-@one_sentence
+@wrap_errors
 @quietly
 def migrate(
     model: ModelLike,
@@ -120,19 +122,25 @@ def migrate(
     memory_limit: int | None = None,
     output: str | os.PathLike[str] | None = None,
 ) -> onnx.ModelProto | ir.Model:
-    """Return ``model`` in another opset, computing the same.
+    """Return ``model`` in another opset. The result computes the same.
 
-    An opset-8 Scan becomes a present Scan that works on the whole batch, or row by row if an operator in it forbids that. An output
-    declared with a wrong shape gets its actual shape, with an OrtscanWarning.
+    An opset-8 Scan becomes a current Scan over the whole batch, or over one row at a time if an operator in it cannot be batched.
+    An output that is declared with a wrong shape gets its actual shape, with an OrtscanWarning.
+
+        migrate("old.onnx", 18, output="new.onnx")
 
     Args:
         model: as for ``optimize``.
-        opset: a number; or ``latest`` or ``auto``, the newest that onnxruntime runs and that has all operators.
-        runtime: the onnxruntime that the result is for, if it is older than the installed one; also limits ``latest`` and ``auto``.
+        opset: a number; or ``latest`` or ``auto``, the newest opset that onnxruntime runs and in which all operators exist.
+        runtime: the onnxruntime release that will run the result, if it is older than the installed one. It also limits ``latest``
+            and ``auto``.
         verify, time_limit, memory_limit, output: as for ``optimize``.
 
+    Returns:
+        A model of the same kind as for ``optimize``.
+
     Raises:
-        MigrationError: a node, which it names, cannot be written in that opset.
+        MigrationError: a node cannot be written in that opset. The message names it.
         VerificationFailed: the result differs from the model.
         OrtscanError: the model cannot be read, has a malformed loop, or cannot be written. Nothing is written then.
     """
@@ -148,7 +156,7 @@ def migrate(
         return return_model(loaded, output, None if is_sound else model)
 
 
-@one_sentence
+@wrap_errors
 @quietly
 def verify(
     before: AnyModel,
@@ -164,16 +172,22 @@ def verify(
     time_limit: float | None = None,
     memory_limit: int | None = None,
 ) -> "Verification":
-    """Run both models on onnxruntime at several sizes of each free dimension and compare all outputs.
+    """Run both models on onnxruntime at several sizes of each free dimension, and compare all outputs.
+
+        verify("before.onnx", "after.onnx").ok
 
     Args:
-        before, after: the models.
-        inputs: a dict of arrays, a list of such dicts, or the path of an .npz file, instead of random inputs.
-        seed: of the random inputs.
-        rtol, atol: tolerances instead of those of the types.
-        shapes, dims: fix shapes of inputs, and sizes of named dimensions.
-        level: ``quick`` tries few, small cases, and each loop of a large model by itself.
-        time_limit, memory_limit: seconds and bytes instead of those of the level.
+        before, after: the models, each as for ``optimize``.
+        inputs: a dict of arrays, a list of such dicts, or the path of an .npz file. By default the inputs are random.
+        seed: the seed of the random inputs.
+        rtol, atol: relative and absolute tolerance. By default they follow from the element types.
+        shapes: the shapes of inputs by name; None leaves a size free.
+        dims: the sizes of named dimensions.
+        level: ``full``; or ``quick``, which tries a few small cases and each loop of a large model separately.
+        time_limit, memory_limit: the limits in seconds and bytes. By default they follow from the level.
+
+    Returns:
+        A Verification: ``ok``, and for each output the largest error and the first difference.
     """
     from ortscan import verification
 
@@ -182,23 +196,23 @@ def verify(
     return verification.verify(before, after, inputs=inputs, seed=seed, rtol=rtol, atol=atol, shapes=shapes, dims=dims, **limits)
 
 
-@one_sentence
+@wrap_errors
 @quietly
 def rewritten(model: ModelLike, *, stop_after: int | None = None, **options: Any) -> tuple[LoadedModel, Found]:
-    """Rewrite as ``optimize`` does, and return the loaded model and the report without verifying. See ``rewriting_of``."""
+    """Rewrite as ``optimize`` does, without verifying. Return the loaded model and the report. See ``rewriting_of``."""
     outcome = rewriting_of(model, stop_after=stop_after, **options)
     return outcome.loaded, outcome.report
 
 
-@one_sentence
+@wrap_errors
 @quietly
 def rewriting_of(model: ModelLike, *, stop_after: int | None = None, **options: Any) -> Rewritten:
-    """Rewrite as ``optimize`` does, and return the outcome without verifying.
+    """Rewrite as ``optimize`` does, without verifying. Return the outcome.
 
     Args:
         model: the model.
-        stop_after: the most patches to apply.
-        options: those of ``Rewriting``.
+        stop_after: the maximum number of patches to apply.
+        options: the options of ``Rewriting``.
     """
     if stop_after is not None and (not isinstance(stop_after, int) or stop_after < 0):
         raise OptionError(f"stop_after must be a whole number of 0 or more, not {stop_after!r}.")

@@ -1,11 +1,11 @@
-"""What ``import ortscan`` offers on what models cost: bench."""
+"""The public verb bench."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ortscan.api import optimize
 from ortscan.base.messages import quietly
-from ortscan.edge.border import one_sentence
+from ortscan.edge.border import wrap_errors
 from ortscan.modelio import ModelLike
 from ortscan.modelio.reading import read_from_pipe
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["bench"]
 
 
-@one_sentence
+@wrap_errors
 @quietly
 def bench(
     *models: ModelLike,
@@ -27,23 +27,26 @@ def bench(
     seconds: float = 10.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> "Bench":
-    """Measure what models cost on onnxruntime's CPU, side by side: runs, loading, memory, files, loops.
+    """Measure what models cost on onnxruntime's CPU provider, side by side: runs, loading, memory, file sizes and loops.
 
-    Each round creates sessions of all models, which run in turns. Ratios come with their noise. ``verify`` compares the results.
+    Each round creates a session of every model and runs the sessions in turns. Ratios have confidence intervals. ``verify``
+    compares the results of the models.
+
+        bench("before.onnx", "after.onnx", sizes={"T": [16, 64], "B": 1})
 
     Args:
-        models: each as for ``optimize``. Others are compared with the first, and a single model with its optimised version.
+        models: each as for ``optimize``. All are compared with the first. A single model is compared with its optimised version.
         shapes: typical shapes of inputs.
-        sizes: sizes to time of free dimensions and trip counts by name, in all combinations, as in ``{"T": [16, 64], "B": 1}``.
-        inputs: a dict of arrays, or the path of an .npz file, instead of random inputs.
-        threads: within an operator; 0 for onnxruntime's choice. For one thread its CPU time counts.
-        rounds: how many; six are needed to tell a difference from noise.
-        seconds: about how long in all.
-        progress: called with the number of rounds done and of all rounds.
+        sizes: the sizes of free dimensions, and trip counts by name, to measure at. All combinations are measured.
+        inputs: a dict of arrays, or the path of an .npz file. By default the inputs are random.
+        threads: the threads within an operator; 0 lets onnxruntime choose. With one thread the times are CPU times.
+        rounds: the number of rounds. At least six are needed to separate a difference from noise.
+        seconds: the approximate duration of the whole measurement.
+        progress: a function that is called with the number of finished rounds and the number of all rounds.
 
     Raises:
         OptionError, ModelFileError: an option or a file is invalid.
-        UnsupportedModel: a model does not load, or not all models run on the same inputs.
+        UnsupportedModel: a model does not load, or the models do not all run on the same inputs.
     """
     from ortscan.benchmark.measure import measure, names_for
 

@@ -42,9 +42,9 @@ _MISSING = (
 
 
 def is_missing_runtime(error: BaseException) -> bool:
-    """Whether ``error`` is that there is no package onnxruntime, or nothing but the folder of one in it."""
+    """Return True if the package onnxruntime is missing, or only its empty folder exists, according to ``error``."""
     return isinstance(error, ImportError) and error.name == "onnxruntime" and not isinstance(error, RuntimeMissing)
 
 
 class OrtscanWarning(UserWarning):
-    """Something did not work and was done the plain way instead, such as a session that runs the original model."""
+    """A step failed and ortscan used a safe alternative. For example, a session runs the original model."""

@@ -1,10 +1,10 @@
-"""What ``import ortscan`` offers on what becomes of loops, and why: explain."""
+"""The public verb explain."""
 
 from typing import TYPE_CHECKING, Any
 
 from ortscan.api import rewriting_of
 from ortscan.base.messages import quietly
-from ortscan.edge.border import one_sentence
+from ortscan.edge.border import wrap_errors
 from ortscan.edge.limited import limited
 from ortscan.modelio import ModelLike
 from ortscan.modelio.reading import read_from_pipe
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-_OF_NO_USE = frozenset(("verify", "on_difference", "output"))
-"""Options of ``optimize`` that mean nothing where nothing is made."""
+_WITHOUT_EFFECT = frozenset(("verify", "on_difference", "output"))
+"""Options of ``optimize`` that have no effect here, because no model is returned."""
 
 
 @limited
-@one_sentence
+@wrap_errors
 @quietly
 def explain(
     model: ModelLike,
@@ -34,21 +34,29 @@ def explain(
     memory_limit: int | None = None,
     **options: "Unpack[ExplainOptions]",
 ) -> Report:
-    """Say what ``optimize`` would do to each loop of ``model``, and why it leaves what it leaves.
+    """Report what ``optimize`` would do to each loop of ``model``, and why the remaining loops stay. Nothing is changed or
+    written.
 
-    ``advice``: also try out, for seconds, what would change that, on onnxruntime: options and sizes with which the model is faster.
-    ``options``, ``time_limit`` and ``memory_limit`` are those of ``optimize``, and so are errors. Nothing is changed or written.
+        print(explain("in.onnx", target="cuda"))
+
+    Args:
+        model: as for ``optimize``.
+        advice: also look for options and sizes with which the model runs faster. Each is tried on onnxruntime, which takes seconds.
+        time_limit, memory_limit, options: as for ``optimize``.
+
+    Raises:
+        OrtscanError: as for ``optimize``.
     """
     known = REWRITING_OPTIONS.keys() | {"debug", "progress", "stop_after"}
-    chosen: dict[str, Any] = {name: value for name, value in options.items() if name not in _OF_NO_USE}
+    chosen: dict[str, Any] = {name: value for name, value in options.items() if name not in _WITHOUT_EFFECT}
     for name in chosen.keys() - known:
         raise OptionError(f"optimize has no option {shown(name)}{did_you_mean(name, known)}.")
     check_flags(advice=advice)
-    given = read_from_pipe(model)
-    outcome = rewriting_of(given, **chosen)
+    source = read_from_pipe(model)
+    outcome = rewriting_of(source, **chosen)
     if advice:
         from ortscan.advice.giving import give_advice
 
         chosen.pop("stop_after", None)
-        give_advice(given, chosen, outcome, chosen.pop("progress", None))
-    return drawn(outcome.report, given, outcome.loaded.model, model)
+        give_advice(source, chosen, outcome, chosen.pop("progress", None))
+    return drawn(outcome.report, source, outcome.loaded.model, model)

@@ -1,9 +1,9 @@
-"""Takes a model to another opset: ``migrated`` and what it is made of."""
+"""Write a model in another opset: the steps of ``migrate`` without verification and output."""
 
 import onnx_ir as ir
 
 from ortscan.base.messages import quietly
-from ortscan.edge.border import one_sentence
+from ortscan.edge.border import wrap_errors
 from ortscan.modelio import (
     AnyModel,
     Inlining,
@@ -40,7 +40,7 @@ __all__ = ["migrate_loaded", "migrated"]
 _ANYWHERE = Abilities()
 
 
-@one_sentence
+@wrap_errors
 @quietly
 def migrated(
     model: AnyModel,
@@ -48,9 +48,13 @@ def migrated(
     target: Abilities = _ANYWHERE,
     runtime: Runtime | None = None,
 ) -> tuple[LoadedModel, Migration]:
-    """Do what ``migrate`` does up to handing back: give the migrated model as it is held inside, and what became of it.
+    """Return ``model`` in another opset as a loaded model, and the report of the migration. See ``migrate``.
 
-    ``target``: what the place where the model will run can do. ``runtime``: the release that it is for, if not the installed one.
+    Args:
+        model: the model.
+        opset: the opset, ``auto`` or ``latest``.
+        target: the abilities of the place where the model will run.
+        runtime: the release that will run it, or None for the installed one.
     """
     check_opset(opset)
     model = read_from_pipe(model)
@@ -88,14 +92,14 @@ def _to(model: AnyModel, opset: int, target: Abilities, runtime: Runtime | None)
     if fault is None and runtime is not None:
         fault = lacking(loaded.model, runtime, load(model).model)
     if fault is not None:
-        raise MigrationError(f"the model cannot be taken from opset {report.source} to {opset}: {fault}")
+        raise MigrationError(f"the model cannot be migrated from opset {report.source} to {opset}: {fault}")
     return loaded, report
 
 
 def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHERE) -> Migration:
-    """Take a loaded model to ``opset`` in place, for a place that can do what ``target`` says.
+    """Migrate a loaded model to ``opset`` in place, for a runtime with the abilities ``target``.
 
-    Raises MigrationError or MalformedLoop; the model is then half migrated.
+    Raise MigrationError or MalformedLoop. The model is half migrated then.
     """
     model = loaded.model
     source = model.opset_imports.get("", 1)
@@ -112,7 +116,7 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
     report = write_in_opset(ctx, opset)
     guarded = shielded.guard(ctx, lambda _rule, _entry, patch: patch.edit())
     report.messages += [
-        f"{entry.where} is under an If now: no Scan fails before it any more where it is given nothing" for entry in guarded
+        f"{entry.where} is now guarded by an If, because no Scan before it fails on empty input any more" for entry in guarded
     ]
     tidy(ctx)
     loaded.names = ctx.names.taken
@@ -120,8 +124,8 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
     detach_unproven_outputs(ctx, loaded.interface.output_shapes)
     restore_interface(loaded)
     if defaults := listed_defaults(model):
-        report.messages.append(f"each run may replace initializers that are listed as inputs: {len(defaults)} in number")
-    report.messages += [f"inlined the function {name}, which cannot be migrated where it stands" for name in inlined.inlined]
+        report.messages.append(f"{len(defaults)} initializers are listed as inputs, so each run may replace them")
+    report.messages += [f"inlined the function {name}, which cannot be migrated as a function" for name in inlined.inlined]
     report.messages += [f"inlined the function {name}, which {FUSED_PART}" for name in fused.inlined]
     report.messages += [f"inlined the function {name}, which holds a recurrent node" for name in unshielded.inlined]
     return report

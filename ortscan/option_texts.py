@@ -1,4 +1,7 @@
-"""Read option values from texts: of the command line, which raise ArgumentTypeError, and of session entries."""
+"""Read the values of options from the texts of the command line and of session entries.
+
+The readers for the command line raise ArgumentTypeError.
+"""
 
 import argparse
 import json
@@ -59,7 +62,7 @@ def shape(text: str) -> tuple[str, tuple[int | None, ...]]:
 
 
 def dim(text: str) -> tuple[str, int]:
-    """Read ``T=64``; the name ends at the last sign."""
+    """Read ``T=64``. The name ends at the last equals sign."""
     name, equals, size = text.rpartition("=")
     if not equals or not name or re.fullmatch(r"\s*[0-9]{1,30}\s*", size) is None:
         raise argparse.ArgumentTypeError(f"'{text}' is not the size of a dimension such as T=64")
@@ -67,7 +70,7 @@ def dim(text: str) -> tuple[str, int]:
 
 
 def by_name(pairs: Sequence[tuple[str, _T]] | None) -> dict[str, _T] | None:
-    """Gather a repeated option; of two values for one name the last counts."""
+    """Return the values of a repeated option by their names. The last value of a name counts."""
     return dict(pairs) if pairs else None
 
 
@@ -88,10 +91,10 @@ def frozen(text: str) -> bool | list[str]:
 
 
 def sizes(text: str) -> tuple[str, list[int]]:
-    """Read ``T=16,64``; the name ends at the last sign."""
+    """Read ``T=16,64``. The name ends at the last equals sign."""
     name, equals, numbers = text.rpartition("=")
     if not equals or not name or re.fullmatch(r"\s*\d+(\s*,\s*\d+)*\s*", numbers) is None:
-        raise argparse.ArgumentTypeError(f"'{text}' does not name sizes as T=16,64 does")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of sizes such as T=16,64")
     return name, [int(size) for size in numbers.split(",")]
 
 
@@ -147,7 +150,7 @@ def flag(text: str) -> bool:
 
 
 def costs(text: str) -> dict[str, float]:
-    """Return the content of the file, because the cache entry of a model depends on the numbers."""
+    """Return the costs in a file. A session needs the numbers themselves, because the name of its cache entry depends on them."""
     return asdict(read_costs(text))
 
 

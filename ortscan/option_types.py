@@ -1,4 +1,4 @@
-"""The parts of a description of options: ``Option``, the checks of values, and the signature that follows from a ``TypedDict``.
+"""How an option is described: ``Option``, the checks of values, and the signature that follows from a ``TypedDict``.
 
 class Options(TypedDict, total=False):
     fast_math: Annotated[bool, Option(False, "allow expansions that round differently", "--fast-math", ...)]
@@ -22,18 +22,18 @@ __all__ = ["Option", "check_flags", "check_path", "memory_bytes", "most_steps", 
 
 @dataclass(frozen=True)
 class Option:
-    """What an option is for the signature, the command line, sessions and the documents.
+    """The description of an option, for the signature, the command line, sessions and the documents.
 
     Args:
         default: the default value.
-        meaning: what it does, in Markdown, for the documents and the docstring.
-        flags: its names on the command line and the name of its value there; empty if the command line spells it otherwise.
-        help: what it does, for the command line.
-        example: how the documents write it, if not with its default.
-        check: returns the value as it is used, or raises OptionError.
-        read: reads a text of the command line.
-        session: reads the text of a session entry; sessions do not take the option without it.
-        only_for_loops: True if it changes nothing in a model without loops.
+        meaning: what the option does, in Markdown, for the documents and the docstring.
+        flags: its names on the command line and the name of its value there. Empty if the command line defines it separately.
+        help: what the option does, for the command line.
+        example: an example for the documents. By default they show the default value.
+        check: a function that returns the normalised value, or raises OptionError.
+        read: a function that reads a text of the command line.
+        session: a function that reads the text of a session entry. Without it, sessions do not accept the option.
+        only_for_loops: True if the option changes nothing in a model without loops.
     """
 
     default: Any
@@ -62,7 +62,7 @@ class Option:
         group.add_argument(*names, type=self.read or str, action=action, default=self.default, metavar=metavar, help=self.help)
 
     def value_in(self, args: argparse.Namespace) -> Any:
-        """Return the value of the command line as a keyword of the API. Of two entries for one name the last counts."""
+        """Return the value on the command line as a keyword of the API. If a name is repeated, its last value counts."""
         value = getattr(args, self.flags.split()[0].lstrip("-").replace("-", "_"))
         return dict(value) if value and self.read in PAIRS else value
 
@@ -74,7 +74,7 @@ def options_of(kind: type) -> dict[str, Option]:
 
 
 def signature_with(work: Callable[..., Any], kind: type) -> inspect.Signature:
-    """Return the signature of ``work`` with the options of a TypedDict as keywords in the place of ``**options``."""
+    """Return the signature of ``work`` with the options of a TypedDict as keywords instead of ``**options``."""
     signature, types = inspect.signature(work), get_type_hints(kind)
     parameters = {name: parameter for name, parameter in signature.parameters.items() if parameter.kind != parameter.VAR_KEYWORD}
     keywords = [parameters.pop(name) for name, each in list(parameters.items()) if each.kind == each.KEYWORD_ONLY]
@@ -86,7 +86,7 @@ def signature_with(work: Callable[..., Any], kind: type) -> inspect.Signature:
 
 
 def plain_meaning(name: str, option: Option) -> str:
-    """Return the entry of an option in a docstring, without links."""
+    """Return the line about an option in a docstring, without links."""
     meaning = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", option.meaning)
     return f"{name}: {meaning.replace('`', '``')}."
 

@@ -1,7 +1,7 @@
-"""The options of ``optimize`` that say how to rewrite, each described once.
+"""The options of ``optimize`` that control the rewriting, each described once.
 
-The signature, ``--help``, the entries ``ortscan.*`` of sessions and the table in ``docs/reference/options.md`` (``python -m
-tests.support.tables``) follow from these fields. A rule reads an option from the field of the same name of ``Context.options``.
+The signature, ``--help``, the entries ``ortscan.*`` of sessions and the table in ``docs/reference/options.md`` are derived from
+these fields (``python -m tests.support.tables``). A rule reads an option from the field of the same name in ``Context.options``.
 """
 
 import os
@@ -20,7 +20,7 @@ _Shapes = Mapping[str, Sequence[int | None]] | None
 
 
 class RewritingOptions(TypedDict, total=False):
-    """The options that say how to rewrite."""
+    """The options that control the rewriting."""
 
     target: Annotated[
         TargetName,
@@ -39,12 +39,12 @@ class RewritingOptions(TypedDict, total=False):
         int | Literal["auto", "keep"],
         Option(
             "auto",
-            '`"auto"`: a model that is older than opset 18 and has a loop, or a recurrent node too old to run, is migrated to '
-            '18 first if that is sound; `"keep"`: the model stays in its opset; a number: it is migrated there, or '
+            '`"auto"`: a model older than opset 18 is migrated to 18 first if it has a loop, or a recurrent node too old to run, '
+            'and if that is sound; `"keep"`: the model stays in its opset; a number: the model is migrated to that opset, or '
             "MigrationError is raised",
             "--opset auto|keep|N",
-            "auto (default): a model that holds a loop and is older than opset 18 is taken there first where that is sound; "
-            "keep: stay in the opset of the model; N: take the model to opset N",
+            "auto (default): a model with a loop that is older than opset 18 is first migrated to 18 if that is sound; "
+            "keep: stay in the opset of the model; N: migrate the model to opset N",
             session=texts.opset,
         ),
     ]
@@ -54,7 +54,7 @@ class RewritingOptions(TypedDict, total=False):
             None,
             "typical shapes of inputs, for cost decisions only; `None` (`?` in `--shape x:64,?,128`) for an unknown size",
             "--shape --input-shapes X:64,1,128",
-            "a typical shape of input X, never built into the model, ? for a size that is not known; may be repeated",
+            "a typical shape of input X, never built into the model; ? is an unknown size; may be repeated",
             example='shapes={"x": [64, 1, 128]}',
             read=texts.shape,
             session=texts.shapes,
@@ -78,10 +78,10 @@ class RewritingOptions(TypedDict, total=False):
         _Shapes,
         Option(
             None,
-            "shapes to build into the model: it takes no others then, and trip counts that depend on them become constants; "
-            "`None` leaves a size free, and a named dimension is bound wherever it is named",
+            "shapes to build into the model: it then accepts no others, and trip counts that depend on them become constants; "
+            "`None` leaves a size free, and a named dimension gets its size wherever the name occurs",
             "--fix-shape X:64,1,128",
-            "a shape of input X to build into the model, which takes no other then, ? for a size that stays free; may be repeated",
+            "a shape of input X to build into the model, which then accepts no other; ? is a size that stays free; may be repeated",
             example='fix_shapes={"x": [64, 1, 128]}',
             read=texts.shape,
             session=texts.shapes,
@@ -103,11 +103,11 @@ class RewritingOptions(TypedDict, total=False):
         Mapping[str, Any] | None,
         Option(
             None,
-            "values of inputs that are always the same: they become constants, and are inputs of the result no more. If an "
+            "values of inputs that are always the same: these inputs become constants, and the result does not have them. If an "
             "input chooses between parts of a model (a sampling rate, a mode), only the chosen part is left",
             "--fix-input X=VALUE",
-            "what input X always is: it becomes a constant and is no input of the result; a number, true, false, a text, or "
-            "numbers in brackets such as [1,2]; may be repeated",
+            "the constant value of input X, which the result does not have any more: a number, true, false, a text, or numbers in "
+            "brackets such as [1,2]; may be repeated",
             example='fix_inputs={"sr": 16000}',
             read=texts.input_value,
             session=texts.values,
@@ -117,10 +117,10 @@ class RewritingOptions(TypedDict, total=False):
         bool | Iterable[str],
         Option(
             False,
-            "`True`, or names: initializers that are listed as inputs become constants. Otherwise each run may replace them, "
-            "and no rule relies on them; `explain` says `DEFAULT-INPUT` if that keeps a loop",
+            "`True`, or a list of names: initializers that are listed as inputs become constants. Otherwise each run may replace "
+            "them, so no rule relies on their values; `explain` reports `DEFAULT-INPUT` if that keeps a loop",
             "--freeze all|A,B",
-            "make initializers that are listed as inputs constants: all of them, or those named",
+            "turn initializers that are listed as inputs into constants: all of them, or those named",
             read=texts.frozen,
             session=texts.frozen_entry,
         ),
@@ -129,9 +129,9 @@ class RewritingOptions(TypedDict, total=False):
         int | None,
         Option(
             None,
-            "unroll loops of up to this many steps, 0 for none; by default if the target needs it or gains by it",
+            "unroll loops of up to this many steps, 0 for none; by default only if the target needs it or gains by it",
             "--max-unroll N",
-            "write loops of up to N steps out, one step after the other; 0 for none (default: what the target needs, or gains by)",
+            "unroll loops of up to N steps; 0 for none (default: if the target needs it or gains by it)",
             check=most_steps,
             read=texts.steps,
             session=int,
@@ -142,9 +142,9 @@ class RewritingOptions(TypedDict, total=False):
         int,
         Option(
             256 << 20,
-            "bytes that the stacked temporaries of a loop may take at a time",
+            "the most bytes that the stacked temporaries of a loop may occupy at any time",
             "--memory-budget SIZE",
-            "how much memory a vectorised part may take at a time, such as 64M or 1G (default 256M)",
+            "the most memory that a vectorised part may occupy at any time, such as 64M or 1G (default 256M)",
             example="memory_budget=256 << 20",
             check=memory_bytes,
             read=texts.byte_size,
@@ -156,10 +156,11 @@ class RewritingOptions(TypedDict, total=False):
         str | os.PathLike[str] | Mapping[str, float] | None,
         Option(
             None,
-            "what loops and operators cost on the machine where the model will run: a file that `ortscan bench --calibrate` "
-            "has written there ([another machine](../how-to/measure.md#another-machine))",
+            "what loops and operators cost on the machine that will run the model: a file that `ortscan bench --calibrate` "
+            "wrote there ([another machine](../how-to/measure.md#another-machine))",
             "--costs FILE",
-            "what loops and operators take where the model will run: what `ortscan bench --calibrate FILE` has written there",
+            "the costs of loops and operators on the machine that will run the model: the file that `ortscan bench --calibrate "
+            "FILE` wrote there",
             check=read_costs,
             session=texts.costs,
             only_for_loops=True,
@@ -180,10 +181,10 @@ class RewritingOptions(TypedDict, total=False):
         bool,
         Option(
             False,
-            "also run what onnxruntime has no kernel for: in wider types, or, [in Python only](../how-to/python-calls.md), by "
-            "calls of Python; `guard-scan` and `guard-recurrence` are used then",
+            "also run operators that onnxruntime has no kernel for: in wider types, or by calls of Python, and then "
+            "[in Python only](../how-to/python-calls.md); this also enables `guard-scan` and `guard-recurrence`",
             "--custom-ops",
-            "also run what onnxruntime has no kernel for, if need be by calls of Python; such a model runs in Python only",
+            "also run operators that onnxruntime has no kernel for, if necessary by calls of Python (the result then needs Python)",
             session=texts.flag,
         ),
     ]
@@ -191,10 +192,10 @@ class RewritingOptions(TypedDict, total=False):
         bool,
         Option(
             False,
-            "remaining loops become calls of functions that hold them; with ortscan's library registered a compiled form runs "
-            "instead, many times faster ([compiled loops](../explanation/compiled-loops.md))",
+            "move remaining loops into functions; if ortscan's library is registered, a compiled form runs instead, many times "
+            "faster ([compiled loops](../explanation/compiled-loops.md))",
             "--native",
-            "let loops that are left run compiled where ortscan's library is registered",
+            "let remaining loops run compiled if ortscan's library is registered",
             session=texts.flag,
             only_for_loops=True,
         ),
@@ -203,12 +204,13 @@ class RewritingOptions(TypedDict, total=False):
         str | None,
         Option(
             None,
-            'the onnxruntime the result is for, such as `"1.17"`, if it is older than the installed one: opset, IR version, '
-            "operators and types are those of its CPU build, from 1.16 on. A newer model is migrated down, and a rewrite that "
-            "needs more is not made (`RUNTIME`). `migrate` has it too. Models are compared on the installed onnxruntime",
+            'the onnxruntime that will run the result, such as `"1.17"`, if it is older than the installed one: opset, IR version, '
+            "operators and types are those of its CPU build, from 1.16 on. A newer model is migrated down, and rewrites that need "
+            "a newer release are skipped (`RUNTIME`). `migrate` has this option too. Models are compared on the installed "
+            "onnxruntime",
             "--runtime 1.17",
-            "the onnxruntime that the result is for, where it is older than the installed one: opset, IR version, operators and "
-            "types are those that it has",
+            "the onnxruntime that will run the result, if it is older than the installed one; the result uses only the opset, IR "
+            "version, operators and types of that release",
             check=runtime_named,
         ),
     ]
@@ -216,10 +218,10 @@ class RewritingOptions(TypedDict, total=False):
         Iterable[str] | None,
         Option(
             None,
-            'rules to use, by the names that `explain` shows; `"default"` stands for all that are used by default. Only if '
-            "named: `guard-scan` and `guard-recurrence`, which let a model run on empty sequences and batches",
+            'rules to use, by the names that `explain` shows; `"default"` means all default rules. `guard-scan` and '
+            "`guard-recurrence`, which let a model run on empty sequences and batches, are used only if named",
             "--passes A,B",
-            "run only these passes; default: all that run unasked",
+            "run only these passes; default: all default passes",
             read=texts.name_list,
             session=texts.name_list,
             only_for_loops=True,
@@ -231,7 +233,7 @@ class RewritingOptions(TypedDict, total=False):
             (),
             "rules not to use",
             "--skip A,B",
-            "leave out these passes",
+            "skip these passes",
             read=texts.name_list,
             session=texts.name_list,
             only_for_loops=True,

@@ -17,7 +17,7 @@ _DEFAULT = "default"
 _MOST_NAMES = 10_000
 """At most this many names of an iterable are read, because it may be infinite."""
 _NEW_NAMES = {rule.formerly: rule.name for rule in RULES if rule.formerly}
-"""The present names of rules by their names in the release before."""
+"""The current names of rules by their names in the previous release."""
 
 _ON_MODELS = [rule for rule in ON_MODELS if rule.use != "always"]
 """Rules on a whole model that may be skipped."""
@@ -37,7 +37,7 @@ def rule_homes() -> dict[str, str]:
 
 
 def default_names() -> list[str]:
-    """Return the names of the rules that ``default`` stands for."""
+    """Return the names of the rules that ``default`` includes."""
     return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS] if rule.use != "asked"))
 
 
@@ -47,9 +47,9 @@ def on_request_names() -> list[str]:
 
 
 def wanted(passes: Iterable[str] | None, target: Target, *, custom_ops: bool, native: bool) -> Iterable[str] | None:
-    """Return ``passes`` with those that the flags add. Raise OptionError for native loops on a target that does not run them."""
+    """Return the names in ``passes`` and those that the flags add. Raise OptionError if the target does not run native loops."""
     if native and DOMAIN not in target.domains:
-        raise OptionError(f"native loops run where the target is cpu, not {target.name}.")
+        raise OptionError(f"native loops run only on the target cpu, not on {target.name}.")
     plans = {rule.name for rule in RULES if rule.phase == "native"}
     asked = list(plans) if native else []
     if passes is None:
@@ -73,12 +73,12 @@ def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[An
 
 
 def left_out(skip: Iterable[str]) -> frozenset[str]:
-    """Return the names in ``skip`` of rules on a whole model."""
+    """Return the names in ``skip`` that belong to rules on a whole model."""
     return frozenset(rule.name for rule in _ON_MODELS).intersection(skip)
 
 
 def names_of(option: str, value: Any) -> set[str]:
-    """Return a list of names as a set of present names, or raise OptionError."""
+    """Return a list of names as a set of current names. Raise OptionError if it is no list of names."""
     is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "ndim", 1) == 1
     names = list(itertools.islice(value, _MOST_NAMES)) if is_list else []
     if not is_list or not all(isinstance(name, str) for name in names):

@@ -1,9 +1,9 @@
-"""Where a model will run, as data: operator domains, control flow, recurrent operators with their limits, how far to unroll.
+"""The targets as data: operator domains, control flow, recurrent operators and their limits, and how far to unroll loops.
 
-``python -m tests.campaigns providers`` runs each provider that can be had without its hardware. Rows of such targets state what was
-seen there; a test holds them to its record (tests/data/providers.json). The others are taken from onnxruntime 1.31's kernel tables
-and the operator lists of its execution providers. What a provider does not run falls back to onnxruntime's CPU, with copies to and
-fro.
+Some execution providers run without their hardware. ``python -m tests.campaigns providers`` runs those, and a test compares their
+rows here with its record (tests/data/providers.json). The other rows follow from the kernel tables of onnxruntime 1.31 and the
+operator lists of its execution providers. Nodes that a provider does not support run on onnxruntime's CPU provider, with copies
+in both directions.
 """
 
 from dataclasses import dataclass, field
@@ -17,28 +17,32 @@ from rewrites.native.functions import DOMAIN as PLANS
 __all__ = ["MOST_NODES", "TARGETS", "Target", "target_named", "unroll_limits"]
 
 MOST_NODES = 1 << 18
-"""How many nodes one loop may become where ``max_unroll`` is given."""
+"""The most nodes that an unrolled loop may have if ``max_unroll`` is set."""
 
 _MICROSOFT = frozenset({"com.microsoft"})
 _ALL_RECURRENT = {op: Recurrent() for op in ("RNN", "LSTM", "GRU")}
 _CUDNN = Recurrent(activations=False, clip=False, peepholes=False, input_forget=False, reset_before=False)
 
 _QNN = Recurrent(activations=False, clip=False, input_forget=False, lengths=False)
-"""It takes coupled gates, and runs them as if they were not."""
+"""QNN accepts coupled gates but ignores the coupling."""
 _OPENVINO = Recurrent(peepholes=False, input_forget=False)
-"""It takes both, and runs them as if they were not there."""
+"""OpenVINO accepts peepholes and coupled gates but ignores both."""
 _ONLY_IF = frozenset({"If"})
 
 
 @dataclass(frozen=True)
 class Target:
-    """One place to run a model.
+    """One target to run a model on.
 
-    ``domains``: operator domains a rewrite may use beside the standard one. ``control_flow``: which of Scan, Loop and If run there.
-    ``recurrent``: which recurrent operators run there, and within which limits. ``native``: whether they are taken even where
-    onnxruntime on a CPU would run the loop faster. ``unroll``: how far loops are unrolled where ``max_unroll`` is not given.
-    ``bidirectional``: which recurrent nodes run in both directions at once, as ``rewrites.graph.context.Options`` has it.
-    ``recurrent_until``: the newest opset whose recurrent operators run there, where newer ones load as well.
+    Args:
+        name: the name of the target.
+        domains: the operator domains that a rewrite may use, besides the standard one.
+        control_flow: the operators among Scan, Loop and If that run there.
+        recurrent: the recurrent operators that run there, and their limits.
+        native: True if recurrent nodes are used even if onnxruntime on a CPU would run the loop faster.
+        unroll: how far loops are unrolled if ``max_unroll`` is not set.
+        bidirectional: which recurrent nodes are merged into bidirectional ones, as in ``rewrites.graph.context.Options``.
+        recurrent_until: the newest opset whose recurrent operators run there, if newer ones load as well.
     """
 
     name: str
@@ -52,24 +56,24 @@ class Target:
 
     @property
     def loops(self) -> bool:
-        """Whether Scan and Loop run there."""
+        """True if Scan and Loop run there."""
         return "Scan" in self.control_flow
 
     @property
     def abilities(self) -> Abilities:
-        """What rules need to know of it."""
+        """The part of the target that rules use."""
         return Abilities(self.name, self.control_flow, self.recurrent, self.recurrent_until)
 
     @property
     def newest_opset(self) -> int:
-        """The newest opset it takes: that of the installed onnxruntime."""
+        """The newest opset of the target, which is that of the installed onnxruntime."""
         from ortscan.ort.installed import newest_opset
 
         return newest_opset()
 
     @property
     def newest_ir_version(self) -> int:
-        """The newest IR version it takes: that of the installed onnxruntime."""
+        """The newest IR version of the target, which is that of the installed onnxruntime."""
         from ortscan.ort.installed import newest_ir_version
 
         return newest_ir_version()
@@ -89,8 +93,10 @@ def _without_loops(
 _NODES_WITHOUT_LOOPS = 20_000
 _KEPT = UnrollLimits(steps=0)
 _SHORT = UnrollLimits(steps=16, nodes=256, where_it_pays=True)
-"""For a CPU, measured by ``python -m tests.campaigns benchmarks.unrolling``: such loops run 1.2 to 1.5 times faster, and load in
-a few milliseconds; 800 nodes take 100 ms to load, and 12 000 three seconds, for the same gain at best.
+"""The limits for a CPU, measured by ``python -m tests.campaigns benchmarks.unrolling``.
+
+Such loops run 1.2 to 1.5 times faster and load in a few milliseconds. Larger ones gain no more, and load slowly: 800 nodes in
+100 ms, 12 000 nodes in 3 s.
 """
 
 TARGETS: dict[str, Target] = {
@@ -111,14 +117,14 @@ TARGETS: dict[str, Target] = {
 
 
 def target_named(name: str) -> Target:
-    """Return the target called ``name``; raises OptionError where there is none."""
+    """Return the target called ``name``. Raise OptionError if there is none."""
     if not isinstance(name, str) or name not in TARGETS:
         raise OptionError(f"target {shown(name)} is not known; the targets are {', '.join(TARGETS)}{did_you_mean(name, TARGETS)}.")
     return TARGETS[name]
 
 
 def unroll_limits(target: Target, max_unroll: int | None) -> UnrollLimits:
-    """Return how far to unroll for ``target``; ``max_unroll`` steps, and nodes as ``MOST_NODES`` allows, where it is given."""
+    """Return how far to unroll loops for ``target``. If ``max_unroll`` is set, it limits the steps and ``MOST_NODES`` the nodes."""
     if max_unroll is None:
         return target.unroll
     return UnrollLimits(max_unroll if max_unroll > 1 else 0, MOST_NODES)

@@ -1,4 +1,4 @@
-"""The options of each verb as types: what ``optimize``, ``explain`` and ``migrate`` take beside a model."""
+"""The options of ``optimize``, ``explain`` and ``migrate`` as types."""
 
 import os
 from collections.abc import Callable
@@ -30,8 +30,9 @@ class OptimizeOptions(RewritingOptions, total=False):
         _Verify,
         Option(
             "quick",
-            'compare both models on onnxruntime: `"quick"`, in seconds, each loop of a large model by itself; `"full"`, the '
-            "default of the command line; `False`, not at all. An `OrtscanWarning` says if no generated inputs fit the original",
+            'compare both models on onnxruntime: `"quick"` takes seconds and compares each loop of a large model separately; '
+            '`"full"` is the default of the command line; `False` skips the comparison. An `OrtscanWarning` is issued if no '
+            "generated inputs fit the original",
             session=texts.verification,
             only_for_loops=True,
         ),
@@ -40,8 +41,8 @@ class OptimizeOptions(RewritingOptions, total=False):
         _OnDifference,
         Option(
             "raise",
-            'what to do if they differ: `"raise"` a `VerificationFailed` that names the patch; `"keep"` all patches except those '
-            "that make a difference, with an `OrtscanWarning`",
+            'what to do if the models differ: `"raise"` a `VerificationFailed` that names the patch; or `"keep"` all patches '
+            "except those that make a difference, with an `OrtscanWarning`",
             session=str,
             only_for_loops=True,
         ),
@@ -50,23 +51,23 @@ class OptimizeOptions(RewritingOptions, total=False):
         float | None,
         Option(
             None,
-            "seconds for all of it, for [untrusted models](../how-to/untrusted-models.md): the work is done in a subprocess, about "
-            "a second slower, and `LimitExceeded` is raised if it takes longer",
+            "the time limit in seconds, for [untrusted models](../how-to/untrusted-models.md): the work runs in a subprocess, "
+            "which costs about a second, and `LimitExceeded` is raised if it takes longer",
         ),
     ]
-    memory_limit: Annotated[int | None, Option(None, "bytes for all of it, in the same way")]
+    memory_limit: Annotated[int | None, Option(None, "the memory limit in bytes, in the same way")]
     output: Annotated[
         _Path,
         Option(
             None,
-            "also write the result to this path, which may be that of the model. External data stays external, and a model that "
-            "came by path then refers to the data beside the output",
+            "also write the result to this path, which may be that of the model. External data stays external. If the model was "
+            "read from a path, the result refers to the data next to the output",
         ),
     ]
 
 
 class ExplainOptions(RewritingOptions, total=False):
-    """The options of ``explain`` beside its own. ``verify``, ``on_difference`` and ``output`` have no effect."""
+    """The options that ``explain`` shares with ``optimize``. ``verify``, ``on_difference`` and ``output`` have no effect."""
 
     verify: _Verify
     on_difference: _OnDifference

@@ -1,4 +1,4 @@
-"""Proposes advice for the loops that are left: options that were not used, and values for unknown sizes."""
+"""Propose advice for the remaining loops: unused options, and values for unknown sizes."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,14 +15,14 @@ from rewrites.native.functions import DOMAIN
 __all__ = ["AdviceCandidate", "candidates"]
 
 _FEW_ROWS = (2, 1)
-"""Sizes of a batch for which recurrent nodes are often the faster form."""
+"""Batch sizes at which recurrent nodes are often faster than loops."""
 _MOST_DIMS = 4
 _LONGEST_UNROLLED = 64
 _SOME_STEPS = 16
 _SOME_VALUE = 8
 _LARGER_BUDGETS = (1 << 30, 4 << 30)
 _INTEGERS = (5, 7)
-"""int32 and int64, of the element types."""
+"""The element types int32 and int64."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def candidates(
     """Yield the candidates for the loops left in ``report``.
 
     Args:
-        report: the report of the caller's run.
-        options: the options of that run.
+        report: the report on the model with the caller's options.
+        options: the caller's options.
         inputs: the inputs of the model.
         defaults: the names of initializers that are listed as inputs.
     """
@@ -101,7 +101,7 @@ def _of_flags(
         for size in _LARGER_BUDGETS:
             if size > options.get("memory_budget", REWRITING_OPTIONS["memory_budget"].default):
                 flags = f"--memory-budget {size >> 30}G"
-                yield AdviceCandidate(flags, {"memory_budget": size}, f"{size >> 30} GiB of memory can be had")
+                yield AdviceCandidate(flags, {"memory_budget": size}, f"{size >> 30} GiB of memory are available")
     if options.get("opset", "auto") != "auto":
         yield AdviceCandidate("--opset auto", {"opset": "auto"}, "the result may be in a newer opset")
     if options.get("passes") is not None or options.get("skip"):

@@ -1,4 +1,4 @@
-"""Adds to a report the cost of each loop, and advice on the loops that are left."""
+"""Add to a report the cost of each loop, and advice on the remaining loops."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["MOST_SECONDS", "give_advice"]
 
 MOST_SECONDS = 60.0
-"""No further candidate is tried after this time."""
+"""After this time in seconds no further candidate is tried."""
 _LARGEST = 512 << 20
-"""Bytes of weights; larger models are not tried out."""
+"""The most bytes of weights. No candidates are tried on larger models."""
 _TIMED_TARGETS = ("cpu", "onnx")
 _CLEARLY = 1.1
-"""How many times as fast as the plainest advice another must be to replace it."""
+"""Other advice replaces the simplest advice only if it is faster by this factor."""
 _FATES: dict[Fate, str] = {
     "removed": "no loop is left",
     "planned": "the loop runs compiled",
@@ -43,9 +43,9 @@ def give_advice(
 
     Args:
         model: the original model.
-        options: the options it was optimised with.
+        options: the caller's options.
         outcome: the optimised model and its report.
-        progress: called with the number of candidates tried and their total.
+        progress: a function that is called with the number of tried candidates and their total.
     """
     from ortscan.benchmark.measure import StillRunning
 
@@ -55,7 +55,7 @@ def give_advice(
     with ExitStack() as stack:
         proto = open_source(model, stack).proto
         if weight(proto) > _LARGEST:
-            report.messages.append("no advice: the model is too large to try things out on")
+            report.messages.append("no advice: the model is too large to try options on")
             return
         inputs = input_specs(proto.graph)
         proposals = list(candidates(report, options, inputs, sorted(overridable_names(proto)))) if report.loops_left else []
@@ -83,9 +83,9 @@ def give_advice(
 
 
 def _measure_costs(model: AnyModel, outcome: Rewritten) -> None:
-    """Time ``model`` and its ``outcome``, and add to the report the time of a run and of each loop before and after.
+    """Time ``model`` and its ``outcome``. Add the times of a run and of each loop, before and after, to the report.
 
-    Raises StillRunning if a run does not end, because nothing else can be timed then.
+    Raise StillRunning if a run does not end, because nothing else can be timed then.
     """
     from ortscan.benchmark.ratio import duration, gain
 

@@ -1,4 +1,4 @@
-"""Tries a candidate: rewrites the model with it, finds the loops it helps, then compares and times the results."""
+"""Try a candidate: rewrite the model with it, find the loops that it improves, then compare and time the results."""
 
 import time
 import warnings
@@ -30,14 +30,14 @@ _RANKS: dict[Fate, int] = {"kept": 0, "rewritten": 0, "reduced": 1, "planned": 2
 
 @dataclass(frozen=True)
 class Tried:
-    """A candidate that helps.
+    """A candidate that improves some loops.
 
     Attributes:
-        candidate: The options that were tried.
-        rewriting: The rewrites of the model with these options.
-        outcome: The optimised model and its report.
-        better: The new fate of each loop that improved, by its location.
-        seconds: How long the rewriting took.
+        candidate: the options that were tried.
+        rewriting: the rewrites of the model with these options.
+        outcome: the optimised model and its report.
+        better: the new fate of each improved loop, by its location.
+        seconds: the duration of the rewriting.
     """
 
     candidate: AdviceCandidate
@@ -48,7 +48,7 @@ class Tried:
 
     @cached_property
     def passes(self) -> Level | None:
-        """The most thorough comparison with the original that the result passes; None if it passes none."""
+        """The most thorough comparison with the original that succeeds, or None if none does."""
         return "full" if self._is_equal("full") else "quick" if self._is_equal("quick") else None
 
     def _is_equal(self, level: Level) -> bool:
@@ -90,7 +90,7 @@ def _is_better(before: LoopReport, after: LoopReport) -> bool:
 
 
 def timed(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: bool = False) -> "Bench | None":
-    """Time ``models``; return None if they cannot be timed. Raises StillRunning if their runs do not end."""
+    """Time ``models``. Return None if they cannot be timed. Raise StillRunning if a run does not end."""
     from ortscan.benchmark.measure import StillRunning, measure
 
     with warnings.catch_warnings():
@@ -104,7 +104,7 @@ def timed(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: boo
 
 
 def gain_of(attempt: Tried, without: LoadedModel) -> "Bench | None":
-    """Time the result of ``attempt`` against the result ``without`` the candidate.
+    """Time the result of ``attempt`` against the result ``without`` its candidate.
 
     Return None unless the candidate is measurably faster at some sizes and slower at none.
     """

@@ -1,4 +1,4 @@
-"""What every floor may use: files, locks, processes, and walks over protobuf models. Nothing here imports onnxruntime."""
+"""Tools for every floor: files, locks, subprocesses, and walks over protobuf models. Nothing here imports onnxruntime."""
 
 __all__ = ["__version__"]
 

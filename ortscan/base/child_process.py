@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def can_start() -> bool:
-    """Return True if there is an interpreter to start. A frozen program, or one that embeds Python such as uwsgi, has none."""
+    """Return True if there is an interpreter to start. Frozen programs, and programs that embed Python such as uwsgi, have none."""
     if getattr(sys, "frozen", False):
         return False
     executable = _executable()
@@ -23,7 +23,7 @@ def can_start() -> bool:
 
 
 def _executable() -> str:
-    """Return the interpreter that ``multiprocessing`` starts, which a program that embeds Python may have set."""
+    """Return the interpreter that ``multiprocessing`` starts. A program that embeds Python may have set it."""
     return os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable or "")
 
 
@@ -36,7 +36,7 @@ def start(code: str, *arguments: str, **options: Any) -> "subprocess.Popen[bytes
 
 
 def _search_path() -> list[str]:
-    """Return the search path of modules without the working folder, which may have changed or gone."""
+    """Return the search path of modules without the working folder, because that may have changed or been removed."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with contextlib.suppress(FileNotFoundError):
         return [os.path.abspath(entry) for entry in sys.path if entry] + [here]
@@ -81,9 +81,9 @@ def own_stdout() -> IO[bytes]:
 
 
 def limit_memory(size: int) -> None:
-    """Limit the memory of this process, and of each that it starts, to ``size`` bytes more than it has now.
+    """Limit the memory of this process, and of each process that it starts, to ``size`` bytes more than it has now.
 
-    Mapped files do not count, nor the 64 MiB that each thread reserves.
+    Mapped files and the 64 MiB that each thread reserves do not count.
     """
     import resource
 
@@ -95,9 +95,9 @@ def limit_memory(size: int) -> None:
 
 
 def peak_memory() -> int | None:
-    """Return the peak memory of this process in bytes, or None if the system does not tell.
+    """Return the peak memory of this process in bytes, or None if the system does not report it.
 
-    On Linux ``getrusage`` would include the memory of the parent.
+    On Linux ``getrusage`` is not used, because it would include the memory of the parent.
     """
     with (
         contextlib.suppress(OSError, ValueError, IndexError),

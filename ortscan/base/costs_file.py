@@ -1,4 +1,5 @@
-"""Read and write a file of costs, which ``ortscan bench --calibrate`` measures on one machine for ``optimize`` anywhere::
+"""Read and write a file of costs. ``ortscan bench --calibrate`` measures them on one machine, and ``optimize`` uses them
+anywhere.
 
     {"ortscan_costs": 1, "onnxruntime": "1.32.0", "ns": {"start": 8000.0, "step": 1000.0, ...}}
 
@@ -30,7 +31,9 @@ def costs_text(costs: Costs, runtime: str) -> str:
 
 
 def read_costs(costs: Any) -> Costs:
-    """Read the option ``costs``: None, the path of such a file, or the mapping under its "ns". Raise OptionError."""
+    """Return the costs of the option ``costs``: None, the path of a file of costs, or the mapping under its "ns". Raise
+    OptionError.
+    """
     if costs is None:
         return Costs()
     known = cost_names()
@@ -41,13 +44,13 @@ def read_costs(costs: Any) -> Costs:
             raise OptionError(f"{where}: there is no cost {shown(name)}; there are {', '.join(known)}{meant}.")
         is_number = isinstance(number, int | float) and not isinstance(number, bool)
         if not is_number or not math.isfinite(number) or not 0 < number <= _LARGEST:
-            raise OptionError(f"{where}: '{name}' must be a number of ns above 0, and {_LARGEST:g} at most, not {shown(number)}.")
+            raise OptionError(f"{where}: '{name}' must be a number of ns above 0, at most {_LARGEST:g}, not {shown(number)}.")
     return Costs(**{name: float(number) for name, number in numbers.items()})
 
 
 def _in_file(path: Any) -> tuple[str, Mapping[Any, Any]]:
     if not is_path_like(path):
-        raise OptionError(f"costs must be the path of a file that `ortscan bench --calibrate` has written, not {shown(path)}.")
+        raise OptionError(f"costs must be the path of a file that `ortscan bench --calibrate` wrote, not {shown(path)}.")
     where = f"costs in {quoted(path)}"
     try:
         with Path(path).open("rb") as file:
@@ -55,7 +58,7 @@ def _in_file(path: Any) -> tuple[str, Mapping[Any, Any]]:
     except OSError as error:
         raise OptionError(f"{where} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
-        raise OptionError(f"{where} are no JSON: {one_line(error)}.") from None
+        raise OptionError(f"{where} are not valid JSON: {one_line(error)}.") from None
     if not isinstance(content, dict) or content.get("ortscan_costs") != _FORMAT or not isinstance(content.get("ns"), dict):
-        raise OptionError(f"{where}: no file that `ortscan bench --calibrate` has written, of format {_FORMAT}.")
+        raise OptionError(f"{where}: the file was not written by `ortscan bench --calibrate` in format {_FORMAT}.")
     return where, content["ns"]

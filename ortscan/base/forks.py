@@ -1,8 +1,8 @@
-"""Keep forked processes usable: a child has none of the other threads, and finds the locks that they held.
+"""Keep forked processes usable. A forked child has only one thread, but inherits all locks that other threads held.
 
-``ForkSafeLock`` is open in a child. ``not_while_forking`` keeps forks apart from sessions that are created and from runs that call
-Python, in which threads hold locks of onnxruntime. Forks and blocks wait for each other, for at most a second. Sessions that are
-not ortscan's, and other moments in which onnxruntime holds locks, are not covered.
+A ``ForkSafeLock`` is open in the child. ``not_while_forking`` keeps forks apart from the creation of a session, and from a run
+that calls Python, because threads hold locks of onnxruntime there. Forks and such blocks wait for each other, for at most a
+second. Other sessions than ortscan's, and other moments in which onnxruntime holds locks, are not covered.
 """
 
 import functools
@@ -22,11 +22,11 @@ _A_MOMENT = 0.0005
 _locks: "weakref.WeakSet[ForkSafeLock]" = weakref.WeakSet()
 _inside: dict[object, int] = {}
 _forking: dict[int, float] = {}
-"""The threads that fork, and the time until which others wait for each."""
+"""The threads that fork now, each with the time at which other threads stop waiting for it."""
 
 
 class ForkSafeLock:
-    """A reentrant lock as a context manager. A forked process finds it open."""
+    """A reentrant lock as a context manager. It is open in a forked process."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -45,7 +45,7 @@ class ForkSafeLock:
 
 @contextmanager
 def not_while_forking() -> Iterator[None]:
-    """Make forks of other threads wait for the block, and the block wait for them."""
+    """Make forks of other threads wait for this block, and this block wait for such forks."""
     _watch()
     token, thread = object(), threading.get_ident()
     nested = thread in list(_inside.values())

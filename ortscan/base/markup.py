@@ -10,10 +10,10 @@ _LONGEST, _LONGEST_NAME = 4000, 200
 
 
 def safe(text: object) -> str:
-    """Return ``text`` escaped and of limited length, with unprintable characters and marks of direction as escapes."""
+    """Return ``text`` escaped and of limited length. Unprintable characters and direction marks become escape sequences."""
     return escape(plain(cut(str(text), _LONGEST)))
 
 
 def name(text: object) -> str:
-    """Return a name as an isolated element, whose letters do not reorder the text around it."""
+    """Return a name as an isolated element, so that its letters do not reorder the text around it."""
     return f"<bdi>{safe(cut(str(text), _LONGEST_NAME))}</bdi>"

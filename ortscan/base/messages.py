@@ -1,7 +1,7 @@
-"""Keep messages of onnx_ir and numpy that mean nothing to a user quiet, and warn at the line that called ortscan.
+"""Suppress messages of onnx_ir and numpy that users do not understand, and issue warnings at the line of the caller.
 
-onnx_ir logs inner values that the user neither wrote nor sees, and numpy warns of infinite weights. Only records of the working
-thread are dropped, and only while it works; levels, handlers and all other records stay.
+onnx_ir logs internal values that the user never sees, and numpy warns of infinite weights. Only records of the working thread are
+dropped, and only while it works. Levels, handlers and all other records stay.
 """
 
 import functools
@@ -25,7 +25,7 @@ _LOGGERS = (
     "onnx_ir.serde",
 )
 _OURS = ("ortscan", "rewrites", "onnxruntime")
-"""onnxruntime is one because its own class calls sessions of ortscan."""
+"""Packages whose frames are skipped. onnxruntime is included because its session class calls sessions of ortscan."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -61,7 +61,7 @@ def quietly(work: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def warn(text: str) -> None:
-    """Issue an OrtscanWarning at the innermost frame that is neither ortscan's nor onnxruntime's."""
+    """Issue an OrtscanWarning at the innermost frame outside ortscan and onnxruntime."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
         level, frame = level + 1, frame.f_back

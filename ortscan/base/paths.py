@@ -1,8 +1,8 @@
-"""What is a path, and which file the location of external data names.
+"""Recognise paths, and find the file that the location of external data names.
 
-That is the file that onnxruntime reads too: a regular file below the model's own folder (as given, or where a symbolic link to the
-model leads), named by a relative path. Paths that leave the folder and return, and null characters, at which onnxruntime stops
-reading the name, are refused.
+This is the same file that onnxruntime reads. A location is a relative path to a regular file below the model's folder, with links
+to the model resolved or not. A path that leaves the folder is rejected even if it returns to it. A null character is rejected,
+because onnxruntime ends the name there.
 """
 
 import errno
@@ -19,7 +19,7 @@ _READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 
 
 
 def is_path(value: Any) -> TypeGuard[str | os.PathLike[str]]:
-    """Return True if ``value`` may name a file: text without null characters, not empty, that a file system can hold."""
+    """Return True if ``value`` may name a file: non-empty text without null characters that a file system can store."""
     if not is_path_like(value):
         return False
     text = os.fspath(value)
@@ -48,7 +48,7 @@ def is_pipe(value: Any) -> TypeGuard[str | os.PathLike[str]]:
 
 
 class OutOfReach(Exception):
-    """The reason why external data cannot be read; it completes "external data of X ..."."""
+    """The reason why external data cannot be read. It completes "external data of X ..."."""
 
 
 def folders_of(path: str) -> list[str]:
@@ -57,9 +57,9 @@ def folders_of(path: str) -> list[str]:
 
 
 def real_path(location: str, folders: Sequence[str]) -> str:
-    """Return the path without links of the file ``location`` in the first of ``folders``, even if it does not exist.
+    """Return the path of the file ``location`` in the first of ``folders``, with links resolved, even if the file does not exist.
 
-    Raise OutOfReach if it is in none of the folders, or is no regular file.
+    Raise OutOfReach if the file is in none of the folders, or is not a regular file.
     """
     if _is_no_relative_path(location):
         raise OutOfReach(f"has the location {quoted(location)}, which is not a relative path")
@@ -81,7 +81,7 @@ def real_path(location: str, folders: Sequence[str]) -> str:
 
 
 def leads_out(location: str) -> bool:
-    """Return True if ``location`` cannot be in the model's folder, wherever that is."""
+    """Return True if ``location`` cannot be inside the folder of any model."""
     return _is_no_relative_path(location) or _leaves(os.path.normpath(location))
 
 
@@ -94,7 +94,7 @@ def _leaves(normal: str) -> bool:
 
 
 def open_regular(real: str) -> int:
-    """Open the file at a path without links and return its descriptor. Raise OSError, also if it is no regular file."""
+    """Open the file at a path without links and return its descriptor. Raise OSError if that fails or if it is no regular file."""
     file = os.open(real, _READING)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -106,5 +106,5 @@ def open_regular(real: str) -> int:
 
 
 def is_below(real: str, folder: str) -> bool:
-    """Return True if a path is ``folder`` or inside it; both are without links."""
+    """Return True if the path ``real`` is ``folder`` or inside it. Both must be free of links."""
     return real == folder or real.startswith(os.path.join(folder, ""))

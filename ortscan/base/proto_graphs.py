@@ -1,8 +1,9 @@
 """Walk over the graphs of a ModelProto, and copy it without negative sizes or without some weights.
 
-Some exporters write a size below zero for a free one. onnxruntime reads it so; onnx's inference takes it for a number.
+Some exporters write a negative size for a free dimension. onnxruntime reads it that way, but onnx's inference uses it as a
+number.
 
-Works round ONNX-NEGATIVE-SIZE.
+Works around ONNX-NEGATIVE-SIZE.
 """
 
 import math
@@ -47,12 +48,12 @@ def bodies_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def default_opset(imports: Iterable[onnx.OperatorSetIdProto]) -> int | None:
-    """Return the version of the default domain among ``imports``, or None."""
+    """Return the version of the default domain among ``imports``, or None if it is not imported."""
     return max((entry.version for entry in imports if entry.domain in ("", "ai.onnx")), default=None)
 
 
 def without_negative_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy in which sizes below zero are free, or ``proto`` itself if it has none."""
+    """Return a copy in which negative sizes are free, or ``proto`` itself if it has none."""
     if not any(has_negative_sizes(info.type) for info in _infos(proto)):
         return proto
     copy = onnx.ModelProto()
@@ -63,12 +64,12 @@ def without_negative_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def has_negative_sizes(declared: onnx.TypeProto) -> bool:
-    """Return True if a type declares a size below zero."""
+    """Return True if a type declares a negative size."""
     return any(dim.dim_value < 0 for dim in _dims(declared))
 
 
 def write_negative_sizes_as_free(declared: onnx.TypeProto) -> None:
-    """Make sizes below zero of a type free."""
+    """Make the negative sizes of a type free."""
     for dim in _dims(declared):
         if dim.dim_value < 0:
             dim.ClearField("dim_value")
@@ -91,7 +92,7 @@ def _dims(declared: onnx.TypeProto) -> list[onnx.TensorShapeProto.Dimension]:
 
 
 def without_initializers(proto: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
-    """Return a copy in which inputs replace the initializers ``names`` of the main graph; their data is not copied."""
+    """Return a copy in which inputs replace the initializers ``names`` of the main graph. The data of these is not copied."""
     slim = onnx.ModelProto()
     for owner, copy, left_out in ((proto, slim, "graph"), (proto.graph, slim.graph, "initializer")):
         for field, value in owner.ListFields():
@@ -113,7 +114,7 @@ def without_initializers(proto: onnx.ModelProto, names: Collection[str]) -> onnx
 
 
 def hollow_of(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return ``proto`` with inputs instead of large weights: its sessions have the same outputs, and load faster."""
+    """Return ``proto`` with inputs instead of large weights. Its sessions have the same outputs and load faster."""
     external = onnx.TensorProto.EXTERNAL
     initializers = proto.graph.initializer
     large = (tensor for tensor in initializers if math.prod(tensor.dims) > _MOST_ELEMENTS or tensor.data_location == external)

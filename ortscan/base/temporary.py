@@ -1,4 +1,4 @@
-"""Temporary folders that only this user can read, and that are removed after use or after an interrupt."""
+"""Temporary folders that only this user can read. They are removed after use or after an interrupt."""
 
 import os
 import secrets
@@ -13,9 +13,10 @@ __all__ = ["TemporaryFolder", "insisting"]
 
 
 class TemporaryFolder:
-    """A new folder. It is removed with this object, at the end of a ``with`` or of the process. Raise OSError.
+    """A new temporary folder. Creating it may raise OSError.
 
-    The removal is registered before the folder is created, because an interrupt may come right after.
+    The folder is removed at the end of a ``with``, with this object or with the process. The removal is registered before the
+    folder is created, because an interrupt may arrive in between.
     """
 
     def __init__(self) -> None:
@@ -41,7 +42,7 @@ def _remove(path: Path, owner: int) -> None:
 
 
 def insisting(work: Callable[[], None]) -> None:
-    """Do ``work`` twice, so that it is done once if the first time is interrupted."""
+    """Do ``work`` twice, so that it is complete even if an interrupt stops the first attempt."""
     try:
         work()
     finally:

@@ -1,4 +1,4 @@
-"""Chooses the sizes and inputs to time models at: the caller's, else usual sizes and generated values."""
+"""Choose the sizes and inputs to time models at: the caller's, else usual sizes and generated values."""
 
 import itertools
 import numbers
@@ -32,12 +32,12 @@ _USUAL = ((64, 1), (256, 1), (64, 8))
 _MOST_CHOICES = 64
 """The most combinations of sizes."""
 _MOST_NUMBER, _MOST_SECONDS = 1000, 10**6
-"""The limits of lists of sizes, of threads and rounds, and of the seconds."""
+"""The upper limits: of the length of a list of sizes, of threads and of rounds; and of the seconds."""
 _RECURRENT = ("RNN", "GRU", "LSTM")
 
 
 def given_sizes(sizes: Any) -> dict[str, list[int]]:
-    """Return ``sizes``, such as ``{"T": [16, 64], "B": 1}``, with lists as values. Raises OptionError if it is no such dict."""
+    """Return ``sizes``, such as ``{"T": [16, 64], "B": 1}``, with lists as values. Raise OptionError if it is not such a dict."""
     if sizes is None:
         return {}
     if not isinstance(sizes, Mapping):
@@ -73,7 +73,7 @@ def _is_within(value: Any, kind: type, least: int, most: int) -> bool:
 
 
 class BenchInputs:
-    """The inputs of the models at each choice of sizes. ``usual``: True if the caller asked for no sizes."""
+    """The inputs of the models at each choice of sizes. ``usual`` is True if the caller chose no sizes."""
 
     def __init__(self, prepared: InputPlan, points: Sequence[Point], usual: bool) -> None:
         self.inputs, self.usual = prepared.inputs, usual
@@ -81,7 +81,7 @@ class BenchInputs:
         self._learned = prepared.learned
 
     def fallbacks(self) -> Iterator[Point]:
-        """Yield the small sizes of verification, to try if the models refuse all usual sizes."""
+        """Yield the small sizes of verification. They are tried if the models reject all usual sizes."""
         for planned in self.inputs.planned_cases(self._learned):
             if planned.point.kind == "normal" and not planned.point.override:
                 yield planned.point
@@ -110,7 +110,7 @@ def bench_inputs(
     if inputs is not None:
         (values, *others), _ = read_inputs(inputs, specs, overridable_names(first), output_specs(first.graph))
         if others:
-            raise OptionError("inputs: one set of inputs can be timed, not several.")
+            raise OptionError("inputs: only one set of inputs can be timed.")
     budget = Budget(FULL_SECONDS, FULL_BYTES)
     prepared = prepare((first, models[-1]), (set(), set()), specs, fixed, values, 0, "full", budget)
     for problem in (*prepared.problems, *prepared.too_large):
@@ -126,16 +126,16 @@ def _check_names(sizes: Mapping[str, Sequence[int]], axes: Sequence[Axis], input
     for name in sizes:
         if name not in known:
             free = ", ".join(map(shown, known))
-            raise OptionError(f"sizes has {shown(name)}, which is no free dimension; free are: {free or 'none'}.")
+            raise OptionError(f"sizes has {shown(name)}, which is no free dimension; the free dimensions are: {free or 'none'}.")
         if name in inputs.sizes:
-            raise OptionError(f"sizes gives {shown(name)} a size, and so do shapes or inputs.")
+            raise OptionError(f"sizes gives {shown(name)} a size, and so do shapes or inputs; name it only once.")
 
 
 def _points(axes: Sequence[Axis], steps: Set[str], sizes: Mapping[str, Sequence[int]]) -> Iterator[Point]:
     usual = _USUAL[:1] if sizes else _USUAL
     chosen = list(itertools.islice(itertools.product(*sizes.values()), _MOST_CHOICES + 1))
     if len(chosen) > _MOST_CHOICES:
-        raise OptionError(f"sizes asks for more than {_MOST_CHOICES} choices of sizes.")
+        raise OptionError(f"sizes has more than {_MOST_CHOICES} combinations.")
     for combination in chosen:
         asked = dict(zip(sizes, combination, strict=True))
         for many, few in usual:
@@ -159,7 +159,7 @@ def _unique(points: Sequence[Point]) -> list[Point]:
 
 
 def dims_of_steps(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> set[str]:
-    """Return the free dimensions of inputs that loops run over, or an empty set if the graph cannot be read."""
+    """Return the free dimensions of inputs that loops iterate over. Return an empty set if the graph cannot be read."""
     try:
         analysis = analyse(proto, specs)
         return {name for node in all_nodes(analysis.model.graph) for name in _dims(node, analysis) if isinstance(name, str)}

@@ -1,7 +1,7 @@
-"""Measures the ``Costs`` of this machine with small models that run in turns on one thread.
+"""Measure the ``Costs`` of this machine with small models that run in turns on one thread.
 
-Each cost is the difference between two models that differ in one thing. Their fastest tenth of runs is compared, so overheads that
-both share, and most of the load by other programs, cancel. onnxruntime runs these models unoptimised.
+Each cost is the difference between two models that differ in one thing. Their fastest 10 % of runs are compared, so shared
+overheads cancel, and so does most of the load by other programs. onnxruntime runs these models unoptimised.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ _NEAR, _FAR, _NUMBERS = 1 << 16, 1 << 22, 1 << 14
 _LINKS, _FEW = 10, 5
 _ROWS, _INNER, _COLUMNS = 64, 96, 64
 _LEAST = 0.001
-"""The lower bound of a cost: noise may hide a difference, but costs are positive."""
+"""The lower bound of a cost. Costs are positive, but noise may hide a difference."""
 
 
 def calibrated(seconds: float) -> Costs:
@@ -38,7 +38,7 @@ def calibrated(seconds: float) -> Costs:
 
 
 def _costs(nanoseconds: Mapping[str, float]) -> Costs:
-    """Return the costs that explain the nanoseconds of each model."""
+    """Return the costs that follow from the nanoseconds of each model."""
     node = (nanoseconds["loop of more nodes"] - nanoseconds["loop"]) / (_NODES * _STEPS)
     turn = (nanoseconds["loop"] - nanoseconds["short loop"]) / (_STEPS - _LESS)
     operator = (nanoseconds["operators"] - nanoseconds["a few operators"]) / (4 * (_LINKS - 1))

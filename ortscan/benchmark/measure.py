@@ -1,7 +1,7 @@
-"""Benchmarks models: first a trial run in subprocesses, which also measures the memory, then rounds of timing.
+"""Benchmark models: a trial run in subprocesses, which also measures the memory, then rounds of timing.
 
-A model may crash, exhaust the memory or never end: a loop with a computed condition may run forever on generated inputs. So each
-trial run has a timeout, and after two timeouts no other inputs are tried.
+A model may crash, exhaust the memory or never end. For example, a loop with a computed condition may run forever on generated
+inputs. So each trial run has a timeout, and after two timeouts no other inputs are tried.
 """
 
 import os
@@ -32,10 +32,10 @@ from rewrites.base.plain_text import plain
 __all__ = ["ROUNDS", "SECONDS", "StillRunning", "measure", "names_for"]
 
 ROUNDS = 9
-"""With 9 rounds the confidence interval leaves out the smallest and the largest ratio and still has 95 %."""
+"""With 9 rounds the 95 % confidence interval excludes the smallest and the largest ratio."""
 SECONDS = 10.0
 _LONGEST_RUN, _LONGEST_RUNS = 10.0, 6.0
-"""The timeout of a run in seconds, and as a multiple of the seconds for all rounds; the larger counts."""
+"""The timeout of a run: in seconds, and as a multiple of the seconds for all rounds. The larger one counts."""
 _LONGEST_LOAD = 600.0
 _MOST_STOPPED = 2
 _CPU = ("CPUExecutionProvider",)
@@ -60,21 +60,21 @@ def measure(
     """Time ``models`` and compare the others with the first.
 
     Args:
-        models: The models by their names in the outcome.
+        models: the models by their names in the result.
         profile: True to measure the time of each loop too.
-        progress: Called with the number of finished rounds and their total.
-        shapes, sizes, inputs, threads, rounds, seconds: The options of ``ortscan.bench``.
+        progress: a function that is called with the number of finished rounds and their total.
+        shapes, sizes, inputs, threads, rounds, seconds: the options of ``ortscan.bench``.
 
     Raises:
-        OptionError: An option is invalid.
-        UnsupportedModel: The models cannot be timed.
+        OptionError: an option is invalid.
+        UnsupportedModel: the models cannot be timed.
     """
     import onnxruntime
 
     check_effort(threads, rounds, seconds)
     wanted = given_shapes(shapes), given_sizes(sizes)
     if not models:
-        raise OptionError("bench takes one model or more.")
+        raise OptionError("bench needs at least one model.")
     names = list(models)
     with ExitStack() as stack:
         sources = [open_source(model, stack) for model in models.values()]
@@ -127,7 +127,7 @@ def _file_bytes(source: ModelSource) -> int:
 
 
 class _Trial:
-    """A subprocess for each model. ``stack`` ends them. ``run_seconds``: the timeout of a run."""
+    """A subprocess for each model, which ``stack`` ends. ``run_seconds`` is the timeout of a run."""
 
     def __init__(self, names: Sequence[str], sources: Sequence[ModelSource], stack: ExitStack, run_seconds: float) -> None:
         self._names, self._run_seconds, self._stopped = names, run_seconds, 0
@@ -139,9 +139,9 @@ class _Trial:
             self._runners.append(runner)
 
     def feeds(self, chosen: BenchInputs) -> tuple[list[tuple[Point, Mapping[str, Any]]], list[str]]:
-        """Return the inputs for each choice of sizes that all models accept, and notes on the others.
+        """Return the inputs for each choice of sizes that all models accept, and notes on the other choices.
 
-        Raises UnsupportedModel if they accept none, and StillRunning if a timeout was the reason.
+        Raise UnsupportedModel if the models accept none, and StillRunning if a timeout was the reason.
         """
         for name, runner in zip(self._names, self._runners, strict=True):
             if runner.error is not None:
@@ -166,13 +166,13 @@ class _Trial:
                 if self._stopped >= _MOST_STOPPED:
                     break
         if not feeds and self._stopped:
-            raise StillRunning(f"There is nothing to time: {refused[0]}; perhaps a loop does not end on generated inputs.")
+            raise StillRunning(f"There is nothing to time: {refused[0]}; a loop may not end on generated inputs.")
         if not feeds:
             raise UnsupportedModel(f"There is nothing to time: {refused[0]}.")
         return feeds, refused
 
     def _feed(self, chosen: BenchInputs, point: Point) -> tuple[Mapping[str, Any] | None, str]:
-        """Return inputs at ``point``, or None and the reason. If a model refuses them, other integers are tried."""
+        """Return inputs at ``point``, or None and the reason. If a model rejects the inputs, other integers are tried."""
         first = ""
         for attempt in ATTEMPTS:
             feed = chosen.inputs.feed(point, attempt)

@@ -1,8 +1,8 @@
 """The speed of one model relative to another, with a confidence interval, as numbers and in words.
 
-Each round has its own sessions, because the location of a session's memory changes times by a few per cent. The value
-is the median of the rounds' ratios. For any distribution, the true median lies between the k-th smallest and the k-th largest of n
-ratios with probability 1 - 2 * P(fewer than k heads of n coins). Outliers therefore have no weight.
+Each round creates new sessions, because the location of a session's memory changes times by a few per cent. The value is the
+median of the rounds' ratios. The interval holds for any distribution: the true median lies between the k-th smallest and the k-th
+largest of n ratios with probability 1 - 2 * P(fewer than k heads in n coin flips). Outliers therefore have no weight.
 """
 
 import math
@@ -15,14 +15,14 @@ __all__ = ["CONFIDENCE", "LEAST_DIFFERENCE", "LEAST_ROUNDS", "Ratio", "duration"
 CONFIDENCE = 0.95
 """The probability that the true median lies in the interval, if there are enough rounds."""
 LEAST_ROUNDS = 6
-"""With fewer rounds even the interval from the smallest to the largest ratio is below that confidence."""
+"""The fewest rounds for this confidence: with fewer, even the interval of all ratios has less."""
 LEAST_DIFFERENCE = 1.03
-"""A smaller difference is never called measurable, because another process or machine may not show it."""
+"""A smaller difference never counts as measurable, because another process or machine may not show it."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """The median ratio of ``rounds`` and the interval of its true value, with its confidence. Above 1 is faster."""
+    """The median ratio of ``rounds``, and the confidence interval of its true value. A ratio above 1 is faster."""
 
     value: float
     low: float
@@ -51,7 +51,7 @@ class Ratio:
 
 
 def ratio_of(rounds: Sequence[float]) -> Ratio:
-    """Return the median of the ratios of ``rounds`` with its interval."""
+    """Return the median and the confidence interval of the ratios in ``rounds``."""
     ratios = sorted(rounds)
     k = max((k for k in range(1, (len(ratios) + 1) // 2 + 1) if _confidence(len(ratios), k) >= CONFIDENCE), default=1)
     return Ratio(statistics.median(ratios), ratios[k - 1], ratios[-k], len(ratios), _confidence(len(ratios), k))
@@ -62,7 +62,7 @@ def _confidence(rounds: int, k: int) -> float:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds with three digits and a unit."""
+    """Return seconds as a text with three digits and a unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{_digits(seconds / size)} {unit}"

@@ -1,4 +1,4 @@
-"""The outcome of a benchmark: as data, as text and as sections of an HTML page."""
+"""The result of a benchmark: as data, as text and as sections of an HTML page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,10 +17,10 @@ class Timing:
     """The seconds of a run.
 
     Attributes:
-        median: The median of the rounds.
-        best: The fastest run.
-        rounds: The median of each round.
-        gains: The speed relative to the first model, in each round.
+        median: the median of the rounds.
+        best: the fastest run.
+        rounds: the median of each round.
+        gains: the speed relative to the first model, in each round.
     """
 
     median: float
@@ -33,7 +33,7 @@ class Timing:
 class LoopTime:
     """The time of a loop or recurrent node in a run, from onnxruntime's profile.
 
-    ``seconds``: the time without the profiler's overhead, its body included. ``share``: its share of the whole run.
+    ``seconds`` includes the body but not the profiler's overhead. ``share`` is the fraction of the whole run.
     """
 
     name: str
@@ -44,15 +44,15 @@ class LoopTime:
 
 @dataclass(frozen=True)
 class BenchedModel:
-    """One of the models.
+    """A measured model.
 
     Attributes:
-        name: Its name in the outcome.
-        file_bytes: The size of the model file and its external data.
-        load_seconds: The median time to make a session.
-        load_rounds: The time to make a session in each round.
-        peak_bytes: The peak memory of a process that runs it at the timed sizes; None if the system does not report it.
-        loops: The times of its loops at the first of the sizes.
+        name: its name in the result.
+        file_bytes: the size of the model file and its external data.
+        load_seconds: the median time to create a session.
+        load_rounds: the time to create a session in each round.
+        peak_bytes: the peak memory of a process that runs it at the measured sizes; None if the system does not report it.
+        loops: the times of its loops at the first of the sizes.
     """
 
     name: str
@@ -64,14 +64,14 @@ class BenchedModel:
 
     @property
     def in_words(self) -> tuple[str, str, str]:
-        """The size of the file, the time to load and the peak memory."""
+        """The file size, the load time and the peak memory as texts."""
         peak = "?" if self.peak_bytes is None else size(self.peak_bytes)
         return size(self.file_bytes), duration(self.load_seconds), peak
 
 
 @dataclass(frozen=True)
 class SizeResult:
-    """The timings of all models, in their order, at the ``sizes`` of free dimensions and trip counts."""
+    """The timings of all models, in their order, at certain ``sizes`` of free dimensions and trip counts."""
 
     sizes: Mapping[str, int]
     timings: Sequence[Timing]
@@ -88,9 +88,9 @@ class SizeResult:
 
 @dataclass(frozen=True)
 class Bench:
-    """The outcome of `bench`: all models at all sizes, and ``notes`` for the reader.
+    """The result of `bench`: all models at all sizes, and ``notes`` for the reader.
 
-    ``threads``: onnxruntime's threads within an operator, 0 for its own choice. ``runtime``: the version of onnxruntime.
+    ``threads`` is the number of threads within an operator; 0 lets onnxruntime choose. ``runtime`` is the version of onnxruntime.
     """
 
     models: Sequence[BenchedModel]
@@ -133,7 +133,7 @@ class Bench:
         return ", ".join(f"{gain(result.ratio())} ({result.label})" for result in self.results)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the outcome as plain dicts and lists, with the ratios to the first model."""
+        """Return the result as plain dicts and lists, with the ratios to the first model."""
         plain = asdict(self)
         for row, result in zip(plain["results"], self.results, strict=True):
             row["ratios"] = [asdict(result.ratio(number)) for number in range(1, len(self.models))]

@@ -1,4 +1,4 @@
-"""Rounds of timing. Each round makes a new session of every model and times them in turns, so that all see the same load."""
+"""Rounds of timing. Each round creates a session of every model and times them in turns, so that all run under the same load."""
 
 import gc
 import statistics
@@ -14,7 +14,7 @@ from ortscan.benchmark.ratio import LEAST_ROUNDS
 __all__ = ["Clock", "Loaded", "Records", "clock_for", "time_in_turns", "timed_in_rounds"]
 
 _TURN = 0.002
-"""Seconds that a model runs in a row, at least one run, so that its own data is in the processor's caches as in production."""
+"""The seconds of a turn, at least one run. The runs of a turn find their data in the processor's caches, as in production."""
 _FINE = 1e-6
 
 Turns = list[list[float]]
@@ -22,14 +22,14 @@ Turns = list[list[float]]
 
 
 class Clock(NamedTuple):
-    """Two clocks in seconds: ``now`` is the wall clock, ``own`` may count only the time that this thread runs."""
+    """Two clocks in seconds. ``now`` is the wall clock; ``own`` may count only the time that this thread runs."""
 
     now: Callable[[], float]
     own: Callable[[], float]
 
 
 def clock_for(threads: int) -> Clock:
-    """Return the clock for sessions with this number of threads: for a single thread, its own time if that is precise enough.
+    """Return the clock for sessions with ``threads`` threads. For a single thread, count its CPU time if that is precise enough.
 
     On a busy machine long runs are interrupted more often than short ones, which would exaggerate a gain.
     """
@@ -38,10 +38,10 @@ def clock_for(threads: int) -> Clock:
 
 
 def time_in_turns(runs: Sequence[Callable[[], object]], seconds: float, clock: Clock) -> list[Turns]:
-    """Run ``runs`` in turns for about ``seconds`` and return the seconds of each run.
+    """Run ``runs`` in turns for about ``seconds``. Return the seconds of each run.
 
-    All have the same number of turns, at least one, and the order alternates. The first run of a turn does not count unless it is
-    the only one.
+    All have the same number of turns, at least one, and the order alternates. The first run of a turn counts only if there is no
+    other.
     """
     timed: list[Turns] = [[] for _ in runs]
     order = list(range(len(runs)))
@@ -82,11 +82,11 @@ def _without_collector() -> Iterator[None]:
 
 
 _LEAST = 2
-"""The rounds that always run: the noise needs at least two."""
+"""The number of rounds that always run. Noise can only be measured with at least two."""
 _PATIENCE = 4.0
-"""The rounds needed for a confidence interval may take this multiple of the requested time."""
+"""The rounds that a confidence interval needs may take this multiple of the requested time."""
 _SLACK = 1.5
-"""Further rounds may take this multiple of it, because a turn takes at least one run."""
+"""Further rounds may take this multiple of the requested time, because a turn takes at least one run."""
 
 
 class Loaded(Protocol):
@@ -103,10 +103,10 @@ class Records:
     """The times of a model: ``loads`` for each round, the others for each size and round.
 
     Attributes:
-        loads: The seconds to make a session.
-        medians: The median seconds of a run.
-        bests: The seconds of the fastest run.
-        gains: The speed relative to the first model, compared turn by turn because the load of the machine changes.
+        loads: the seconds to create a session.
+        medians: the median seconds of a run.
+        bests: the seconds of the fastest run.
+        gains: the speed relative to the first model. Turns are compared one by one, because the load of the machine changes.
     """
 
     loads: list[float]
@@ -126,12 +126,12 @@ def timed_in_rounds(
     """Time sessions in rounds and return the records of each.
 
     Args:
-        load: functions that make the sessions.
+        load: functions that create the sessions.
         feeds: the inputs at each choice of sizes.
-        rounds: the number of rounds; fewer run if they take much longer than ``seconds``.
+        rounds: the number of rounds. Fewer are run if they take much longer than ``seconds``.
         seconds: the time for all rounds.
         clock: the clock of ``clock_for``.
-        progress: called with the number of finished rounds and their total.
+        progress: a function that is called with the number of finished rounds and their total.
     """
     records = [Records([], [[] for _ in feeds], [[] for _ in feeds], [[] for _ in feeds]) for _ in load]
     start = clock.now()

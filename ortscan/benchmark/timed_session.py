@@ -1,7 +1,7 @@
 """A session to time, and the times of its loops and recurrent nodes from onnxruntime's profile.
 
-The profiler records every node of every step. A record takes several times as long as a small node, so a Scan would seem
-to take most of a run. The overhead of the profiled run is therefore spread evenly over all records, and each loop's share is
+The profiler records every node of every step. Writing a record takes several times as long as running a small node, so a Scan
+would seem to take most of a run. The total overhead is therefore divided by the number of records, and each loop's share is
 subtracted.
 """
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 class TimedSession:
     """A session on the CPU without ortscan's wrapper.
 
+    ``load_seconds`` is the time to create the session, by the clock for ``threads``.
+
     Args:
         source: the model.
-        name: the name of the model in UnsupportedModel, which is raised if it does not load or run.
-        threads: the threads within an operator, 0 for onnxruntime's own choice.
+        name: the name of the model in the UnsupportedModel that is raised if it does not load or run.
+        threads: the threads within an operator; 0 lets onnxruntime choose.
         profile: the prefix of the path of a profile; None for no profile.
-
-    ``load_seconds``: the time to make the session, by the clock for ``threads``.
     """
 
     def __init__(self, source: "ModelSource", name: str, threads: int, profile: str | None = None) -> None:
@@ -79,7 +79,7 @@ class TimedSession:
 
 
 _LOOPS = ("Scan", "Loop", "If", "RNN", "GRU", "LSTM", "Scan1", "Loop1")
-"""The last two are calls of ortscan's library."""
+"""Operators that count as loops. The last two belong to ortscan's library."""
 _RUNS = 3
 _MOST_BYTES = 64 << 20
 """A larger profile is not read."""
@@ -87,9 +87,9 @@ _SUFFIX = "_kernel_time"
 
 
 def times_of_loops(open_profiled: Callable[[str], TimedSession], feed: Mapping[str, Any], seconds: float) -> list[LoopTime] | None:
-    """Profile a few runs on ``feed`` and return the times of loops, or None if the profile is too large to read.
+    """Profile a few runs on ``feed``. Return the times of loops, or None if the profile is too large to read.
 
-    ``seconds``: the time of a run without a profile.
+    ``seconds`` is the time of a run without a profile.
     """
     with TemporaryFolder() as folder:
         session = open_profiled(str(folder / "profile"))
@@ -104,7 +104,7 @@ def times_of_loops(open_profiled: Callable[[str], TimedSession], feed: Mapping[s
 
 @dataclass(frozen=True)
 class _Event:
-    """An event of a profile: its ``start``, its ``seconds`` and the number of ``inner`` events."""
+    """An event of a profile. ``inner`` is the number of events within it."""
 
     key: tuple[str, str, str]
     start: float
@@ -115,7 +115,8 @@ class _Event:
 def loop_times(events: Iterable[Mapping[str, Any]], seconds: float) -> list[LoopTime]:
     """Return the outermost loops and recurrent nodes, the slowest first. An If counts only if it contains none.
 
-    ``events``: a profile of several runs; the first run does not count. ``seconds``: the time of a run without a profile.
+    ``events`` is a profile of several runs, of which the first does not count. ``seconds`` is the time of a run without a
+    profile.
     """
     nodes = [_event(event) for event in events if event.get("cat") == "Node" and str(event.get("name")).endswith(_SUFFIX)]
     runs = [_event(event) for event in events if event.get("name") == "model_run"]

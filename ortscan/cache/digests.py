@@ -28,7 +28,7 @@ _FORMAT = 3
 _PACKAGES = ("numpy", "onnx", "onnx-ir", "onnxruntime")
 _CODE = Path(__file__).parents[2]
 _OWN_PACKAGES = tuple(dict.fromkeys(name.partition(".")[0] for name in (__name__, compiler)))
-"""In a wheel the package ``rewrites`` is inside ortscan."""
+"""The packages whose code is part of the digest. In a wheel, ``rewrites`` is inside ``ortscan``."""
 
 
 def key_of(digests: Sequence[str], options: Mapping[str, Any]) -> str:
@@ -38,7 +38,7 @@ def key_of(digests: Sequence[str], options: Mapping[str, Any]) -> str:
 
 
 def digest_of_bytes(content: bytes) -> str:
-    """Return a digest of the digests of the chunks of ``content``, which several threads compute."""
+    """Return a digest of ``content``: the digest of the digests of its chunks. Several threads compute these."""
     view = memoryview(content)
     return _digest(len(view), lambda start: hashlib.sha256(view[start : start + _CHUNK]).digest())
 
@@ -70,7 +70,7 @@ def checksum_of_file(path: Path) -> str:
 
 
 def _pieces(file: FileIO, start: int) -> Iterator[memoryview]:
-    """Yield the chunk of a file that begins at ``start``, in pieces that share a buffer."""
+    """Yield the chunk of a file at ``start``, in pieces that share a buffer."""
     file.seek(start)
     buffer, left = memoryview(bytearray(_PIECE)), _CHUNK
     while left and (count := file.readinto(buffer[:left])):
@@ -91,7 +91,9 @@ def _digest(size: int, digest_of_chunk: Callable[[int], bytes]) -> str:
 
 @functools.cache
 def digest_of_code(folder: Path) -> str:
-    """Return a digest of ortscan's files below ``folder``, so that no two builds share entries. A process computes it once."""
+    """Return a digest of ortscan's files below ``folder``, so that different builds share no entries. It is computed once a
+    process.
+    """
     digest = hashlib.sha256()
     for package in _OWN_PACKAGES:
         for parent, folders, names in os.walk(folder / package, onerror=_raise):

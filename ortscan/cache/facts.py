@@ -1,4 +1,4 @@
-"""The facts of a cache entry as a file: JSON below its digest, so that a damaged file is recognised."""
+"""The facts of a cache entry as a file: JSON after its digest, so that damage is detected."""
 
 import hashlib
 import json
@@ -14,14 +14,14 @@ class Facts:
     """The facts of a cache entry.
 
     Attributes:
-        source: The file that the model was read from; empty if it was given as bytes.
+        source: the file that the model was read from; empty if the model was passed as bytes.
         python_ops: True if the optimised model calls Python.
-        data: The locations of the external data that the optimised model refers to.
-        report: The report of the optimisation, as a dictionary.
-        verified: How the comparison with the original ended, in one line.
-        refuted: How the optimised model differs from the original, if it does; it is not used then.
-        key: The name of the entry.
-        checksum: The checksum of its model; empty if there was nothing to optimise.
+        data: the locations of the external data that the optimised model refers to.
+        report: the report of the optimisation, as a dictionary.
+        verified: the result of the comparison with the original, in one line.
+        refuted: how the optimised model differs from the original, or empty. A model that differs is not used.
+        key: the name of the entry.
+        checksum: the checksum of its model; empty if there was nothing to optimise.
     """
 
     source: str = ""
@@ -35,7 +35,7 @@ class Facts:
 
 
 _TYPES = {**{name: {type(value)} for name, value in asdict(Facts()).items()}, "data": {list}, "report": {dict, type(None)}}
-"""The types that the facts have in JSON."""
+"""The allowed JSON types of each fact."""
 
 
 def as_bytes(facts: Mapping[str, Any]) -> bytes:

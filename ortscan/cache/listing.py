@@ -1,4 +1,4 @@
-"""Lists the entries of a store for people: the source of each model, its size and its verdict."""
+"""List the entries of a store for people: the source of each model, its size and its verdict."""
 
 import os
 from collections.abc import Collection
@@ -12,15 +12,15 @@ __all__ = ["Listed", "listed_entries"]
 
 @dataclass(frozen=True)
 class Listed:
-    """An entry.
+    """An entry of the listing.
 
     Attributes:
-        key: Its name.
-        model: The file that the model was read from; empty if it was given as bytes.
-        bytes: Its size.
-        used: When it was last used, in seconds since 1970.
+        key: the name of the entry.
+        model: the file that the model was read from; empty if the model was passed as bytes.
+        bytes: the size of the entry.
+        used: the time of its last use, in seconds since 1970.
         verdict: ``unchanged`` if there was nothing to do, ``refuted`` if the result differed.
-        said: How the comparison ended, if there was one.
+        comparison: the result of the comparison, if there was one.
     """
 
     key: str
@@ -28,11 +28,13 @@ class Listed:
     bytes: int
     used: float
     verdict: Literal["optimized", "unchanged", "refuted"]
-    said: str
+    comparison: str
 
 
 def listed_entries(store: Store, models: Collection[str] = ()) -> list[Listed]:
-    """Return the entries of the files ``models``, or all, the last used first. Raise OSError if the folder cannot be read."""
+    """Return the entries of the files ``models``, or all, the most recently used first. Raise OSError if the folder is
+    unreadable.
+    """
     wanted = {os.path.realpath(model) for model in models}
     rows = []
     for entry, size, used in store.entries():

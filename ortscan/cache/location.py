@@ -14,9 +14,9 @@ _VARIABLE = "ORTSCAN_CACHE_DIR"
 
 
 def cache_folder(folder: str | None = None) -> Path | None:
-    """Return ``folder``, else the folder in ``ORTSCAN_CACHE_DIR``, else the usual cache folder of the user on this system.
+    """Return ``folder``; else the folder in ``ORTSCAN_CACHE_DIR``; else the usual cache folder of this user and system.
 
-    Return None if the user has no home folder. Raises OptionError if the name is no path.
+    Return None if the user has no home folder. Raise OptionError if the name is not a path.
     """
     if folder is not None:
         return check_folder(folder, "the cache folder")
@@ -25,14 +25,14 @@ def cache_folder(folder: str | None = None) -> Path | None:
 
 
 def check_folder(named: str, what: str) -> Path:
-    """Return the absolute path of the folder ``named``. Raises OptionError about ``what`` if it is no path."""
+    """Return the absolute path of the folder ``named``. Raise OptionError about ``what`` if it is not a path."""
     if not named or "\0" in named:
         raise OptionError(f"{what} cannot be {named!r}: it is not a path.")
     try:
         os.fsencode(named)
         return Path(named).expanduser().absolute()
     except UnicodeEncodeError:
-        raise OptionError(f"{what} cannot be {named!r}: this system has no such names.") from None
+        raise OptionError(f"{what} cannot be {named!r}: the name contains characters that this system does not support.") from None
     except (RuntimeError, OSError) as error:  # no such user, or no working folder any more
         raise OptionError(f"{what} cannot be {named!r}: {getattr(error, 'strerror', None) or 'that user has no folder'}.") from None
 
@@ -49,7 +49,7 @@ def _own_folder() -> Path | None:
 
 
 def _home() -> Path | None:
-    """Return the user's home folder, or None if there is none, as for some users in containers."""
+    """Return the user's home folder, or None if the user has none, as in some containers."""
     if os.name == "posix" and (named := _absolute(os.environ.get("HOME"))):
         return named
     with suppress(RuntimeError):
@@ -63,5 +63,5 @@ def _home() -> Path | None:
 
 
 def _absolute(folder: str | None) -> Path | None:
-    """Return ``folder`` as a path, or None if it is relative: the XDG base directory specification ignores relative paths."""
+    """Return ``folder`` as a path, or None if it is relative. The XDG base directory specification ignores relative paths."""
     return Path(folder) if folder and "\0" not in folder and os.path.isabs(folder) else None

@@ -1,4 +1,4 @@
-"""One lock for each entry: when several processes open a new model at once, one optimises it and the others wait for its entry.
+"""One lock for each entry. If several processes open a new model at once, one optimises it and the others wait for its entry.
 
 The lock is released when its process ends or crashes. If files cannot be locked, or after a timeout, each process optimises the
 model itself.
@@ -18,7 +18,7 @@ _LONGEST_WAIT = 60.0
 """The timeout for an empty model, in seconds."""
 
 _BYTES_A_SECOND = 4 << 20
-"""A low estimate of how many bytes of a model are optimised and verified in a second."""
+"""A low estimate of the bytes of a model that are optimised and verified in a second."""
 
 _STEP = 0.02
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -28,7 +28,7 @@ _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_C
 def one_at_a_time(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
     """Hold the lock for the entry ``key`` of the cache in ``folder`` while the block runs, unless the wait times out.
 
-    Yield True if another process or thread held the lock before. The timeout grows with the ``size`` of the model in bytes.
+    Yield True if another process or thread held the lock before. The timeout grows with ``size``, the bytes of the model.
     """
     file = folder / "locks" / key
     handle, waited = _locked(file, time.monotonic() + _LONGEST_WAIT + size / _BYTES_A_SECOND)
@@ -40,7 +40,7 @@ def one_at_a_time(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
 
 
 def _locked(file: Path, deadline: float) -> tuple[int | None, bool]:
-    """Wait for the lock. Return its handle, or None if there is no lock, and True if somebody else held it."""
+    """Wait for the lock. Return its handle, or None if there is no lock, and True if another process or thread held it."""
     waited = False
     with contextlib.suppress(OSError, ImportError):
         make_folder(file.parent)
@@ -61,7 +61,7 @@ def _locked(file: Path, deadline: float) -> tuple[int | None, bool]:
 
 
 def _try_lock(handle: int) -> bool:
-    """Lock the file without waiting. Return False if somebody else holds the lock."""
+    """Lock the file without waiting. Return False if it is locked already."""
     import fcntl
 
     try:
@@ -72,7 +72,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def _is_still(file: Path, handle: int) -> bool:
-    """Return True if ``file`` is still the opened file: releasing a lock removes its file."""
+    """Return True if the path ``file`` still names the opened file. Releasing a lock removes its file."""
     with contextlib.suppress(OSError):
         return os.path.samestat(os.lstat(file), os.fstat(handle))
     return False

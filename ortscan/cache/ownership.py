@@ -1,7 +1,8 @@
 """Files and folders of the cache that no other user can write to.
 
-A user who can write a cached model decides what other sessions run. So the cache reads only regular files that no other user could
-have written. It is used only if nobody else can replace it or a folder above it. A pipe instead of a file would block its reader.
+Whoever can write a cached model decides what other sessions run. So the cache reads only regular files that no other user could
+have written. It is used only if nobody else can replace it or a folder above it. Pipes are rejected, because they would block the
+reader.
 """
 
 import errno
@@ -27,7 +28,7 @@ def open_own(path: Path) -> FileIO:
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or not _is_own(status):
-            raise PermissionError(f"{path} is no file of this user's")
+            raise PermissionError(f"{path} is not a regular file that only this user can write to")
         return FileIO(handle)
     except BaseException:
         os.close(handle)
@@ -38,7 +39,7 @@ def read_own(path: Path) -> bytes:
     """Return the content of a small file. Raise OSError as ``open_own`` does, and for a large file."""
     with open_own(path) as file:
         if os.fstat(file.fileno()).st_size > _LARGEST:
-            raise PermissionError(f"{path} is too large to be what it should be")
+            raise PermissionError(f"{path} is too large for a file of the cache")
         return file.readall()
 
 
@@ -62,7 +63,7 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700)
         folder.chmod(0o700)
     if not _is_own_folder(folder.lstat()):
-        raise PermissionError(errno.EPERM, "it is no folder of this user's alone", str(folder))
+        raise PermissionError(errno.EPERM, "it is not a folder that only this user can write to", str(folder))
 
 
 def why_not_trusted(folder: Path, *parts: str) -> str | None:
@@ -77,11 +78,11 @@ def why_not_trusted(folder: Path, *parts: str) -> str | None:
     for path in (inner, *inner.parents):
         with suppress(FileNotFoundError):
             if not _is_safe_above(path.lstat()):
-                return f"other users can write to {str(path)!r}, or it belongs to one"
+                return f"other users can write to {str(path)!r}, or own it"
     for part in parts:
         with suppress(FileNotFoundError):
             if not _is_own_folder((inner / part).lstat()):
-                return f"{str(inner / part)!r} is no folder of this user's alone"
+                return f"{str(inner / part)!r} is not a folder that only this user can write to"
     return None
 
 
@@ -115,7 +116,7 @@ def _is_of_this_user_alone(gid: int) -> bool:
 
 
 def _is_unmapped_user(uid: int) -> bool:
-    """Return True if ``uid`` is the number that this user namespace shows for users it does not map, often root among them."""
+    """Return True if this user namespace shows the number ``uid`` for all users that it does not map, often including root."""
     with suppress(OSError, ValueError):
         ranges = [list(map(int, line.split())) for line in _UIDS.read_text().splitlines()]
         mapped = [range(first, first + count) for first, _, count in ranges]

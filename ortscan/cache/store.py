@@ -2,8 +2,8 @@
 
     folder/models/<key>/entry.json, model.onnx        folder/locks/<key>
 
-The least recently used entries are dropped first. Nothing is synced to disk: if a power failure damages an entry, reading it shows
-the damage and the model is optimised again.
+The least recently used entries are removed first. Nothing is synced to disk. If a power failure damages an entry, the damage is
+detected on reading and the model is optimised again.
 """
 
 import os
@@ -58,7 +58,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Usage:
-    """The number of models in a store, their bytes and the limit of these."""
+    """The number of models in a store, their size in bytes and the limit of the size."""
 
     folder: Path
     models: int
@@ -78,7 +78,9 @@ class Store:
         self._models = folder / PARTS[0]
 
     def find(self, key: str) -> Entry | None:
-        """Return the entry ``key`` without checking its model, or None. Raise ValueError if ``key`` is no name of an entry."""
+        """Return the entry ``key`` without checking its model, or None. Raise ValueError if ``key`` is not a valid name of an
+        entry.
+        """
         folder = self._folder_of(key)
         with suppress(OSError):
             facts = facts_from(read_own(folder / _FACTS))
@@ -86,7 +88,7 @@ class Store:
         return None
 
     def get(self, key: str) -> Entry | None:
-        """Return the entry ``key`` and mark it as used now. Drop it and return None if its model is damaged."""
+        """Return the entry ``key`` and mark it as used now. If its model is damaged, remove it and return None."""
         entry = self.find(key)
         if entry is None:
             return None
@@ -119,14 +121,14 @@ class Store:
             self._remove(self._folder_of(key))
 
     def entries(self) -> Iterator[tuple[Entry, int, float]]:
-        """Yield each readable entry with its bytes and the time of its last use. Raise OSError if the folder is unreadable."""
+        """Yield each readable entry, its size in bytes and the time of its last use. Raise OSError if the folder is unreadable."""
         for folder, size, used in self.folders():
             entry = self.find(folder.name) if _NAME.fullmatch(folder.name) else None
             if entry is not None:
                 yield entry, size, used
 
     def folders(self) -> Iterator[tuple[Path, int, float]]:
-        """Yield the folder of each entry, finished or not, with its bytes and the time of its last use. Raise OSError."""
+        """Yield the folder of each entry, finished or not, its size in bytes and the time of its last use. Raise OSError."""
         with suppress(FileNotFoundError):
             for item in _listed(self._models):
                 if _NAME.fullmatch(item.name) or _is_spare(item.name):
@@ -144,7 +146,7 @@ class Store:
         return Usage(self.folder, models, sum(size for _, size, _ in folders), self.limit)
 
     def clear(self) -> Usage:
-        """Remove all entries but unfinished ones, and return the usage before. Raise OSError if a folder cannot be removed."""
+        """Remove all entries except unfinished ones. Return the usage before. Raise OSError if a folder cannot be removed."""
         usage = self.usage()
         for folder, _, used in self.folders():
             if not _is_being_written(folder, used):
@@ -161,7 +163,7 @@ class Store:
         return self._models / f"tmp-{os.getpid()}-{secrets.token_hex(6)}"
 
     def _rename(self, aside: Path, key: str) -> None:
-        """Rename a finished entry to its final name. If several processes do so at once, the entry of one of them remains."""
+        """Rename a finished entry to its final name. If several processes do so at once, one of the entries remains."""
         for attempt in range(_ATTEMPTS):
             self.drop(key)
             try:
@@ -174,7 +176,7 @@ class Store:
                     raise
 
     def _trim(self, keep: Path) -> None:
-        """Remove leftovers of crashed processes, then the least recently used entries until the rest fits the limits."""
+        """Remove leftovers of crashed processes. Then remove the least recently used entries until the rest fits the limits."""
         with suppress(OSError):
             folders = sorted(self.folders(), key=lambda folder: folder[2])
             total, count = sum(size for _, size, _ in folders), len(folders)
@@ -187,7 +189,7 @@ class Store:
                     total, count = total - size, count - 1
 
     def _remove(self, folder: Path) -> None:
-        """Remove an entry by renaming it first, so that nobody reads half of it. Open files stay readable. Raise OSError."""
+        """Remove an entry. It is renamed first, so that nobody reads a part of it. Open files stay readable. Raise OSError."""
         aside = self._spare()
         with suppress(FileNotFoundError):
             os.rename(folder, aside)

@@ -1,6 +1,6 @@
-"""The command line, a file per verb. Only this package prints; everything heavy is imported when a verb runs.
+"""The command line, with a file for each verb. Only this package prints. Slow imports happen when a verb runs.
 
-A verb reads its arguments, calls ``ortscan.api`` and shows what comes back: no decision about a model is made here.
+A verb reads its arguments, calls ``ortscan.api`` and shows the result. It decides nothing about the model.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Options that print and stop: ``--version`` for bug reports, ``--list-passes`` and ``--list-codes``."""
+"""Options that print and exit: ``--version`` for bug reports, ``--list-passes`` and ``--list-codes``."""
 
 import argparse
 import platform
@@ -13,13 +13,13 @@ __all__ = ["ListCodes", "ListPasses", "VersionAction"]
 
 
 class _PrintAndStop(argparse.Action):
-    """Prints lines and exits with 0."""
+    """An option that prints lines and exits with code 0."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, nargs=0, **options)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        """Print, and leave with 0."""
+        """Print the lines and exit with code 0."""
         lines = list(self._lines())
         with printing():
             print(*lines, sep="\n")
@@ -30,7 +30,7 @@ class _PrintAndStop(argparse.Action):
 
 
 class VersionAction(_PrintAndStop):
-    """Prints the versions of ortscan and what it runs on."""
+    """Print the versions of ortscan and of the packages it runs on."""
 
     def _lines(self) -> Iterable[str]:
         import onnx
@@ -51,18 +51,18 @@ class VersionAction(_PrintAndStop):
 
 
 class ListPasses(_PrintAndStop):
-    """Prints the passes in the order they run."""
+    """Print the passes in the order they run."""
 
     def _lines(self) -> Iterable[str]:
         from ortscan.rule_choice import on_request_names, rule_homes
 
         asked = set(on_request_names())
         docs = {name: (sys.modules[module].__doc__ or "").splitlines()[0] for name, module in rule_homes().items()}
-        return _aligned([(name, f"{doc}{' (only where it is asked for)' if name in asked else ''}") for name, doc in docs.items()])
+        return _aligned([(name, f"{doc}{' (only if named)' if name in asked else ''}") for name, doc in docs.items()])
 
 
 class ListCodes(_PrintAndStop):
-    """Prints the reason codes."""
+    """Print the reason codes."""
 
     def _lines(self) -> Iterable[str]:
         from ortscan.report.codes import CODES
@@ -72,4 +72,4 @@ class ListCodes(_PrintAndStop):
 
 def _aligned(pairs: Sequence[tuple[str, str]]) -> Iterable[str]:
     width = max(len(name) for name, _ in pairs)
-    return (f"{name:{width}}  {said}" for name, said in pairs)
+    return (f"{name:{width}}  {meaning}" for name, meaning in pairs)

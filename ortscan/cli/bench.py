@@ -1,4 +1,4 @@
-"""``ortscan bench A [B ...]``: what do models cost on onnxruntime, side by side?"""
+"""``ortscan bench A [B ...]``: measure what models cost on onnxruntime, side by side."""
 
 import argparse
 from pathlib import Path
@@ -18,14 +18,14 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "bench",
         help="measure models side by side: time, loading, memory, loops",
-        description="Measure what models cost on onnxruntime's CPU, side by side; of one model, beside what optimize makes of it. "
-        "Each round has new sessions of all models, which run in turns; what the rounds do not agree on is no difference.",
+        description="Measure what models cost on onnxruntime's CPU, side by side. A single model is compared with its optimised "
+        "version. Each round runs new sessions of all models in turns. A difference counts only if the rounds agree on it.",
     )
-    parser.add_argument("models", metavar="A", nargs="*", help="a model; others are compared with the first")
+    parser.add_argument("models", metavar="A", nargs="*", help="a model; all others are compared with the first")
     parser.add_argument(
         "--calibrate",
         metavar="FILE",
-        help="instead of models, measure what loops and operators take on this machine, and write it for --costs of optimize",
+        help="instead of models, measure the costs of loops and operators on this machine, and write a file for optimize --costs",
     )
     add_report(parser)
     group = parser.add_argument_group("inputs")
@@ -35,22 +35,24 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         type=sizes,
         action="append",
         metavar="T=16,64",
-        help="sizes to time of a free dimension or trip count T; may be repeated: every choice out of them",
+        help="sizes of the free dimension or trip count T to measure at; may be repeated for other names: all combinations",
     )
-    group.add_argument("--inputs", metavar="DATA", help="time on these inputs, arrays by input name, instead of random ones")
+    group.add_argument("--inputs", metavar="DATA", help="measure with these inputs (arrays by input name) instead of random ones")
     group = parser.add_argument_group("effort")
     group.add_argument(
-        "--threads", type=steps, default=1, metavar="N", help="threads within an operator; 0: onnxruntime's choice (default 1)"
+        "--threads", type=steps, default=1, metavar="N", help="threads within an operator; 0 lets onnxruntime choose (default 1)"
     )
-    group.add_argument("--rounds", type=steps, default=9, metavar="N", help="how many rounds, 6 at least to tell noise (default 9)")
-    group.add_argument("--seconds", type=seconds, default=10.0, metavar="X", help="how long in all, about (default 10)")
+    group.add_argument(
+        "--rounds", type=steps, default=9, metavar="N", help="the number of rounds, at least 6 to recognise noise (default 9)"
+    )
+    group.add_argument("--seconds", type=seconds, default=10.0, metavar="X", help="the approximate total time (default 10)")
     add_display(parser)
     add_limits(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the verb."""
     if args.calibrate is not None:
         return _calibrate(args)
     if not args.models:

@@ -1,4 +1,4 @@
-"""``optimize`` when its result differs or is slower: the timing, the change to blame, and a folder that reproduces it."""
+"""Handle a result of ``optimize`` that differs or is slower: time it, find the change to blame, and write a reproducer."""
 
 import argparse
 import shlex
@@ -42,17 +42,17 @@ def culprit(args: argparse.Namespace) -> str:
     from ortscan.pipeline.rewriting import Rewriting
 
     with working("looking for the change that makes the difference", args.quiet):
-        return named(Rewriting(args.given, **rewriting(args)), None, lambda result: _compared(args, result), "--skip {}")
+        return named(Rewriting(args.source, **rewriting(args)), None, lambda result: _compared(args, result), "--skip {}")
 
 
 @quietly
 def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, RewriteReport]":
-    """Rewrite with all changes but those that make a difference."""
+    """Rewrite with all changes except those that make a difference."""
     from ortscan.pipeline.on_difference import kept
     from ortscan.pipeline.rewriting import Rewriting
 
     with working("looking for the changes that make a difference", args.quiet):
-        outcome = kept(Rewriting(args.given, **rewriting(args)), lambda result: _compared(args, result))
+        outcome = kept(Rewriting(args.source, **rewriting(args)), lambda result: _compared(args, result))
     return outcome.loaded, outcome.report
 
 
@@ -63,11 +63,11 @@ def _compared(args: argparse.Namespace, result: "LoadedModel") -> "Verification"
 
 
 def add_reproducer(group: argparse._ArgumentGroup) -> None:
-    """Add the option."""
+    """Add the option --reproducer."""
     group.add_argument(
         "--reproducer",
         metavar="DIR",
-        help="where the result differs, write a new folder with both models, the inputs that show it, and what was found",
+        help="if the result differs, write a new folder with both models, inputs that show the difference, and a description",
     )
 
 
@@ -77,13 +77,13 @@ def check_reproducer(args: argparse.Namespace) -> None:
         return
     folder = Path(args.reproducer)
     if not args.reproducer or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
-        raise OptionError(f"--reproducer {args.reproducer} is there already; name a new folder, or an empty one.")
+        raise OptionError(f"--reproducer {args.reproducer} exists and is not empty; name a new or an empty folder.")
     if not folder.resolve().parent.is_dir():
-        raise ModelFileError(f"{folder.resolve().parent} is no folder, so --reproducer cannot be made in it.")
+        raise ModelFileError(f"{folder.resolve().parent} is not a folder, so --reproducer cannot create a folder in it.")
 
 
-def write_reproducer(args: argparse.Namespace, result: "LoadedModel", verification: "Verification", said: str) -> str:
-    """Write the folder and return a phrase on it, or nothing without the option."""
+def write_reproducer(args: argparse.Namespace, result: "LoadedModel", verification: "Verification", description: str) -> str:
+    """Write the folder and return a phrase that names it. Without the option, return an empty string."""
     if args.reproducer is None:
         return ""
     import numpy as np
@@ -98,23 +98,25 @@ def write_reproducer(args: argparse.Namespace, result: "LoadedModel", verificati
         arrays = {f"in:{name}": value for name, value in (verification.witness or {}).items() if isinstance(value, np.ndarray)}
         if arrays and all(value.dtype != object for value in arrays.values()):
             np.savez(folder / "inputs.npz", **arrays)  # type: ignore[arg-type]
-        (folder / "README.txt").write_text(_text(args, verification, said, (folder / "inputs.npz").exists()), encoding="utf-8")
+        (folder / "README.txt").write_text(
+            _text(args, verification, description, (folder / "inputs.npz").exists()), encoding="utf-8"
+        )
     except OSError as error:
         raise ModelFileError(f"{error.filename or folder}: {error.strerror}.") from None
     return f"; {folder} shows it"
 
 
-def _text(args: argparse.Namespace, verification: "Verification", said: str, has_inputs: bool) -> str:
+def _text(args: argparse.Namespace, verification: "Verification", description: str, has_inputs: bool) -> str:
     import onnx
     import onnxruntime
 
     inputs = " --inputs inputs.npz" if has_inputs else ""
     lines = [
-        said,
+        description,
         "",
         f"ortscan {__version__}, onnx {onnx.__version__}, onnxruntime {onnxruntime.__version__}, Python {sys.version.split()[0]}",
-        f"made by: ortscan {shlex.join(args.argv)}",
-        f"to see it: ortscan verify original.onnx result.onnx{inputs}",
+        f"created by: ortscan {shlex.join(args.argv)}",
+        f"to reproduce: ortscan verify original.onnx result.onnx{inputs}",
         "",
         verification.summary(),
         "",
@@ -123,26 +125,26 @@ def _text(args: argparse.Namespace, verification: "Verification", said: str, has
 
 
 def add_bench(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
+    """Add the options --bench and --force."""
     group = parser.add_argument_group("benchmark")
     group.add_argument(
         "--bench",
         action="store_true",
-        help="time both models; where the result is measurably slower, write nothing and exit with 5",
+        help="time both models; if the result is measurably slower, write nothing and exit with 5",
     )
-    group.add_argument("--force", action="store_true", help="with --bench: write the result although it is slower")
+    group.add_argument("--force", action="store_true", help="with --bench: write the result even if it is slower")
 
 
 def check_bench(args: argparse.Namespace) -> None:
     """Raise OptionError if the options contradict each other."""
     if args.force and not args.bench:
-        raise OptionError("--force is for --bench: nothing else keeps a result that computes the same from being written.")
+        raise OptionError("--force needs --bench: without it, a result that computes the same is always written.")
     if args.bench and args.target not in _TARGETS:
-        raise OptionError(f"--bench times models on the CPU, and --target is {args.target}.")
+        raise OptionError(f"--bench times models on the CPU, but --target is {args.target}.")
 
 
 def benched(args: argparse.Namespace, loaded: "LoadedModel") -> "Bench":
-    """Time the model of the verb and ``loaded``."""
+    """Time the original model and ``loaded``."""
     with working("timing both models on onnxruntime", args.quiet):
         return _measured(args, loaded, _SECONDS, profile=args.report is not None)
 
@@ -157,7 +159,7 @@ def slowing_change(args: argparse.Namespace) -> str:
         return _measured(args, result, _SECONDS_A_CHANGE).is_slower
 
     with working("looking for the change that makes it slower", args.quiet):
-        return named_slower(Rewriting(args.given, **rewriting(args)), is_slower, args.stop_after)
+        return named_slower(Rewriting(args.source, **rewriting(args)), is_slower, args.stop_after)
 
 
 @quietly

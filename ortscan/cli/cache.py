@@ -1,4 +1,4 @@
-"""``ortscan cache info|clear``: the optimised models that sessions keep."""
+"""``ortscan cache info|clear``: show or remove the optimised models that sessions keep."""
 
 import argparse
 import time
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["add", "run"]
 
 _UNITS = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
-_VERDICTS = {"optimized": "optimised", "unchanged": "left as it was", "refuted": "differs"}
+_VERDICTS = {"optimized": "optimised", "unchanged": "nothing to optimise", "refuted": "differs"}
 
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -28,31 +28,32 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         help="show or clear the optimised models that sessions keep",
         description="Show or clear the optimised models that ortscan.InferenceSession keeps on disk.",
     )
-    parser.add_argument("action", choices=("info", "clear"), help="info: say what is there; clear: remove it")
-    parser.add_argument("models", nargs="*", metavar="MODEL.onnx", help="only what was made of these files (default: all)")
-    parser.add_argument("--list", action="store_true", help="one line for each: model, size, last use, and how it went")
+    parser.add_argument("action", choices=("info", "clear"), help="info: show the entries; clear: remove them")
+    parser.add_argument("models", nargs="*", metavar="MODEL.onnx", help="only the entries of these files (default: all)")
+    parser.add_argument("--list", action="store_true", help="print a line for each entry: model, size, last use and result")
     parser.add_argument("--dir", metavar="FOLDER", help="the folder (default: ORTSCAN_CACHE_DIR, or the user's cache folder)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the verb."""
     from ortscan.cache.listing import listed_entries
     from ortscan.cache.location import cache_folder
     from ortscan.cache.store import Store
 
     folder = cache_folder(args.dir)
     if folder is None:
-        raise OptionError("this user has no folder for a cache; name one with --dir or ORTSCAN_CACHE_DIR.")
+        raise OptionError("this user has no cache folder; name one with --dir or ORTSCAN_CACHE_DIR.")
     store = Store(folder)
     entries = listed_entries(store, args.models) if args.list or args.models else []
     usage = store.usage()
     if args.models:
-        usage = replace(usage, models=sum(one.verdict == "optimized" for one in entries), bytes=sum(one.bytes for one in entries))
+        models = sum(entry.verdict == "optimized" for entry in entries)
+        usage = replace(usage, models=models, bytes=sum(entry.bytes for entry in entries))
     if args.action == "clear" and args.models:
-        for one in entries:
-            store.drop(one.key)
+        for entry in entries:
+            store.drop(entry.key)
     elif args.action == "clear":
         store.clear()
     _show(args, usage, entries)
@@ -65,7 +66,7 @@ def _show(args: argparse.Namespace, usage: "Usage", entries: "Sequence[Listed]")
     from ortscan.report.words import size
 
     if args.json:
-        rows = {"entries": [asdict(one) for one in entries]} if args.list else {}
+        rows = {"entries": [asdict(entry) for entry in entries]} if args.list else {}
         print_json(action=args.action, **{**asdict(usage), "folder": str(usage.folder)}, **rows)
         return
     models = f"{counted(usage.models, 'optimised model')}, {size(usage.bytes)}"
@@ -73,9 +74,9 @@ def _show(args: argparse.Namespace, usage: "Usage", entries: "Sequence[Listed]")
         print(f"removed {models}, from {usage.folder}")
     else:
         print(f"{usage.folder}: {models}{'' if args.models else f' of at most {size(usage.limit)}'}")
-    for one in entries if args.list else ():
-        said = f": {one_line(one.said)}" if one.said else ""
-        print(f"  {one.model or 'given as bytes'}, {size(one.bytes)}, used {_ago(one.used)}, {_VERDICTS[one.verdict]}{said}")
+    for entry in entries if args.list else ():
+        result = f"{_VERDICTS[entry.verdict]}{f': {one_line(entry.comparison)}' if entry.comparison else ''}"
+        print(f"  {entry.model or 'passed as bytes'}, {size(entry.bytes)}, used {_ago(entry.used)}, {result}")
 
 
 def _ago(when: float) -> str:

@@ -1,4 +1,4 @@
-"""The whole command: its parser, the exit code of a run, errors as one line on stderr, and the subprocess that has limits."""
+"""The whole command: its parser, its exit code, errors as one line on stderr, and the subprocess for limits."""
 
 import argparse
 import re
@@ -21,13 +21,13 @@ __all__ = ["build_parser", "exit_code_of"]
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports errors as argparse does, in one line of bounded length."""
+    """A parser that reports errors as argparse does, but in one line of limited length."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with ``message``, and with what was perhaps meant."""
-        super().error(sentence(one_line(message + self._perhaps(message))))
+        """Exit with ``message`` and a suggestion."""
+        super().error(sentence(one_line(message + self._suggestion(message))))
 
-    def _perhaps(self, message: str) -> str:
+    def _suggestion(self, message: str) -> str:
         choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         if choice is not None:
             return did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
@@ -42,12 +42,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Verb(_Parser):
-    """Takes options before, between and after the files, which argparse alone does not if a file is optional."""
+    """A parser that accepts options before, between and after the files. With optional files, argparse alone does not."""
 
     _within = False
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
-        """Parse; the intermixed parsing of argparse calls this again for its own steps."""
+        """Parse the arguments. The intermixed parsing of argparse calls this method again for its own steps."""
         if self._within:
             return super().parse_known_args(args, namespace)
         self._within = True
@@ -58,14 +58,14 @@ class _Verb(_Parser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Make the parser; each verb's namespace holds the function to run as ``run``."""
+    """Return the parser. The namespace of each verb has a function ``run``."""
     parser = _Parser(
         prog="ortscan",
-        description="Takes Scan and Loop out of ONNX models, and proves on onnxruntime that nothing changed.",
-        epilog="exit codes: 0 done, 1 error, 2 wrong usage, 3 verification failed, 4 nothing changed under --strict, "
+        description="Take Scan and Loop out of ONNX models, and prove on onnxruntime that nothing changed.",
+        epilog="exit codes: 0 success, 1 error, 2 wrong usage, 3 verification failed, 4 nothing changed under --strict, "
         "5 slower under --bench, 130 interrupted",
     )
-    parser.add_argument("--version", action=VersionAction, help="show the versions of ortscan and what it runs on")
+    parser.add_argument("--version", action=VersionAction, help="show the versions of ortscan and of the packages it runs on")
     verbs: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
         title="verbs", metavar="VERB", required=True, parser_class=_Verb
     )
@@ -81,9 +81,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], limited: bool = True) -> int:
-    """Run the verb that ``parse`` finds in ``argv`` and return its exit code; only ``-vv`` lets a traceback through.
+    """Run the verb that ``parse`` finds in ``argv`` and return its exit code. A traceback is only printed under ``-vv``.
 
-    ``limited``: whether to run it in a subprocess if it has limits of time or memory.
+    If ``limited`` is True, a command with limits of time or memory runs in a subprocess.
     """
     verbose = 0
     try:
@@ -101,7 +101,7 @@ def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], l
         return stop.code if isinstance(stop.code, int) else 0
     except KeyboardInterrupt:
         return _fail("interrupted", ExitCode.INTERRUPTED)
-    except BrokenPipeError:  # the reader of a pipe has left (`| head`)
+    except BrokenPipeError:  # the reader of the pipe is gone (`| head`)
         return ExitCode.ERROR
     except Exception as error:
         if _is_caused_by_interrupt(error):
@@ -112,7 +112,7 @@ def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], l
 
 
 def _is_caused_by_interrupt(error: BaseException | None) -> bool:
-    """Return True if an interrupt made something else fail, as in argparse."""
+    """Return True if ``error`` is a consequence of an interrupt, as in argparse."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -133,7 +133,7 @@ def _sentence(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
     if isinstance(error, MemoryError):
         return "out of memory"
-    return f"internal error, please report it (-vv shows where): {type(error).__name__}: {error}"
+    return f"internal error; please report it (-vv shows the traceback): {type(error).__name__}: {error}"
 
 
 def _show(caught: Sequence[warnings.WarningMessage]) -> None:
@@ -148,13 +148,13 @@ def _fail(text: str, code: ExitCode) -> int:
 
 
 def serve() -> int:
-    """Run the command of a subprocess with limits, and return its exit code.
+    """Run the command in the subprocess with limits, and return its exit code.
 
-    Its arguments are the bytes of memory that it may take, 0 for any number, and those of the command.
+    The first argument is the memory limit in bytes, or 0 for none. The others are the arguments of the command.
     """
     memory, *argv = sys.argv[1:]
     if int(memory):
-        import onnxruntime  # noqa: F401  # the memory that every command takes does not count
+        import onnxruntime  # noqa: F401  # its memory does not count
 
         import ortscan.api  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""``ortscan explain IN``: what would become of every loop, and why. ``ortscan explain CODE``: what a reason code means."""
+"""``ortscan explain IN``: report what would become of every loop, and why. ``ortscan explain CODE``: explain a reason code."""
 
 import argparse
 import re
@@ -24,17 +24,17 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the verb."""
     parser = verbs.add_parser(
         "explain",
-        help="say what would become of each loop of a model, or what a reason code means",
-        description="Say what would become of each loop of a model and why the rest of it stays; or what a reason code means.",
+        help="report what would become of each loop of a model, or explain a reason code",
+        description="Report what would become of each loop of a model and why the rest stays; or explain a reason code.",
     )
     parser.add_argument(
         "subject", metavar="IN|CODE", help="a model, a folder of them, - for standard input; or a reason code such as RECURRENCE"
     )
-    parser.add_argument("--list-codes", action=ListCodes, help="list the reason codes, a line each, and stop")
+    parser.add_argument("--list-codes", action=ListCodes, help="list the reason codes, a line each, and exit")
     add_report(parser)
     add_rewriting(parser)
     parser.add_argument(
-        "--no-advice", action="store_true", help="do not try out and time, for some seconds, what would make the model faster"
+        "--no-advice", action="store_true", help="do not spend seconds on trying and timing options that may make the model faster"
     )
     add_display(parser)
     add_limits(parser)
@@ -42,7 +42,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the verb."""
     if Path(args.subject).exists():
         return _explain_model(args)
     from ortscan.report.codes import lookup, similar
@@ -52,7 +52,9 @@ def run(args: argparse.Namespace) -> int:
         return _explain_code(args, code)
     if _LIKE_A_CODE.fullmatch(args.subject):
         near = ", ".join(similar(args.subject))
-        raise OptionError(f"There is neither a file nor a reason code {args.subject}{f'; near to it are {near}' if near else ''}.")
+        raise OptionError(
+            f"There is neither a file nor a reason code {args.subject}{f'; similar codes are {near}' if near else ''}."
+        )
     return _explain_model(args)
 
 

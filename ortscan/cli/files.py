@@ -1,4 +1,4 @@
-"""Checks of files before any long work, where a verb writes to, and the sizes of models."""
+"""Checks of files before any long work, the output path of a verb, and the sizes of models."""
 
 import argparse
 import stat
@@ -39,7 +39,7 @@ def check_readable(path: str, may_be_pipe: bool = True) -> None:
 
 
 def check_npz(path: str) -> None:
-    """Raise as ``check_readable`` does, and ModelFileError if ``path`` is neither an archive of arrays nor a folder."""
+    """Raise as ``check_readable`` does, and ModelFileError if ``path`` is neither an .npz archive nor a folder."""
     if is_path(path) and Path(path).is_dir():
         return
     check_readable(path, may_be_pipe=False)
@@ -48,14 +48,14 @@ def check_npz(path: str) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Raise ModelFileError unless a file can be created or replaced at ``path``; nothing is created."""
+    """Raise ModelFileError unless a file can be created or replaced at ``path``. Nothing is created."""
     from ortscan.modelio.destination import destination
 
     destination(path)
 
 
 def check_report(path: str | None, *models: str | None) -> None:
-    """Raise as ``check_writable`` does, and OptionError if the page would replace one of ``models`` or its external data."""
+    """Raise as ``check_writable`` does, and OptionError if the report would replace one of ``models`` or its external data."""
     if path is None:
         return
     for model in models:
@@ -72,7 +72,7 @@ def check_output(path: str, inputs: str | None) -> None:
 
 
 def _is_part_of(path: str, model: str) -> bool:
-    """Return True if the file at ``path`` is that at ``model`` under another name, or its external data."""
+    """Return True if the file at ``path`` is the model itself under another name, or its external data."""
     if not Path(path).is_file() or not Path(model).is_file():
         return False
     if Path(path).samefile(model):
@@ -86,20 +86,24 @@ def _is_part_of(path: str, model: str) -> bool:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
-    parser.add_argument("output", metavar="OUT", nargs="?", help="where to write; a folder where IN is one; - for standard output")
+    """Add the arguments for the output."""
+    parser.add_argument(
+        "output", metavar="OUT", nargs="?", help="the file to write; a folder if IN is a folder; - for standard output"
+    )
     parser.add_argument("-o", "--output", dest="output_option", metavar="OUT", help="the same as OUT")
-    parser.add_argument("--dry-run", action="store_true", help="do everything but write the model")
-    parser.add_argument("--save-as-external-data", action="store_true", help="keep the weights in a file beside the model")
+    parser.add_argument("--dry-run", action="store_true", help="do everything except writing the model")
+    parser.add_argument(
+        "--save-as-external-data", action="store_true", help="write the weights to a separate file next to the model"
+    )
 
 
 def output_of(args: argparse.Namespace) -> str | None:
-    """Return the path to write to, None for --dry-run. Raises OptionError if there is none, or two."""
+    """Return the path to write to, or None for --dry-run. Raise OptionError if there is none, or if there are two."""
     if args.output is not None and args.output_option is not None:
-        raise OptionError("The output is given twice: as OUT and with -o.")
+        raise OptionError("The output is named twice: as OUT and with -o.")
     output: str | None = args.output if args.output is not None else args.output_option
     if output is None and not args.dry_run:
-        raise OptionError("There is nowhere to write to: give OUT, or --dry-run to write nothing.")
+        raise OptionError("The output is missing: name OUT, or pass --dry-run to write nothing.")
     return None if args.dry_run else output
 
 
@@ -110,12 +114,12 @@ if TYPE_CHECKING:
 
 
 def size_of_source(source: "str | onnx.ModelProto", loaded: "LoadedModel") -> int:
-    """Return the bytes of a file, or of a model from a pipe, and of the external data of ``loaded``."""
+    """Return the bytes of a model file, or of a model from a pipe, plus the external data of ``loaded``."""
     return (Path(source).stat().st_size if isinstance(source, str) else source.ByteSize()) + sum(file.size for file in loaded.files)
 
 
 def size_of_model(path: str) -> int:
-    """Return the bytes of a file that ortscan wrote, and of its external data."""
+    """Return the bytes of a file that ortscan wrote, plus its external data."""
     file = Path(path)
     total = file.stat().st_size
     if any(file.parent.glob(f"{escape(file.name)}*.data")):

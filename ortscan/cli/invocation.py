@@ -1,7 +1,7 @@
-"""How a command runs: on one model, a folder of models or a stream, in a subprocess if it has limits, and to which exit code.
+"""How a command runs: on one model, a folder of models or a stream, and in a subprocess if it has limits.
 
 optimize IN_DIR OUT_DIR    ->    each IN_DIR/**/X.onnx to OUT_DIR/**/X.onnx
-optimize - -               ->    a model from standard input to standard output, and nothing else there
+optimize - -               ->    a model from standard input to standard output, which gets nothing else
 """
 
 import argparse
@@ -40,10 +40,10 @@ class ExitCode(IntEnum):
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
-    """Add the two limits."""
-    group = parser.add_argument_group("limits, for models that nobody vetted")
-    group.add_argument("--time-limit", type=seconds, metavar="SECONDS", help="give up where all of it takes longer")
-    group.add_argument("--memory-limit", type=byte_size, metavar="SIZE", help="give up where it takes more, such as 2G (Linux)")
+    """Add the options --time-limit and --memory-limit."""
+    group = parser.add_argument_group("limits, for untrusted models")
+    group.add_argument("--time-limit", type=seconds, metavar="SECONDS", help="stop if the command takes longer")
+    group.add_argument("--memory-limit", type=byte_size, metavar="SIZE", help="stop if it needs more memory, such as 2G (Linux)")
 
 
 def has_limits(args: argparse.Namespace) -> bool:
@@ -52,11 +52,11 @@ def has_limits(args: argparse.Namespace) -> bool:
 
 
 def run_within_limits(args: argparse.Namespace, argv: Sequence[str]) -> int:
-    """Run the command ``argv`` in a subprocess with the limits of ``args``, and return its exit code. Raises LimitExceeded."""
+    """Run the command ``argv`` in a subprocess with the limits of ``args``, and return its exit code. Raise LimitExceeded."""
     from ortscan.edge.limited import checked_limits
 
     time_limit, memory_limit = checked_limits(args.time_limit, args.memory_limit)
-    pipes = {"close_fds": False}  # what the shell opened, such as <(…), is for whoever does the work
+    pipes = {"close_fds": False}  # the subprocess reads what the shell opened, such as <(…)
     process = child_process.start(_CHILD, str(memory_limit or 0), *argv, start_new_session=True, **pipes)
     try:
         code = process.wait(time_limit)
@@ -70,8 +70,8 @@ def run_within_limits(args: argparse.Namespace, argv: Sequence[str]) -> int:
     finally:
         child_process.end(process)
     if code < 0:
-        limit = "" if memory_limit is None else ", perhaps over --memory-limit"
-        raise LimitExceeded(f"the process ended ({child_process.cause(process)}){limit}.")
+        limit = "" if memory_limit is None else ", perhaps because it exceeded --memory-limit"
+        raise LimitExceeded(f"the process crashed ({child_process.cause(process)}){limit}.")
     return code
 
 
@@ -81,7 +81,7 @@ _FOR_ONE = ("report", "reproducer", "inputs")
 
 
 def run_verb(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], int]) -> int:
-    """Run the verb; ``run_each`` runs it on one file of a folder and returns its exit code, whatever it raises."""
+    """Run the verb. For a folder, ``run_each`` runs it on one file and returns its exit code; it never raises."""
     if any(_is_folder(args, name) for name in _READ):
         return _on_each(args, run_each)
     with ExitStack() as stack:
@@ -108,7 +108,7 @@ def _to_stdout(args: argparse.Namespace, folder: Path) -> int:
     if not path.exists():
         return code
     if len(list(folder.iterdir())) > 1:
-        raise ModelFileError("the weights of the result are in another file, which cannot go to standard output.")
+        raise ModelFileError("the result has its weights in a separate file, so it cannot be written to standard output.")
     with printing():
         sys.stdout.buffer.write(path.read_bytes())
     return code
@@ -117,7 +117,7 @@ def _to_stdout(args: argparse.Namespace, folder: Path) -> int:
 def _on_each(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], int]) -> int:
     for name in _FOR_ONE:
         if getattr(args, name, None) is not None:
-            raise OptionError(f"--{name} is for one model, not for a folder.")
+            raise OptionError(f"--{name} works with one model, not with a folder.")
     code = 0
     for each in list(_each(args)):
         if not (getattr(args, "quiet", False) or args.json):
@@ -131,17 +131,17 @@ def _on_each(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], 
 
 
 def _each(args: argparse.Namespace) -> Iterator[argparse.Namespace]:
-    """Yield the arguments for each model of the folder. Raises ModelFileError if there is none."""
+    """Yield the arguments for each model of the folder. Raise ModelFileError if there is none."""
     (name, *others) = [each for each in _READ if hasattr(args, each)]
     folder, to = Path(getattr(args, name)), output_of(args) if hasattr(args, "output_option") else None
     for other in (*(getattr(args, each) for each in others), *([] if to is None or not Path(to).exists() else [to])):
         if not (folder.is_dir() and Path(other).is_dir()):
-            raise ModelFileError(f"of {folder} and {other} one is a folder, and the other none.")
+            raise ModelFileError(f"{folder} and {other} must both be folders, or both be files.")
     if to is not None and Path(to).suffix == ".onnx" and not Path(to).exists():
-        raise ModelFileError(f"{folder} is a folder, and {to} is named as a model is: give a folder to write to.")
+        raise ModelFileError(f"{folder} is a folder, so the output must be a folder too, not {to}.")
     files = sorted(folder.rglob("*.onnx"))
     if not files:
-        raise ModelFileError(f"{folder} holds no .onnx file.")
+        raise ModelFileError(f"{folder} contains no .onnx file.")
     for file in files:
         inner = file.relative_to(folder)
         own = {name: str(file), "name_shown": str(inner), **{each: str(Path(getattr(args, each)) / inner) for each in others}}

@@ -1,4 +1,4 @@
-"""``ortscan migrate IN OUT --opset N``: the same model in another opset, compared on onnxruntime before it is written."""
+"""``ortscan migrate IN OUT --opset N``: write a model in another opset, after comparing it on onnxruntime."""
 
 import argparse
 import time
@@ -18,8 +18,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "migrate",
         help="write a model in another opset",
-        description="Write a model in another opset, opset-8 Scans included, compare both on onnxruntime, and write the result if "
-        "they agree.",
+        description="Migrate a model to another opset, including opset-8 Scans, compare both on onnxruntime, and write the result "
+        "if they agree.",
     )
     parser.add_argument("model", metavar="IN", help="the model to migrate; a folder of them; - for standard input")
     add_output(parser)
@@ -28,7 +28,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "--opset",
         default="auto",
         metavar="N",
-        help="a number; auto (default) or latest: the newest the installed onnxruntime runs and the model can be taken to",
+        help="a number; or auto (default) or latest: the newest opset that the installed onnxruntime runs and the model can have",
     )
     add_options(parser, "runtime")
     group = add_checking(parser)
@@ -40,7 +40,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the verb."""
     output = checked_output(args)
     check_report(args.report, args.model, output, args.inputs)
 
@@ -52,11 +52,11 @@ def run(args: argparse.Namespace) -> int:
 
     started = time.monotonic()
     with working(f"migrating {args.model}", args.quiet):
-        loaded, migration = migrated(args.given, args.opset, runtime=runtime_named(args.runtime))
+        loaded, migration = migrated(args.source, args.opset, runtime=runtime_named(args.runtime))
     args.spent = time.monotonic() - started
     verification = compared(args, loaded)
     refuted = verification is not None and not verification.ok
-    drawings = drawings_of(old_scans(args.given), args.given, loaded.model) if args.report is not None else {}
+    drawings = drawings_of(old_scans(args.source), args.source, loaded.model) if args.report is not None else {}
     sizes = None
     if output is not None and not refuted:
         sizes = write_model(args, loaded, output)

@@ -1,4 +1,4 @@
-"""``ortscan native``: is the native loop engine there? ``ortscan compile IN -o OUT``: add plans for loops to a model's metadata."""
+"""``ortscan native``: show the native loop engine. ``ortscan compile IN -o OUT``: add plans for loops to a model's metadata."""
 
 import argparse
 from pathlib import Path
@@ -15,11 +15,11 @@ def add_native(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """Add the verb ``native``."""
     parser = verbs.add_parser(
         "native",
-        help="show whether the native loop engine is there",
+        help="show whether the native loop engine is installed",
         description="Show whether this ortscan has its native loop engine, an onnxruntime custom op library.",
     )
     parser.add_argument(
-        "--library-path", action="store_true", help="print the library's path alone, for RegisterCustomOpsLibrary in any language"
+        "--library-path", action="store_true", help="print only the library's path, for RegisterCustomOpsLibrary in any language"
     )
     parser.set_defaults(run=_run_native)
 
@@ -31,7 +31,7 @@ def _run_native(args: argparse.Namespace) -> int:
     if args.library_path and path is None:
         raise OrtscanError(f"there is no native loop engine: {why}")
     with printing():
-        print(str(path) if args.library_path else f"native loop engine: {path or f'none, since {why}'}")
+        print(str(path) if args.library_path else f"native loop engine: {path or f'none, because {why}'}")
     return ExitCode.OK
 
 
@@ -40,11 +40,11 @@ def add_compile(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser = verbs.add_parser(
         "compile",
         help="add plans for the loops to a model's metadata",
-        description="Write the model with plans for its loops in its metadata and nothing else changed, so that sessions of any "
-        "language which have ortscan's execution provider run these loops natively, without Python.",
+        description="Add plans for the loops of a model to its metadata, and change nothing else. With ortscan's execution "
+        "provider, sessions in any language then run these loops natively, without Python.",
     )
-    parser.add_argument("model", metavar="IN", help="the model, a file in the format protobuf")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="where to write the result; may be IN")
+    parser.add_argument("model", metavar="IN", help="the model, a file in protobuf format")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write; may be IN")
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     parser.set_defaults(run=_run_compile)
 
@@ -56,10 +56,10 @@ def _run_compile(args: argparse.Namespace) -> int:
     from ortscan.plugin.storing import store_plans
 
     with working(f"planning the loops of {args.model}", args.quiet):
-        asked = store_plans(Path(args.model), Path(args.output))
+        loops = store_plans(Path(args.model), Path(args.output))
     if not args.quiet:
         with printing():
-            for loop in asked:
-                print(f"{loop.title}: {'planned' if loop.answer is not None else 'left as it is'}")
-            print(f"wrote {args.output}: plans for {sum(loop.answer is not None for loop in asked)} of {len(asked)} loops")
+            for loop in loops:
+                print(f"{loop.title}: {'planned' if loop.answer is not None else 'no plan'}")
+            print(f"wrote {args.output}: plans for {sum(loop.answer is not None for loop in loops)} of {len(loops)} loops")
     return ExitCode.OK

@@ -38,15 +38,15 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     add_output(parser)
     parser.add_argument("--strict", action="store_true", help="if nothing changed, write nothing and exit with 4")
     add_report(parser)
-    add_rewriting(parser).add_argument("--list-passes", action=ListPasses, help="list the passes and stop")
+    add_rewriting(parser).add_argument("--list-passes", action=ListPasses, help="list the passes and exit")
     group = add_checking(parser)
     add_level(group)
     group.add_argument(
         "--on-difference",
         choices=("raise", "keep"),
         default="raise",
-        help="where the result differs: raise (default), write nothing and name the change that does it; keep, make all changes "
-        "but those",
+        help="what to do if the result differs: raise (default) writes nothing and names the change to blame; keep makes all "
+        "other changes",
     )
     add_reproducer(group)
     add_bench(parser)
@@ -59,7 +59,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the verb."""
     check_bench(args)
     check_reproducer(args)
     output = checked_output(args)
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     started = time.monotonic()
     with working(f"rewriting {args.model}", args.quiet) as step:
         options = {"stop_after": args.stop_after, "debug": args.debug, "progress": step}
-        loaded, report = api.rewritten(args.given, **rewriting(args), **options)
+        loaded, report = api.rewritten(args.source, **rewriting(args), **options)
     args.spent = time.monotonic() - started
     verification = compared(args, loaded)
     if args.on_difference == "keep" and verification is not None and is_refuted(verification):
@@ -86,21 +86,21 @@ def run(args: argparse.Namespace) -> int:
     bench = benched(args, loaded) if args.bench and report.changed and not refuted else None
     slower = bench is not None and bench.is_slower and not args.force
     drawings = (
-        drawings_of({loop.where: loop.steps for loop in report.loops}, args.given, loaded.model) if args.report is not None else {}
+        drawings_of({loop.where: loop.steps for loop in report.loops}, args.source, loaded.model) if args.report is not None else {}
     )
     sizes = None
     if output is not None and not refuted and not unchanged and not slower:
         sizes = write_model(args, loaded, output)
     show_outcome(args, ShownResult(report, drawings, verification, sizes, bench))
     if verification is not None and refuted:
-        said = refutation(verification, f"{args.model} and its rewrite")
+        message = refutation(verification, f"{args.model} and its rewrite")
         if is_refuted(verification):
-            said = f"{said}; {culprit(args)}"
-            raise VerificationFailed(said + write_reproducer(args, loaded, verification, said))
-        raise VerificationFailed(refused_node(report) or said)
+            message = f"{message}; {culprit(args)}"
+            raise VerificationFailed(message + write_reproducer(args, loaded, verification, message))
+        raise VerificationFailed(refused_node(report) or message)
     if bench is not None and slower:
-        said = f"the result is {bench.in_short()}, so nothing was written; {slowing_change(args)}; write it all the same: --force"
-        print(f"ortscan: {sentence(one_line(said))}", file=sys.stderr)
+        message = f"the result is {bench.in_short()}, so nothing was written; {slowing_change(args)}; to write it anyway: --force"
+        print(f"ortscan: {sentence(one_line(message))}", file=sys.stderr)
         return ExitCode.SLOWER
     if unchanged:
         print("ortscan: nothing changed, so nothing was written (--strict).", file=sys.stderr)

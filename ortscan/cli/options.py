@@ -20,57 +20,60 @@ __all__ = [
 
 
 def add_rewriting(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Add the options that say how to rewrite."""
+    """Add the options that control the rewriting."""
     group = parser.add_argument_group("rewriting")
     add_options(group, *REWRITING_OPTIONS)
     return group
 
 
 def add_options(group: argparse._ActionsContainer, *names: str) -> None:
-    """Add some of the options that say how to rewrite."""
+    """Add the options ``names``, which control the rewriting."""
     for name in names:
         REWRITING_OPTIONS[name].add_to(group)
 
 
 def add_checking(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Add what steers the comparison on onnxruntime."""
+    """Add the options that control the comparison on onnxruntime."""
     group = parser.add_argument_group("verification")
     group.add_argument(
         "--inputs",
         metavar="DATA",
-        help="compare on these inputs instead of random ones, and with outputs that are recorded beside them: an .npz of arrays by "
-        "input name (recorded: out:NAME), or a folder with input_0.pb (recorded: output_0.pb)",
+        help="compare on these inputs instead of random ones: an .npz of arrays by input name, or a folder with input_0.pb, …; "
+        "outputs recorded there (out:NAME, or output_0.pb) are compared too",
     )
     group.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of the random inputs (default 0)")
     group.add_argument(
-        "--rtol", type=tolerance, metavar="X", help="error allowed, relative to the largest value of an output (default: by type)"
+        "--rtol",
+        type=tolerance,
+        metavar="X",
+        help="tolerance relative to the largest value of an output (default: by element type)",
     )
-    group.add_argument("--atol", type=tolerance, metavar="X", help="error allowed besides (default: by element type)")
+    group.add_argument("--atol", type=tolerance, metavar="X", help="additional absolute tolerance (default: by element type)")
     return group
 
 
 def add_level(group: argparse._ArgumentGroup) -> None:
-    """Add how thoroughly the result is compared before it is written."""
+    """Add the options that set how thoroughly the result is compared."""
     choice = group.add_mutually_exclusive_group()
     choice.add_argument(
         "--verify",
         choices=("full", "quick"),
         default="full",
         dest="level",
-        help="how thoroughly to compare: full (default), or quick, in seconds",
+        help="how thoroughly to compare: full (default), or quick, which takes seconds",
     )
     choice.add_argument("--no-verify", action="store_true", help="do not compare on onnxruntime before writing")
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add the HTML page."""
+    """Add the option --report."""
     parser.add_argument("--report", metavar="X.html", help="write the full report as an HTML page")
 
 
 def add_display(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Add what steers the text on the terminal."""
+    """Add the options that control the text on the terminal."""
     group = parser.add_argument_group("display")
-    group.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
+    group.add_argument("--json", action="store_true", help="print only one JSON object on stdout")
     group.add_argument("-v", "--verbose", action="count", default=0, help="show more; -vv: tracebacks as well")
     group.add_argument("--no-color", action="store_true", help="no colours on a terminal (or set NO_COLOR)")
     return group
@@ -92,5 +95,5 @@ def checking(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def rewriting(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that say how to rewrite as keywords of the API."""
+    """Return the options that control the rewriting as keywords of the API."""
     return {name: option.value_in(args) for name, option in REWRITING_OPTIONS.items()}

@@ -1,4 +1,4 @@
-"""The HTML page that ``--report`` writes: what a verb found, and how it was made."""
+"""The HTML page that ``--report`` writes: the results of a verb, and how they were obtained."""
 
 import argparse
 import platform
@@ -24,7 +24,7 @@ __all__ = ["Page"]
 _SILENT = (
     "run",
     "argv",
-    "given",
+    "source",
     "spent",
     "subject",
     "model",
@@ -40,10 +40,10 @@ _SILENT = (
 
 
 class Page:
-    """A page in the making. ``said``: sentences for its head."""
+    """A page under construction. ``sentences`` are for its head."""
 
-    def __init__(self, verb: str, title: str, said: Sequence[str], cards: Sequence[tuple[str, str, str]] = ()) -> None:
-        self._verb, self._title, self._said, self._cards = verb, title, list(said), list(cards)
+    def __init__(self, verb: str, title: str, sentences: Sequence[str], cards: Sequence[tuple[str, str, str]] = ()) -> None:
+        self._verb, self._title, self._sentences, self._cards = verb, title, list(sentences), list(cards)
         self._sections: list[str] = []
 
     def add(self, html: str) -> None:
@@ -56,7 +56,7 @@ class Page:
             self._cards.append((f"{size(sizes.before)} → {size(sizes.after)}", "file", ""))
 
     def add_verification(self, verification: "Verification | None") -> None:
-        """Add what was compared."""
+        """Add the result of the comparison, or a note if there was none."""
         if verification is None:
             self._cards.append(("not verified", "--no-verify", "some"))
             return
@@ -65,15 +65,15 @@ class Page:
         self.add(section("Verification", verification_html(verification.to_dict())))
 
     def add_bench(self, bench: "Bench | None") -> None:
-        """Add what was measured."""
+        """Add the measurements, if there are any."""
         if bench is not None:
             self._cards.insert(0, bench.card())
             self.add(section("Measured", bench.section()))
 
     def write(self, args: argparse.Namespace) -> None:
-        """Write the page to ``args.report``; raises ModelFileError where that cannot be."""
-        head = header(f"ortscan {self._verb}", self._title, self._said, self._cards)
-        html = document(self._title, head + "".join(self._sections) + section("How this was made", listed(_facts(args))))
+        """Write the page to ``args.report``. Raise ModelFileError if that fails."""
+        head = header(f"ortscan {self._verb}", self._title, self._sentences, self._cards)
+        html = document(self._title, head + "".join(self._sections) + section("How this page was created", listed(_facts(args))))
         try:
             with Replacement() as files:
                 files.open(destination(args.report)).write(html.encode(errors="backslashreplace"))
@@ -97,8 +97,10 @@ def _facts(args: argparse.Namespace) -> list[tuple[str, object]]:
     ]
 
 
-def _options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are set to something."""
+def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from an empty or false value."""
     return {
-        name: value for name, value in given.items() if name not in _SILENT and value not in (None, [], {}) and value is not False
+        name: value
+        for name, value in arguments.items()
+        if name not in _SILENT and value not in (None, [], {}) and value is not False
     }

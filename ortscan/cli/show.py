@@ -1,4 +1,4 @@
-"""What the verbs print on stdout, and write into the HTML page of ``--report``."""
+"""The output of the verbs: on stdout, and in the HTML page of ``--report``."""
 
 import argparse
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ __all__ = ["ShownResult", "show_bench", "show_costs", "show_explanation", "show_
 
 @dataclass(frozen=True)
 class ShownResult:
-    """What ``optimize`` did. ``drawings`` is empty without a page; ``written`` is None if nothing was written."""
+    """The results of ``optimize``. ``drawings`` is empty without a page, and ``written`` is None if nothing was written."""
 
     report: RewriteReport
     drawings: Mapping[str, Drawings]
@@ -45,7 +45,7 @@ class ShownResult:
 
 @printing()
 def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
-    """Show the tables, a line on the verification and one on the file."""
+    """Show the tables, a line on the verification and a line on the file."""
     report = outcome.report
     facts = [verified(outcome.verification), written(args, outcome.written), *without_library(report)]
     if outcome.bench is not None:
@@ -76,12 +76,12 @@ def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
         console.print(Text(), text.patch_list(report), sep="\n", soft_wrap=True)
     console.print(Text(), Entries([("", fact) for fact in facts]), sep="\n", soft_wrap=True)
     if report.loops_left:
-        console.print(Text("ortscan explain says more on the loops that are left", style="dim"))
+        console.print(Text("ortscan explain tells more about the remaining loops", style="dim"))
 
 
 @printing()
 def show_explanation(args: argparse.Namespace, report: Explanation) -> None:
-    """Show every loop in full."""
+    """Show the full explanation of every loop."""
     if args.report is not None:
         page = Page("explain", Path(args.subject).name, [headline(report), *report.messages], cards_of(report))
         page.add(report_sections(report, report.drawings))
@@ -122,7 +122,7 @@ def _outcome_page(args: argparse.Namespace, outcome: ShownResult) -> Page:
 
 
 def _verification_tables(verification: "Verification") -> RenderableType:
-    """Show the worst error of each output over all cases, then the outcome of each case."""
+    """Return a table with the worst error of each output over all cases, and one with the outcome of each case."""
     outputs = table("output", "outcome", "worst error", "allowed", "cases", right=("worst error", "allowed", "cases"))
     for output in verification.outputs:
         numbers = (f"{output.absolute:.2g}", f"{output.allowed:.2g}", str(output.compared))
@@ -193,7 +193,7 @@ def show_bench(args: argparse.Namespace, bench: "Bench") -> None:
 
 @printing()
 def show_costs(args: argparse.Namespace, costs: Costs) -> None:
-    """Show what was measured beside what is built in, and where it went."""
+    """Show the measured costs beside the built-in ones, and the file that was written."""
     mine, built_in = asdict(costs), asdict(Costs())
     if args.json:
         print_json(costs=mine, built_in=built_in, written=args.calibrate)
@@ -203,7 +203,7 @@ def show_costs(args: argparse.Namespace, costs: Costs) -> None:
     for name, cost in mine.items():
         shown.add_row(name, f"{cost:.3g}", f"{built_in[name]:.3g}", f"{cost / built_in[name]:.2f}")
     console = stdout_console(args.no_color)
-    console.print(shown, Text(), safe(f"wrote {args.calibrate}: give it to optimize as --costs, in Python as costs="), sep="\n")
+    console.print(shown, Text(), safe(f"wrote {args.calibrate}: pass it to optimize with --costs, in Python with costs="), sep="\n")
 
 
 def _models(bench: "Bench") -> RenderableType:
@@ -215,7 +215,7 @@ def _models(bench: "Bench") -> RenderableType:
 
 def _times(bench: "Bench") -> RenderableType:
     right = ("median", "best")
-    shown = table("a run", *right, "beside the first", right=right, whole=right)
+    shown = table("a run", *right, "relative to the first", right=right, whole=right)
     for result in bench.results:
         shown.add_row(safe(result.label))
         for number, (model, timing) in enumerate(zip(bench.models, result.timings, strict=True)):

@@ -1,4 +1,4 @@
-"""The streams of the process: results on stdout, progress on stderr, in whatever state both were at the start."""
+"""The streams of the process: results on stdout and progress on stderr, whatever state both are in at the start."""
 
 import os
 import sys
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _STDOUT = "standard output"
 PIPE_WIDTH = 1 << 14
-"""The width if stdout is no terminal: lines for programs are not broken."""
+"""The width if stdout is not a terminal, because lines for programs must not be broken."""
 
 
 def stdout_console(no_color: bool = False) -> "Console":
-    """Return a console on stdout: no control codes in a pipe, nor on request (``no_color``, or ``NO_COLOR`` in the environment)."""
+    """Return a console on stdout. It writes no control codes to a pipe, with ``no_color``, or if ``NO_COLOR`` is set."""
     from rich.console import Console
 
     fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ
@@ -39,9 +39,9 @@ PATIENCE = 1.0
 
 @contextmanager
 def working(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show ``what`` with a bar and a clock on stderr, if that is a terminal and the block runs longer than a second.
+    """Show ``what`` with a bar and a clock on stderr, if stderr is a terminal and the block runs longer than a second.
 
-    The block gets a function to call with the steps that are done and their total.
+    The block gets a function that it calls with the number of finished steps and their total.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None
@@ -69,7 +69,7 @@ def working(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], Non
 def open_closed_streams() -> None:
     """Replace closed streams by the null device.
 
-    Their descriptors are filled too: otherwise the next opened file would get one, and what libraries print would end up in it.
+    Their descriptors are opened too. Otherwise the next opened file would get one, and prints of libraries would end up in it.
     """
     if sys.stdout is not None and sys.stderr is not None:
         return
@@ -85,7 +85,7 @@ def _nowhere() -> TextIO:
 
 
 def tolerate_odd_names() -> None:
-    """Make names that the terminal's encoding lacks print as escapes instead of failing."""
+    """Print characters that the terminal's encoding lacks as escape sequences instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -93,7 +93,7 @@ def tolerate_odd_names() -> None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Print on stdout and flush it; an OSError that is raised there names it."""
+    """Flush stdout after the block. An OSError that is raised then names stdout."""
     try:
         yield
         sys.stdout.flush()
@@ -103,7 +103,7 @@ def printing() -> Iterator[None]:
 
 @contextmanager
 def leaving_stdout_clean() -> Iterator[None]:
-    """Run the block, then flush stdout; what cannot be printed is dropped, because it would fail again at exit."""
+    """Run the block, then flush stdout. Text that cannot be printed is dropped, because it would fail again at exit."""
     try:
         try:
             yield

@@ -1,4 +1,4 @@
-"""``ortscan verify A B``: do two models compute the same on onnxruntime?"""
+"""``ortscan verify A B``: check whether two models compute the same on onnxruntime."""
 
 import argparse
 
@@ -15,11 +15,11 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "verify",
         help="compare two models on onnxruntime",
-        description="Run two models on the same inputs, at several sizes of each free dimension, and compare what they compute. "
+        description="Run two models on the same inputs, at several sizes of each free dimension, and compare their outputs. "
         "The exit code is 3 if they differ.",
     )
     parser.add_argument("before", metavar="A", help="the original model; a folder of them; - for standard input")
-    parser.add_argument("after", metavar="B", help="the model that should compute the same; a folder with one for each")
+    parser.add_argument("after", metavar="B", help="the model that should compute the same; a folder with a model for each of A")
     add_report(parser)
     add_options(add_checking(parser), "shapes", "dims")
     add_display(parser)
@@ -28,7 +28,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the verb."""
     check_readable(args.before)
     check_readable(args.after)
     if args.inputs is not None:

@@ -1,4 +1,4 @@
-"""The steps of a verb that writes a model: check the files, compare on onnxruntime, write, and say what was written."""
+"""The steps of a verb that writes a model: check the files, compare on onnxruntime, write, and report."""
 
 import argparse
 from dataclasses import dataclass
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 _MUCH = 1.25
-"""Compared runs are not repeated, so smaller ratios are noise."""
-ADVICE = "give inputs that the original runs on: --inputs DATA.npz"
+"""The least ratio that is reported. Runs of the comparison are not repeated, so smaller ratios are noise."""
+ADVICE = "pass inputs that the original accepts: --inputs DATA.npz"
 
 
 @dataclass(frozen=True)
 class WrittenSizes:
-    """A written file, and the bytes of the model before and after, external data included."""
+    """A written file, and the bytes of the model before and after, including external data."""
 
     path: str
     before: int
@@ -46,9 +46,9 @@ class WrittenSizes:
 
 
 def checked_output(args: argparse.Namespace) -> str | None:
-    """Check all files of the verb, and return the path to write to, None for --dry-run.
+    """Check all files of the verb. Return the path to write to, or None for --dry-run.
 
-    ``args.given`` becomes the model to go on with: its path, or the model that was read if that is a pipe.
+    ``args.source`` becomes the model for the next steps: its path, or the model itself if it was read from a pipe.
     """
     output = output_of(args)
     check_readable(args.model)
@@ -58,12 +58,12 @@ def checked_output(args: argparse.Namespace) -> str | None:
         check_output(output, args.inputs)
     from ortscan.modelio.reading import read_from_pipe
 
-    args.given = read_from_pipe(args.model)
+    args.source = read_from_pipe(args.model)
     return output
 
 
 def compared(args: argparse.Namespace, loaded: "LoadedModel") -> "Verification | None":
-    """Compare the model of the verb with ``loaded``, unless --no-verify."""
+    """Compare the original model with ``loaded``, unless --no-verify is set."""
     from ortscan import api
 
     if args.no_verify:
@@ -73,36 +73,36 @@ def compared(args: argparse.Namespace, loaded: "LoadedModel") -> "Verification |
 
 
 def original(args: argparse.Namespace) -> "AnyModel":
-    """Return the model that the result is compared with: the original with the inputs that are built in."""
+    """Return the model to compare the result with: the original, with the inputs of ``--fix-input`` and ``--freeze`` built in."""
     from ortscan.modelio import with_inputs_built_in
 
-    return with_inputs_built_in(args.given, dict(getattr(args, "fix_input", None) or []), getattr(args, "freeze", False))
+    return with_inputs_built_in(args.source, dict(getattr(args, "fix_input", None) or []), getattr(args, "freeze", False))
 
 
 def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) -> WrittenSizes:
     """Write ``loaded`` to ``output``."""
     from ortscan.modelio import save
 
-    before = size_of_source(args.given, loaded)
+    before = size_of_source(args.source, loaded)
     with working(f"writing {output}", args.quiet):
         save(loaded, output, as_external_data=args.save_as_external_data or None)
     return WrittenSizes(output, before, size_of_model(output))
 
 
 def verified(verification: "Verification | None") -> str:
-    """Say how a comparison ended."""
+    """Return the outcome of a comparison as a sentence."""
     if verification is None:
         return "not verified (--no-verify)"
     return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(verification.summary())}"
 
 
 def rough_gain(verification: "Verification") -> str:
-    """Return how much faster or slower the result was during the comparison, or nothing if that is not much."""
+    """Return how much faster or slower the result ran in the comparison, or an empty string if the difference is small."""
     factor = verification.times_as_fast
     if not verification.ok or factor is None or 1 / _MUCH < factor < _MUCH:
         return ""
-    said = f"{factor:.1f} x faster" if factor > 1 else f"{1 / factor:.1f} x slower"
-    return f"about {said} in the runs compared (--bench measures it)"
+    difference = f"{factor:.1f} x faster" if factor > 1 else f"{1 / factor:.1f} x slower"
+    return f"about {difference} in the comparison (measure it with --bench)"
 
 
 def without_library(report: "RewriteReport") -> list[str]:
@@ -111,18 +111,18 @@ def without_library(report: "RewriteReport") -> list[str]:
 
     why = why_not()
     is_planned = any(operator.startswith("ai.ortscan.") for operator in report.operators_after)
-    return [f"here what is planned runs as before: {why}"] if is_planned and why else []
+    return [f"compiled loops run on onnxruntime here: {why}"] if is_planned and why else []
 
 
 def refutation(verification: "Verification", what: str) -> str:
-    """Say why nothing was written: ``what`` was not found to agree."""
+    """Return the reason why nothing was written: ``what`` did not agree in the comparison."""
     summary = verification.summary().splitlines()[0]
     advice = f"; {ADVICE}, or write without comparing: --no-verify" if verification.inconclusive else ""
-    return f"{what} were not found to agree, so nothing was written: {summary}{advice}"
+    return f"{what} did not pass the comparison, so nothing was written: {summary}{advice}"
 
 
 def written(args: argparse.Namespace, sizes: WrittenSizes | None) -> str:
-    """Say what was written."""
+    """Return what was written as a sentence."""
     if sizes is None:
         return f"nothing written{' (--dry-run)' if args.dry_run else ''}"
     return f"wrote {sizes.path}: {size(sizes.after)}, before {size(sizes.before)}"

@@ -1,14 +1,14 @@
-"""Prepares a body to run many times: as compiled numpy calls, by onnxruntime, or by onnx's reference operators.
+"""Prepare a body to run many times: as compiled numpy calls, with onnxruntime, or with onnx's reference operators.
 
-The first that supports the body runs it. numpy has the smallest overhead per step but only runs elementwise operators. The
-reference has the operators that onnxruntime has no kernel for.
+The first of these that supports the body runs it. numpy has the smallest overhead per step but only runs elementwise operators.
+The reference has operators for which onnxruntime has no kernel.
 
 A body of elementwise operators becomes a Python function of numpy calls:
 
     p = Mul(s, s)  q = Add(p, x)  n = Max(q, c)    ->    p = multiply(s, s); q = add(p, x); n = maximum(q, c)
 
-numpy must compute the operator in the type of its operands and agree up to rounding. So operators that differ in edge cases are
-left out: integer division, shifts, Pow, Mod and float8. ml_dtypes adds bfloat16.
+numpy must compute the operator in the type of its operands and agree up to rounding. Operators that differ in edge cases are
+therefore excluded: integer division, shifts, Pow, Mod and float8. ml_dtypes adds bfloat16.
 """
 
 from collections.abc import Callable, Sequence
@@ -94,7 +94,7 @@ def compiled(model: onnx.ModelProto) -> Callable[[Sequence[np.ndarray]], Sequenc
 
 
 def _quietly(run: Callable[[Sequence[np.ndarray]], Sequence[Any]]) -> Callable[[Sequence[np.ndarray]], Sequence[Any]]:
-    """Return ``run`` without numpy's warnings of infinities and NaN."""
+    """Return ``run`` without numpy's warnings about infinities and NaN."""
 
     def quiet(values: Sequence[np.ndarray]) -> Sequence[Any]:
         with np.errstate(all="ignore"):
@@ -137,7 +137,7 @@ _NARROW = frozenset(
 
 @quietly
 def prepared_body(model: onnx.ModelProto) -> Body:
-    """Return a function that runs ``model`` on its inputs in order. Raises UnsupportedModel if nothing can run it."""
+    """Return a function that runs ``model`` on its inputs in order. Raise UnsupportedModel if nothing can run it."""
     by_numpy = compiled(model)
     if by_numpy is not None:
         return by_numpy

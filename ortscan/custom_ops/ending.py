@@ -1,9 +1,9 @@
-"""Ends runs: all of them when the interpreter exits, one of them when ``RunOptions.terminate`` is set.
+"""End runs: all of them when the interpreter exits, and one of them when ``RunOptions.terminate`` is set.
 
-At exit Python stops a daemon thread when it next asks for the interpreter's lock. Inside an op this unwinds code of
+At exit, Python stops a daemon thread when it next asks for the interpreter's lock. Inside an op this unwinds code of
 onnxruntime-extensions that must not be unwound, so the process aborts. Even earlier, an ``atexit`` function of the library frees
-what it needs to call Python, and the next call crashes. So once the exit begins, no run starts, ops in other threads fail, and the
-exit waits for the runs in progress.
+what it needs to call Python, and the next call crashes. So once the exit begins, no run starts, ops in other threads fail, and
+the exit waits for the runs in progress.
 
 onnxruntime checks ``RunOptions.terminate`` between nodes. Loops in Python check it between their steps.
 """
@@ -25,9 +25,9 @@ _active: dict[object, tuple[int, Any]] = {}
 
 
 def watch_termination(arguments: Iterable[Any], thread: int = 0) -> Callable[[], None]:
-    """Let loops in Python obey the RunOptions in ``arguments`` until the returned function is called.
+    """Make loops in Python obey the RunOptions in ``arguments`` until the returned function is called.
 
-    ``thread``: the thread of the run; 0 if it is not known.
+    ``thread`` is the thread of the run, or 0 if it is unknown.
     """
     from onnxruntime import RunOptions
 
@@ -54,21 +54,23 @@ def raise_if_terminated() -> None:
 
 
 _MOST_SECONDS = 10.0
-"""How long the exit waits for runs in progress."""
+"""The longest time in seconds that the exit waits for runs in progress."""
 
 _exiting = threading.Event()
 _runs: dict[object, int] = {}
 
 
 def watch_exit() -> None:
-    """Register the wait at exit. Call this once, right after importing the library, so that it runs before the library's own."""
+    """Register the wait at exit. Call this once, right after the import of the library, so that it runs before the library's
+    own.
+    """
     atexit.register(_wait)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_forget)
 
 
 def raise_at_exit() -> None:
-    """Raise if the interpreter exits: SystemExit in a daemon thread, which then ends silently, otherwise OrtscanError."""
+    """Raise if the interpreter exits: SystemExit in a daemon thread, which then ends silently, else OrtscanError."""
     if _exiting.is_set():
         if threading.current_thread().daemon:
             raise SystemExit("the interpreter exits")
@@ -77,7 +79,7 @@ def raise_at_exit() -> None:
 
 @contextmanager
 def delaying_exit() -> Iterator[None]:
-    """Let the exit wait for the block if it runs in a daemon thread. Raises as ``raise_at_exit`` does."""
+    """Make the exit wait for the block if it runs in a daemon thread. Raise as ``raise_at_exit`` does."""
     if threading.current_thread().daemon:
         over = delay_exit(threading.get_ident())
         try:
@@ -91,7 +93,9 @@ def delaying_exit() -> Iterator[None]:
 
 
 def delay_exit(thread: int = 0) -> Callable[[], None]:
-    """Let the exit wait until the returned function is called. ``thread``: the thread of the run; 0 for one of onnxruntime's."""
+    """Make the exit wait until the returned function is called. ``thread`` is the thread of the run, or 0 for one of
+    onnxruntime's.
+    """
     token = object()
     _runs[token] = thread
 

@@ -1,11 +1,12 @@
-"""Carries exceptions from inside an op to the caller of ``run``.
+"""Carry exceptions from inside an op to the caller of ``run``.
 
 An exception that leaves a Python op crashes the process. So every exception, even KeyboardInterrupt and SystemExit, is caught and
-kept under a number. The op returns this number as the size of a tensor that the next node refuses. onnxruntime's message contains
-the size, whatever thread the op ran in, and the exception is raised for the caller.
+stored under a number. The op returns this number as the size of a tensor that the next node rejects. onnxruntime's message then
+contains the size, whatever thread the op ran in, and the exception is raised for the caller.
 
-Exceptions in the thread of an ortscan run are kept until the run ends. The origin of those in other threads, such as onnxruntime's
-pools and plain sessions, is unknown; only the latest are kept, more of them the more ortscan runs are active.
+Exceptions in the thread of an ortscan run are stored until the run ends. In other threads, such as those of onnxruntime's pools
+and of plain sessions, the origin of an exception is unknown. Only the latest of these are stored, and more of them if more
+ortscan runs are active.
 """
 
 import itertools
@@ -30,26 +31,26 @@ from rewrites.python_ops.names import GUARD
 __all__ = ["LOST", "cause_of", "keep_exception", "keep_for_run", "run_safely", "surfacing"]
 
 _MOST_KEPT = 16
-"""How many exceptions of unknown origin are kept, and how many more for each run."""
+"""The number of stored exceptions of unknown origin, and the additional number for each run."""
 
 _MOST_OF_A_RUN = 256
 _FIRST, _NUMBERS = 2, 1 << 15
 LOST = _FIRST + _NUMBERS
-"""The number of an exception that could not be kept."""
+"""The number of an exception that could not be stored."""
 
 _MESSAGE = re.compile(re.escape(GUARD) + r".*Input shape:\{1,(\d+)\}", re.DOTALL)
 
 _kept: dict[int, BaseException] = {}
 _unowned: OrderedDict[int, None] = OrderedDict()
 _active: dict[int, list[list[int]]] = {}
-"""For each thread (0 if unknown) its runs, the innermost last: the numbers of the exceptions raised there."""
+"""The runs of each thread (0 if unknown), the innermost last. A run is the list of its exceptions by number."""
 
 _count = itertools.count()
 _lock = ForkSafeLock()
 
 
 def keep_exception(error: BaseException) -> int:
-    """Keep an exception, without the arrays in its frames, and return its number."""
+    """Store an exception, without the arrays in its frames, and return its number."""
     with suppress(Exception):  # the exception's class may override anything
         _forget_locals(error)
     with _lock:
@@ -58,7 +59,7 @@ def keep_exception(error: BaseException) -> int:
         runs = _active.get(threading.get_ident())
         if runs:
             runs[-1].append(number)
-            while len(runs[-1]) > _MOST_OF_A_RUN:  # a run inside an op of others may fail again and again
+            while len(runs[-1]) > _MOST_OF_A_RUN:  # a run inside somebody else's op may fail repeatedly
                 _kept.pop(runs[-1].pop(0), None)
         else:
             _unowned[number] = None
@@ -68,7 +69,10 @@ def keep_exception(error: BaseException) -> int:
 
 
 def keep_for_run(thread: int = 0) -> Callable[[], None]:
-    """Keep the exceptions of a run until the returned function is called. ``thread``: its thread; 0 for one of onnxruntime's."""
+    """Store the exceptions of a run until the returned function is called.
+
+    ``thread`` is the thread of the run, or 0 for one of onnxruntime's.
+    """
     numbers: list[int] = []
     with _lock:
         _active.setdefault(thread, []).append(numbers)
@@ -85,7 +89,7 @@ def keep_for_run(thread: int = 0) -> Callable[[], None]:
 
 
 def cause_of(message: str) -> BaseException | None:
-    """Return and forget the exception that made onnxruntime fail with this message, or None if there is none."""
+    """Return and remove the exception that made onnxruntime fail with this message, or None if there is none."""
     match = _MESSAGE.search(message)
     if match is None:
         return None
@@ -106,7 +110,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _forget_locals(error: BaseException) -> None:
-    """Clear the frames of an exception. The outermost frame, which still runs, is cut from the traceback."""
+    """Clear the frames of an exception. The outermost frame, which still runs, is removed from the traceback."""
     left: list[BaseException | None] = [error]
     seen: set[int] = set()
     while left:

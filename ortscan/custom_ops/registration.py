@@ -1,9 +1,9 @@
-"""Declares the Python custom op to onnxruntime-extensions and registers it on session options.
+"""Declare the Python custom op to onnxruntime-extensions, and register it on session options.
 
 The op is declared once in a process, before any session uses it. If the library is registered twice on the same SessionOptions,
-every session with them fails. So the objects that have it are remembered here. To find out if the caller registered it, onnxruntime
-loads a tiny model with an operator of the library. Config entries cannot store this: onnxruntime copies them to options without the
-library.
+every session with them fails. So this module remembers the SessionOptions that have it. To find out whether the caller registered
+it, onnxruntime loads a tiny model with an operator of the library. Config entries cannot store this, because onnxruntime copies
+them to options without the library.
 """
 
 import functools
@@ -18,7 +18,7 @@ from ortscan.custom_ops.calls import run_call
 from ortscan.custom_ops.ending import watch_exit
 from ortscan.custom_ops.failures import run_safely
 from ortscan.custom_ops.slots import ArrayResult, takes_array_results
-from ortscan.edge.border import one_sentence
+from ortscan.edge.border import wrap_errors
 from ortscan.errors import OptionError, UnsupportedModel
 from ortscan.native.library import register_library
 from ortscan.ort.sessions import entry_of
@@ -41,8 +41,8 @@ _TOO_EARLY = (
     "ortscan.register(session_options) instead of register_custom_ops_library."
 )
 _WRONG_TWICE = (
-    "onnxruntime-extensions was registered twice on these SessionOptions, and onnxruntime makes no session with them; call "
-    "ortscan.register on new ones, and register_custom_ops_library for that library no more."
+    "onnxruntime-extensions was registered twice on these SessionOptions, so onnxruntime cannot create a session with them; call "
+    "ortscan.register on new SessionOptions, and do not call register_custom_ops_library for that library."
 )
 _NOT_THERE = "onnxruntime-extensions was registered on these SessionOptions, but onnxruntime does not find ortscan's op in it."
 _declaring = ForkSafeLock()
@@ -51,7 +51,7 @@ _registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
 
 
 def library_path() -> str:
-    """Return the path of the library of onnxruntime-extensions. Raises OptionError if the package is missing."""
+    """Return the path of the library of onnxruntime-extensions. Raise OptionError if the package is missing."""
     return str(_extensions().get_library_path())
 
 
@@ -73,7 +73,7 @@ def _declare_once() -> Any:
 
 
 class _ResultForm:
-    """``is_array``: True if the library accepts ``ArrayResult``; every version accepts plain arrays."""
+    """``is_array`` is True if the library accepts ``ArrayResult``. Every version accepts plain arrays."""
 
     is_array = False
 
@@ -98,7 +98,7 @@ def _extensions() -> Any:
 
 
 def needed_version(model: "ModelLike") -> int:
-    """Return the version of the op in the metadata of ``model``, or 0 if there is none. Raises as ``load`` does."""
+    """Return the version of the op in the metadata of ``model``, or 0 if there is none. Raise as ``load`` does."""
     from ortscan.modelio import load
 
     entry = load(model).model.metadata_props.get(METADATA)
@@ -109,16 +109,16 @@ def needed_version(model: "ModelLike") -> int:
     return version if isinstance(version, int) else 0
 
 
-@one_sentence
+@wrap_errors
 def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = None) -> "ort.SessionOptions":
     """Register ortscan's Python custom op on ``session_options`` and return them.
 
-    It may be called repeatedly, from any thread, before or after sessions are made. It also registers onnxruntime-extensions, so do
-    not call ``register_custom_ops_library`` for that library. If you do, call it after this function.
+    It may be called repeatedly, from any thread, before or after sessions are created. It also registers onnxruntime-extensions,
+    so do not call ``register_custom_ops_library`` for that library. If you do, call it after this function.
 
     Args:
-        session_options: The options to register the op on.
-        model: A model that will run with them. Without onnxruntime-extensions a model that calls Python is refused.
+        session_options: the options to register the op on.
+        model: a model that will run with them. A model that calls Python is rejected if onnxruntime-extensions is missing.
 
     Raises:
         OptionError: ``session_options`` has the wrong type or is unusable for a session, or onnxruntime-extensions is missing for
@@ -139,7 +139,7 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
 
 
 def register_python(session_options: "ort.SessionOptions") -> None:
-    """Register the Python custom op on ``session_options``. Raises OptionError as ``register`` does."""
+    """Register the Python custom op on ``session_options``. Raise OptionError as ``register`` does."""
     with _lock:
         if session_options in _registered:
             return
@@ -162,10 +162,10 @@ def _put_on(options: "ort.SessionOptions") -> None:
 
 
 def _knows(options: "ort.SessionOptions", probe: bytes) -> bool:
-    """Return True if onnxruntime, with these options, knows the operator of a tiny model. Raises OptionError if that is unclear.
+    """Return True if onnxruntime, with these options, knows the operator of a tiny model. Raise OptionError if that is unclear.
 
     The model is loaded but the session is not initialised, because unrelated options may make that fail. Profiling and a non-ONNX
-    model format are switched off meanwhile.
+    model format are disabled meanwhile.
     """
     from onnxruntime.capi import _pybind_state as native
 
@@ -184,7 +184,7 @@ def _knows(options: "ort.SessionOptions", probe: bytes) -> bool:
             return False
         if _TWICE in message:
             raise OptionError(_WRONG_TWICE) from None
-        raise OptionError(f"onnxruntime makes no session with these SessionOptions: {one_line(message)}") from error
+        raise OptionError(f"onnxruntime cannot create a session with these SessionOptions: {one_line(message)}") from error
     finally:
         if profiles:
             options.enable_profiling = True

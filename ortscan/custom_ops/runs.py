@@ -1,4 +1,4 @@
-"""Guards a run of a session whose model calls Python, against signals, forks and lack of memory or stack.
+"""Guard a run of a session whose model calls Python: against signals, forks, and lack of memory or stack.
 
 onnxruntime-extensions crashes if it cannot allocate its copies of inputs and results, so the memory is checked before.
 """
@@ -20,7 +20,7 @@ __all__ = ["check_memory_for_results", "explaining_callback", "run_of_python_ops
 
 _SMALL_BYTES = 1 << 20
 _COPIES = 4
-"""Copies of an input: cast, packed with others of its type, and copied to numpy; onnxruntime also allocates ahead."""
+"""Copies of an input: it is cast, packed with others of its type, and copied to numpy. onnxruntime also allocates ahead."""
 
 
 def check_memory_for_inputs(arguments: Iterable[Any]) -> None:
@@ -47,13 +47,13 @@ def _check_memory(count: int) -> None:
 
 
 _STACK_DEPTH = 60
-"""The depth of the stack that an op and its error handling may need, generously."""
+"""A generous estimate of the stack depth that an op and its error handling need."""
 
 
 def run_of_python_ops(arguments: Sequence[Any] = ()) -> AbstractContextManager[None]:
-    """Run the block, a run with these ``arguments``, protected from signals, and raise the exceptions of its ops.
+    """Return a context manager for a run with ``arguments``. It defers signals, and raises the exceptions of the run's ops.
 
-    Raises RecursionError and MemoryError before the run, because they would crash the process inside it.
+    It raises RecursionError and MemoryError before the run, because they would crash the process inside it.
     """
     return surfacing(_protected(arguments))
 
@@ -83,7 +83,7 @@ def explaining_callback(
 ) -> tuple[Callable[..., Any], Callable[[], None]]:
     """Return a callback for ``run_async`` that adds the exception of an op to onnxruntime's message.
 
-    The second function returned must be called if the run does not start. Raises MemoryError, and as ``raise_at_exit`` does.
+    The second returned function must be called if the run does not start. Raise MemoryError, and as ``raise_at_exit`` does.
     """
     raise_at_exit()
     check_memory_for_inputs(arguments)

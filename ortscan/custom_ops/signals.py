@@ -1,8 +1,8 @@
-"""Defers signals while a session with Python ops runs in the main thread.
+"""Defer signals while a session with Python ops runs in the main thread.
 
 Python calls signal handlers between any two steps of Python code, even in onnxruntime-extensions. The usual handler of Ctrl-C
-raises there, which crashes the process. So during such a run, handlers are called only inside an op, where exceptions are kept, or
-after the run.
+raises there, which crashes the process. So during such a run, handlers are called only inside an op, where exceptions are stored,
+or after the run.
 """
 
 import functools
@@ -25,10 +25,10 @@ class _Protection:
     """The state of the protection.
 
     Attributes:
-        on: True while the main thread is in code that catches every exception; handlers may raise there, one at a time.
+        on: True while the main thread runs code that catches every exception. Handlers may raise there, one at a time.
         running: True while the main thread is inside a run.
-        thread: The main thread.
-        waiting: The deferred handlers by signal.
+        thread: the main thread.
+        waiting: the deferred handlers by signal.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class _Protection:
                 self.deliver()
 
     def take_over(self) -> None:
-        """Defer all current handlers, also those set during the run. Outside runs this does nothing."""
+        """Defer all current handlers, including those set during the run. Outside runs this does nothing."""
         if self.running:
             for number in _SIGNALS:
                 handler = _native.getsignal(number)
@@ -59,7 +59,7 @@ protection = _Protection()
 
 
 class _Deferring:
-    """Replaces a handler: defers it if ``protection`` requires that, otherwise calls the original."""
+    """A replacement for a handler. It defers the handler if ``protection`` requires that, else it calls the original."""
 
     def __init__(self, original: Callable[..., Any]) -> None:
         self.original = original
@@ -82,8 +82,8 @@ def is_main_thread() -> bool:
 def deferred() -> Iterator[None]:
     """Defer Python's signal handlers while the block runs. In other threads than the main thread this does nothing.
 
-    Handlers that are not replaced yet, or are restored already, may raise at any step here. A handler that is never restored is
-    harmless: outside runs it acts like the original.
+    At any step here, handlers that are not replaced yet, or are already restored, may raise. A handler that is never restored is
+    harmless, because outside runs it acts like the original.
     """
     if not is_main_thread():
         yield
@@ -123,7 +123,7 @@ def _forget_in_children() -> None:
 
 
 def _forget() -> None:
-    """End the protection in a child that another thread forked: the run does not exist there and would never end it."""
+    """End the protection in a child that another thread forked. The run does not exist there and would never end it."""
     if protection.running and protection.thread != threading.get_ident():
         protection.running = protection.on = False
         protection.waiting.clear()

@@ -1,8 +1,8 @@
-"""Packs arrays into the slots of the op and unpacks them, in the layout of ``rewrites.python_ops.wire``.
+"""Pack arrays into the slots of the op and unpack them, in the layout of ``rewrites.python_ops.wire``.
 
-onnxruntime-extensions reads ``shape`` and ``flatten().tolist()`` of each result and copies from that. For an array this makes a
+onnxruntime-extensions reads ``shape`` and ``flatten().tolist()`` of each result and copies from that. For an array this creates a
 list of Python objects, which costs about 64 ns an element and loses the type. ``ArrayResult.tolist`` therefore returns the array
-itself, which the library copies directly. Strings still travel as lists.
+itself, which the library copies directly. Strings are still passed as lists.
 """
 
 import functools
@@ -37,9 +37,9 @@ class ArrayResult:
 
 
 def takes_array_results(declared: Any) -> bool:
-    """Return True if the library's Python code accepts ``ArrayResult``, by trying it on two results.
+    """Return True if the library's Python code accepts ``ArrayResult``. This is tried on two results.
 
-    Other versions of the library may need real arrays. ``declared``: the library's object for the declared op.
+    Other versions of the library may need real arrays. ``declared`` is the library's object for the declared op.
     """
     results = (ArrayResult(np.zeros((2, 3), np.int8)), ArrayResult(np.array(["x"], object)))
     body, declared.body = declared.body, lambda **_: results
@@ -64,7 +64,7 @@ _WIDE["float8e5m2fnuz"] = "float8_e5m2fnuz"
 
 
 def dtype_of(kind: str) -> np.dtype:
-    """Return the type of numpy or ml_dtypes for an element type."""
+    """Return the numpy or ml_dtypes type of an element type."""
     if kind in _SLOT_TYPES:
         return _SLOT_TYPES[kind]
     name = _WIDE.get(kind, kind)
@@ -98,7 +98,7 @@ def arrays_of(slots: Sequence[np.ndarray], ports: Sequence[Port]) -> list[np.nda
 def slots_of(results: Sequence[object], ports: Sequence[Port]) -> list[np.ndarray]:
     """Return the slots with ``results`` packed into them.
 
-    Raises ValueError if their number or a number of dimensions is wrong, and numpy's exception if a type does not fit.
+    Raise ValueError if the number of results or of their dimensions is wrong, and numpy's exception if a type does not fit.
     """
     if len(results) != len(ports):
         raise ValueError(f"{len(results)} results were returned, but {len(ports)} are declared")
@@ -119,7 +119,7 @@ def slots_of(results: Sequence[object], ports: Sequence[Port]) -> list[np.ndarra
 
 
 def failed(number: int) -> list[np.ndarray]:
-    """Return the slots of a failed call. ``number``: the number of its exception."""
+    """Return the slots of a failed call. ``number`` is the number of its exception."""
     slots = [np.empty(0, dtype_of(slot)) for slot in SLOTS]
     slots[SLOTS.index(META)] = np.zeros((1, number), np.int64)
     return slots

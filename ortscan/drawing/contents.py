@@ -1,4 +1,4 @@
-"""Turns nodes of a graph into a picture: their kinds, short names of nodes and values, and loop bodies as boxes."""
+"""Turn nodes of a graph into a picture: their kinds, short names of nodes and values, and loop bodies as boxes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ _MOVE = {
 
 
 def _kind_of(node: ir.Node) -> Kind:
-    """Return the kind that decides the colour of an operator."""
+    """Return the kind of an operator, which decides its colour."""
     if node.op_type in _NATIVE or node.domain == DOMAIN:
         return "native"
     if node.op_type in _HEAVY:
@@ -86,7 +86,7 @@ def _dim(name: str | None) -> str:
 Steps = Mapping[ir.Node, int | str | None]
 
 MOST_NODES = 400
-"""A larger picture would be unreadable: operators are counted instead."""
+"""The most nodes of a picture. For a larger graph, only the operators are counted."""
 _MOST_OPERATORS = 12
 
 
@@ -95,9 +95,9 @@ def picture_of(nodes: Iterable[ir.Node], results: Iterable[ir.Value], opset: int
 
     Args:
         nodes: nodes of a single graph, in their order.
-        results: the outputs to show.
+        results: the outputs to draw.
         opset: the opset of the model.
-        steps: trip counts of loops that do not state their own.
+        steps: the trip counts of loops that do not state their own.
     """
     drawing = _Drawing(opset, steps or {})
     drawing.add_nodes(nodes)
@@ -107,7 +107,7 @@ def picture_of(nodes: Iterable[ir.Node], results: Iterable[ir.Value], opset: int
 
 
 def operator_counts(nodes: Iterable[ir.Node]) -> Picture:
-    """Return a picture that only counts the operators, for a graph that is too large to draw."""
+    """Return a picture with only the counts of the operators, for a graph that is too large to draw."""
     counted = Counter(cut(node.op_type, _LONGEST) for node in nodes)
     most = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
     shown = [PictureNode("more", f"{name}: {number}") for name, number in most[:_MOST_OPERATORS]]
@@ -117,7 +117,7 @@ def operator_counts(nodes: Iterable[ir.Node]) -> Picture:
 
 @dataclass
 class _Node:
-    """A node with the ports of its operands and outputs in its first box; an operand without a port has -1."""
+    """A node with the ports of its operands and outputs in its first box. The port -1 means none."""
 
     node: PictureNode
     operands: Sequence[tuple[ir.Value, int]]
@@ -205,11 +205,11 @@ class _Drawing:
     def fill(self, loop: Loop) -> tuple[dict[ir.Value, int], dict[ir.Value, int]]:
         """Draw the body of ``loop``. Return the node indices of its inputs and those of its outputs."""
         kinds: dict[ir.Value, tuple[Kind, str]] = {}
-        kinds.update((state.inner, ("state", "a state: from the step before")) for state in loop.states)
+        kinds.update((state.inner, ("state", "a state: from the previous step")) for state in loop.states)
         kinds.update((scan.inner, ("step", "the slice of one step")) for scan in loop.scan_inputs)
         starts: dict[ir.Value, int] = {}
         for value in loop.body.inputs:
-            kind, tip = kinds.get(value, ("input", "of this step"))
+            kind, tip = kinds.get(value, ("input", "an input of this step"))
             starts[value] = self._add_start(value, PictureNode(kind, _short(value.name), _shape(value), tip, pin="first"))
         self.add_nodes(loop.body)
         following = {state.next for state in loop.states}

@@ -1,7 +1,8 @@
-"""Draws the loops of a report as they were, and the nodes that replace each in the rewritten model.
+"""Draw the loops of a report, and the nodes that replace each loop in the rewritten model.
 
-The replacement of a loop is a region of the graph. It begins at values that precede the loop and have the same name in both models.
-It ends at the loop's results. If a result is gone, the region ends at the first remaining values that were computed from it.
+The replacement of a loop is a region of the graph. It begins at values that precede the loop and have the same name in both
+models. It ends at the loop's results. If a result no longer exists, the region ends at the first existing values computed from
+it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,14 +23,14 @@ __all__ = ["drawings_of", "old_scans"]
 
 _SCAN_8 = 8
 _MOST_LOOPS, _MOST_DRAWN = 100, 8000
-"""The most loops, and the most nodes, on one page; browsers are slow with more."""
+"""The most loops, and the most nodes, on one page. With more, browsers become slow."""
 _MOST_NODES = 800
-"""The search of a region stops here: a larger one is not drawn."""
+"""The search for a region stops at this number of nodes. A larger region is not drawn."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """``nodes``, in their order, compute ``results``. ``is_whole`` is False if nodes are missing."""
+    """A region of a graph: ``nodes``, in their order, compute ``results``. ``is_whole`` is False if nodes are missing."""
 
     nodes: Sequence[ir.Node]
     results: Sequence[ir.Value]
@@ -58,7 +59,7 @@ class NamedGraph:
 
 
 def region_of(loop: ir.Node, before: NamedGraph, after: NamedGraph) -> Region | None:
-    """Return the nodes that replace ``loop``, a node of ``before``. Return None if nothing that it computed is left."""
+    """Return the nodes that replace ``loop``, a node of ``before``. Return None if none of its results is left."""
     results = _results(loop, after)
     if not results:
         return None
@@ -78,7 +79,7 @@ def region_of(loop: ir.Node, before: NamedGraph, after: NamedGraph) -> Region | 
 
 
 def _results(loop: ir.Node, after: NamedGraph) -> list[ir.Value]:
-    """Return the loop's results in ``after``. Instead of a result that is gone, return the first values computed from it."""
+    """Return the loop's results in ``after``. For a result that no longer exists, return the first values computed from it."""
     results: dict[ir.Value, None] = {}
     visited: set[ir.Value] = set()
     ahead = list(loop.outputs)
@@ -100,7 +101,7 @@ def drawings_of(loops: Mapping[str, int | str | None], model: AnyModel, after: i
 
     Args:
         loops: the paths, each with its trip count if that is known.
-        model: the model before the rewrites.
+        model: the original model.
         after: the rewritten model.
     """
     before = load(model).model
@@ -115,7 +116,7 @@ def drawings_of(loops: Mapping[str, int | str | None], model: AnyModel, after: i
         if node is None:
             drawn[where] = Drawings(why="not drawn: another change added this loop to the model")
         elif len(drawn) >= _MOST_LOOPS or room <= 0:
-            drawn[where] = Drawings(why="not drawn: a page has room for no more")
+            drawn[where] = Drawings(why="not drawn: the page already has the most drawings that it may have")
         else:
             drawn[where] = loop = _drawn(node, old, new, (_opset(before), _opset(after)), steps)
             room -= sum(count(picture) for picture in (loop.before, loop.after) if picture is not None)
@@ -137,7 +138,7 @@ def _drawn(node: ir.Node, old: NamedGraph, new: NamedGraph, opsets: tuple[int, i
     used = [value for value in node.outputs if value.uses() or value.is_graph_output()]
     before = picture_of([node], used, opsets[0], steps)
     if node not in old.position:
-        return Drawings(before, why="its replacement is not drawn apart: see the loop around it")
+        return Drawings(before, why="its replacement is part of the drawing of the loop around it")
     region = region_of(node, old, new)
     runs = _runs([node], opsets[0], steps)
     if region is None:
@@ -159,7 +160,7 @@ def _with_inner(node: ir.Node) -> Iterable[ir.Node]:
 
 
 def _runs(nodes: Iterable[ir.Node], opset: int, steps: Steps) -> int | None:
-    """Count the operators that run, those of a body once a step. Return None if the count depends on the inputs."""
+    """Count the operators that run; those of a body count once a step. Return None if the count depends on the inputs."""
     total = 0
     for node in nodes:
         if node.op_type == "Constant":

@@ -1,4 +1,4 @@
-"""Lays out a directed graph in layers: layers by the longest path, their order by barycenters, nodes near their neighbours."""
+"""Compute a layered layout of a directed graph: layers by longest paths, orders by barycenters, nodes close to their neighbours."""
 
 import bisect
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _MOST_DUMMIES = 6000
 
 @dataclass(frozen=True)
 class Laid:
-    """The layer and the centre of each node. ``ways``: the layers and centres of the bends of each edge."""
+    """The layer and the centre of each node. ``ways`` has the layers and centres of the bends of each edge."""
 
     layer: Sequence[int]
     centre: Sequence[float]
@@ -54,7 +54,7 @@ def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Se
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> list[int]:
-    """Return the layer of each node: below all its sources. A node without sources is just above its targets."""
+    """Return the layer of each node, which is below all its sources. A node without sources is just above its targets."""
     coming: list[list[int]] = [[] for _ in range(count)]
     going: list[list[int]] = [[] for _ in range(count)]
     for source, target in edges:
@@ -103,7 +103,7 @@ def _ordered(levels: Sequence[int], above: Sequence[Sequence[int]], below: Seque
 
 
 def _crossings(rows: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) -> int:
-    """Count the pairs of links between two layers that cross, by insertion into a sorted list."""
+    """Count the crossing pairs of links between two layers, by insertion into a sorted list."""
     total = 0
     for row, under in pairwise(rows):
         position = {slot: number for number, slot in enumerate(under)}
@@ -123,7 +123,10 @@ def _centres(
     below: Sequence[Sequence[int]],
     count: int,
 ) -> list[float]:
-    """Move the nodes of each row towards the mean of their neighbours, down and up in turns. Bends of long edges pull most."""
+    """Move the nodes of each row towards the mean of their neighbours, alternately downwards and upwards.
+
+    Bends of long edges have the largest weight.
+    """
     centre = [0.0] * len(sizes)
     for row in rows:
         _set_row(row, [0.0] * len(row), sizes, centre)
@@ -142,7 +145,9 @@ def _centres(
 
 
 def _set_row(row: Sequence[int], wanted: Sequence[float], sizes: Sequence[float], centre: list[float]) -> None:
-    """Set the centres of ``row`` without overlap, as near to ``wanted`` as possible (least squares, by pooling violators)."""
+    """Set the centres of ``row`` without overlap, as close to ``wanted`` as possible (least squares by pooling adjacent
+    violators).
+    """
     offsets, at = [], 0.0
     for number, slot in enumerate(row):
         if number:

@@ -7,14 +7,14 @@ from typing import Literal
 __all__ = ["Box", "Drawings", "Edge", "Kind", "Picture", "PictureNode", "count"]
 
 Kind = Literal["heavy", "move", "plain", "native", "input", "output", "state", "step", "constant", "loop", "more"]
-"""The look of a node: operators by their cost, values by their origin, loops as boxes."""
+"""The appearance of a node. Operators differ by their cost and values by their origin; loops are boxes."""
 
 
 @dataclass(frozen=True)
 class PictureNode:
     """A node with its title, a small line below it and its tooltip.
 
-    ``boxes``: the graphs in it, side by side. ``pin``: the end of its box that it stays at, if any.
+    ``boxes`` are the graphs inside it, side by side. ``pin`` fixes the node at one end of its box.
     """
 
     kind: Kind
@@ -29,8 +29,8 @@ class PictureNode:
 class Edge:
     """An edge between two nodes of a picture, by their indices.
 
-    ``port``: the node in the first box of ``target`` where it ends. ``exit``: the node in the first box of ``source`` where it
-    starts. Both are -1 if the edge does not enter the box.
+    It ends at the node ``port`` in the first box of ``target``, and starts at the node ``exit`` in the first box of ``source``.
+    Both are -1 if the edge does not enter the box.
     """
 
     source: int
@@ -42,7 +42,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Picture:
-    """Nodes and edges. ``carried``: index pairs of a new state and the state of the next step."""
+    """Nodes and edges. ``carried`` has pairs of indices: of a new state, and of the same state in the next step."""
 
     nodes: Sequence[PictureNode] = ()
     edges: Sequence[Edge] = ()
@@ -59,14 +59,14 @@ class Box:
 
 @dataclass(frozen=True)
 class Drawings:
-    """A loop before the rewrites and the nodes that replace it.
+    """A loop before the rewrites, and the nodes that replace it.
 
     Attributes:
-        before: The loop; None if it is not drawn.
-        after: Its replacement; None if it is not drawn.
-        why: Why a picture is missing.
-        runs_before: The number of operators that the loop runs; None if its trip count is not known.
-        runs_after: The number of operators that the replacement runs; None likewise.
+        before: the loop; None if it is not drawn.
+        after: its replacement; None if it is not drawn.
+        why: the reason why a picture is missing.
+        runs_before: the number of operators that the loop runs; None if its trip count is unknown.
+        runs_after: the number of operators that the replacement runs; None if it is unknown.
     """
 
     before: Picture | None = None

@@ -1,4 +1,4 @@
-"""Writes a picture as SVG. Inner boxes get their positions and sizes first; the style sheet of the page has the colours."""
+"""Write a picture as SVG. The layout of inner boxes is computed first. The style sheet of the page defines the colours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class PlacedNode:
 
 @dataclass(frozen=True)
 class Way:
-    """The points of an edge; two points with the same x are joined by a straight line."""
+    """The points of an edge. A straight line joins two points with the same x."""
 
     points: Sequence[tuple[float, float]]
     tip: str
@@ -37,7 +37,9 @@ class Way:
 
 @dataclass(frozen=True)
 class PlacedBox:
-    """A picture with positions. ``x``, ``y``: its upper left corner in its node. ``carried``: the corners of lines of states."""
+    """A picture with positions. ``x`` and ``y`` are its upper left corner in its node. ``carried`` has the corners of lines of
+    states.
+    """
 
     x: float
     y: float

@@ -1,8 +1,8 @@
-"""The border of the public functions: nothing but an ``OrtscanError`` leaves them over a model or an option.
+"""The error boundary of the public functions: errors about a model or an option always leave them as an ``OrtscanError``.
 
-What is not ortscan's own goes through as it came: an interrupt, the end of memory, and whatever the caller's code raised (a
-handler of signals, a callback). All else is either of the model, which onnx's checker then refuses too, or a defect of ortscan;
-it says which.
+Errors from elsewhere pass unchanged: interrupts, lack of memory, and errors of the caller's own code such as a signal handler or
+a callback. Any other error is either the fault of the model, if onnx's checker rejects it too, or a defect of ortscan. The
+message says which.
 """
 
 import functools
@@ -17,17 +17,17 @@ from ortscan.errors import RuntimeMissing, is_missing_runtime
 from rewrites.base.errors import InvariantBroken, ModelFileError, OrtscanError, UnsupportedModel, is_from_elsewhere
 from rewrites.base.plain_text import did_you_mean, one_line
 
-__all__ = ["one_sentence"]
+__all__ = ["wrap_errors"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def one_sentence(work: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make whatever ``work`` raises over its first argument, a model, an OrtscanError of one sentence that keeps its cause."""
+def wrap_errors(work: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Turn errors of ``work`` about its first argument, a model, into an OrtscanError of one sentence that keeps its cause."""
 
     @functools.wraps(work)
-    def bordered(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
             return work(*args, **kwargs)
         except (OrtscanError, MemoryError, Warning):
@@ -35,8 +35,8 @@ def one_sentence(work: Callable[_P, _R]) -> Callable[_P, _R]:
         except Exception as error:
             if is_missing_runtime(error):
                 raise RuntimeMissing from None
-            if _is_of_the_call(error, work, args, kwargs):
-                raise TypeError(f"{error}{_perhaps(work, kwargs)}") from None
+            if _is_signature_error(error, work, args, kwargs):
+                raise TypeError(f"{error}{_suggestion(work, kwargs)}") from None
             if is_from_elsewhere(error):
                 raise
             if isinstance(error, RecursionError) and _stack_was_deep():
@@ -44,11 +44,11 @@ def one_sentence(work: Callable[_P, _R]) -> Callable[_P, _R]:
             model = next(iter((*args, *kwargs.values())), None)
             raise _in_words(error, work.__name__, model) from error
 
-    return bordered
+    return wrapped
 
 
-def _is_of_the_call(error: Exception, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether Python itself says that the function has no such parameter, or wants one more."""
+def _is_signature_error(error: Exception, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return True if Python raised ``error`` because the arguments do not fit the signature of ``work``."""
     if not isinstance(error, TypeError):
         return False
     try:
@@ -58,7 +58,7 @@ def _is_of_the_call(error: Exception, work: Callable[..., Any], args: tuple[Any,
     return False
 
 
-def _perhaps(work: Callable[..., Any], kwargs: dict[str, Any]) -> str:
+def _suggestion(work: Callable[..., Any], kwargs: dict[str, Any]) -> str:
     known = inspect.signature(work).parameters
     return next((did_you_mean(name, known) for name in kwargs if name not in known), "")
 
@@ -72,22 +72,22 @@ def _stack_was_deep() -> bool:
 
 def _in_words(error: Exception, verb: str, model: Any) -> OrtscanError:
     if isinstance(error, RecursionError):
-        return UnsupportedModel(f"{_name(model)} is nested deeper than {verb} can follow.")
+        return UnsupportedModel(f"{_name(model)} is nested deeper than {verb} supports.")
     if isinstance(error, OSError) and error.strerror:
         return ModelFileError(f"{error.filename or _name(model)}: {error.strerror}.")
-    fault = _fault_of(model)
+    fault = _checker_error(model)
     if fault is not None:
         return UnsupportedModel(f"{_name(model)} is not a valid model: {fault}")
     what = f"{type(error).__name__}: {one_line(error)}".removesuffix(": ")
-    return InvariantBroken(f"{verb} failed{_place(error.__traceback__)}, which is a defect of ortscan, please report it: {what}")
+    return InvariantBroken(f"{verb} failed{_location(error.__traceback__)}, which is a defect of ortscan; please report it: {what}")
 
 
 def _name(model: Any) -> str:
     return str(model) if isinstance(model, str) or hasattr(model, "__fspath__") else "the given model"
 
 
-def _fault_of(model: Any) -> str | None:
-    """Say what onnx's checker has against the model, or None."""
+def _checker_error(model: Any) -> str | None:
+    """Return the error of onnx's checker for the model, or None."""
     from ortscan.modelio.source import open_source
     from ortscan.ort.model_errors import checker_fault
 
@@ -98,21 +98,21 @@ def _fault_of(model: Any) -> str | None:
         return None
 
 
-def _place(trace: TracebackType | None) -> str:
-    """Name the node that was looked at where it happened, as far as the local variables tell."""
+def _location(trace: TracebackType | None) -> str:
+    """Return a phrase with the node that was processed when the error occurred, if a local variable names it."""
     import onnx_ir as ir
 
-    found = ""
-    trace = trace and trace.tb_next  # looked at, the variables of ``bordered`` would hold the error for ever
+    location = ""
+    trace = trace and trace.tb_next  # skip ``wrapped``: reading its variables would keep the error alive
     while trace is not None:
         local = trace.tb_frame.f_locals
-        node = next((one for key in ("node", "loop", "call") if isinstance(one := _node(local.get(key)), ir.Node)), None)
+        node = next((item for key in ("node", "loop", "call") if isinstance(item := _node(local.get(key)), ir.Node)), None)
         if node is not None:
             output = next((value.name for value in node.outputs if value.name), "")
-            found = f" at {node.op_type} {node.name or output!r}"
+            location = f" at {node.op_type} {node.name or output!r}"
         trace = trace.tb_next
-    return found
+    return location
 
 
-def _node(found: Any) -> Any:
-    return getattr(found, "node", found)
+def _node(value: Any) -> Any:
+    return getattr(value, "node", value)

@@ -1,8 +1,8 @@
-"""Work within limits of time and memory: in a process of its own, which is ended where it takes more, or ends by itself.
+"""Limits of time and memory: the work runs in a subprocess, which is stopped when it exceeds a limit.
 
-    optimize(model, time_limit=10, memory_limit=2 << 30)    ->    the same call in a child process, or a LimitExceeded
+    optimize(model, time_limit=10, memory_limit=2 << 30)    ->    the same call in a subprocess, or a LimitExceeded
 
-Nothing else holds for a model that nobody vetted: onnx's inference, onnxruntime and parsers of texts listen to nobody.
+Untrusted models need a subprocess, because nothing else can stop onnx's inference, onnxruntime or a parser.
 """
 
 import functools
@@ -34,25 +34,25 @@ __all__ = ["checked_limits", "limited", "serve"]
 
 _W = TypeVar("_W", bound=Callable[..., Any])
 _LONGEST, _LARGEST = 10**6, 1 << 60
-"""Limits that nothing reaches; systems cannot wait for longer, or count more."""
+"""Upper bounds of the limits in seconds and bytes. Systems cannot wait longer or count more."""
 _CHILD = "from ortscan.edge.limited import serve; serve()"
 
 
 def limited(work: _W) -> _W:
-    """Let ``work(model, …)`` keep to its options ``time_limit`` (seconds) and ``memory_limit`` (bytes), where one is given.
+    """Make ``work(model, …)`` obey its options ``time_limit`` (seconds) and ``memory_limit`` (bytes), if one is set.
 
-    Raises LimitExceeded where it would take more, and OptionError for a limit that is none.
+    The result raises LimitExceeded if a limit is exceeded, and OptionError if a limit is invalid.
     """
     if not {"time_limit", "memory_limit"} <= inspect.signature(work).parameters.keys():
-        raise TypeError(f"{work.__name__} has no limits among its options")
+        raise TypeError(f"{work.__name__} has no options time_limit and memory_limit")
 
     @functools.wraps(work)
-    def within(*given: Any, time_limit: float | None = None, memory_limit: int | None = None, **options: Any) -> Any:
+    def within(*positional: Any, time_limit: float | None = None, memory_limit: int | None = None, **options: Any) -> Any:
         seconds, size = checked_limits(time_limit, memory_limit)
-        _check_call(work, given, options)
+        _check_call(work, positional, options)
         if seconds is None and size is None:
-            return work(*given, **options)
-        model, args = (given[0], given[1:]) if given else (options.pop("model"), ())
+            return work(*positional, **options)
+        model, args = (positional[0], positional[1:]) if positional else (options.pop("model"), ())
         with ExitStack() as stack:
             call = (work.__module__, work.__name__, _sendable(model, stack), args, options)
             reply = _ask(work.__name__, _pickled((size, call)), seconds, size)
@@ -63,27 +63,27 @@ def limited(work: _W) -> _W:
     return within  # type: ignore[return-value]
 
 
-def _check_call(work: Callable[..., Any], given: Sequence[Any], options: Mapping[str, Any]) -> None:
-    """Raise TypeError, as Python does, for a call that does not fit; no name of a wrapper is in it."""
+def _check_call(work: Callable[..., Any], positional: Sequence[Any], options: Mapping[str, Any]) -> None:
+    """Raise the TypeError of Python if the arguments do not fit ``work``, without the name of a wrapper in it."""
     signature = inspect.signature(work)
     known = signature.parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
         for name in options.keys() - known.keys():
             raise TypeError(f"{work.__name__}() got an unexpected keyword argument '{name}'{did_you_mean(name, known)}")
     try:
-        signature.bind(*given, **options)
+        signature.bind(*positional, **options)
     except TypeError as error:
         raise TypeError(f"{work.__name__}() {error}") from None
 
 
 def checked_limits(time_limit: Any, memory_limit: Any) -> tuple[float | None, int | None]:
-    """Return both limits as numbers. Raises OptionError for one that is none."""
+    """Return both limits as numbers. Raise OptionError if a limit is invalid."""
     if time_limit is not None and not (_is_number(time_limit, numbers.Real) and 0 < time_limit < math.inf):
         raise OptionError(f"time_limit must be a number of seconds above 0, not {shown(time_limit)}.")
     if memory_limit is not None and not (_is_number(memory_limit, numbers.Integral) and memory_limit > 0):
         raise OptionError(f"memory_limit must be a whole number of bytes above 0, not {shown(memory_limit)}.")
     if memory_limit is not None and not child_process.CAN_LIMIT_MEMORY:
-        raise OptionError("memory_limit cannot be kept on this system.")
+        raise OptionError("memory_limit is not supported on this system.")
     seconds = None if time_limit is None else float(min(time_limit, _LONGEST))
     return seconds, None if memory_limit is None else min(int(memory_limit), _LARGEST)
 
@@ -93,7 +93,9 @@ def _is_number(value: Any, kind: type) -> bool:
 
 
 def _sendable(model: Any, stack: ExitStack) -> Any:
-    """Return what the child makes the same model of; an onnx_ir Model goes through a file that ``stack`` removes."""
+    """Return the model in a form that can be sent to the subprocess. An onnx_ir Model is saved to a file, which ``stack``
+    removes.
+    """
     model = read_from_pipe(model)
     if isinstance(model, ir.Model):
         path = stack.enter_context(TemporaryFolder()) / "model.onnx"
@@ -106,7 +108,9 @@ def _pickled(request: Any) -> bytes:
     try:
         return pickle.dumps(request)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError):
-        raise OptionError("with a limit of time or memory the model and all options must be plain values.") from None
+        raise OptionError(
+            "with time_limit or memory_limit, the model and all options must be values that can be pickled."
+        ) from None
 
 
 def _ask(verb: str, request: bytes, seconds: float | None, size: int | None) -> dict[str, Any]:
@@ -121,16 +125,16 @@ def _ask(verb: str, request: bytes, seconds: float | None, size: int | None) -> 
     try:
         reply: dict[str, Any] = pickle.loads(answer)
     except (EOFError, pickle.UnpicklingError):
-        limit = "" if size is None else f", perhaps over its memory_limit of {size} bytes"
-        raise LimitExceeded(f"{verb} ended its process ({child_process.cause(process)}){limit}.") from None
+        limit = "" if size is None else f", perhaps because it exceeded its memory_limit of {size} bytes"
+        raise LimitExceeded(f"{verb} crashed its process ({child_process.cause(process)}){limit}.") from None
     return reply
 
 
 def _received(reply: dict[str, Any], as_ir: bool) -> Any:
-    """Return what the child returned, or raise what it raised."""
+    """Return the result of the subprocess, or raise its error."""
     if "error" in reply:
         kind = getattr(errors, reply["error"], OrtscanError)
-        raise kind(reply["said"])
+        raise kind(reply["message"])
     report = reply.get("report")
     if "model" not in reply:
         return report
@@ -140,7 +144,7 @@ def _received(reply: dict[str, Any], as_ir: bool) -> Any:
 
 
 def serve() -> None:
-    """Be the child: do the one call that is asked for, and say how it went."""
+    """Run in the subprocess: do the one requested call, and send back its result."""
     import importlib
 
     child_process.end_with_parent()
@@ -148,14 +152,14 @@ def serve() -> None:
     size, (module, name, model, args, options) = pickle.load(sys.stdin.buffer)
     work = getattr(importlib.import_module(module), name)
     with suppress(ImportError):
-        import onnxruntime  # noqa: F401  # what every call takes does not count
+        import onnxruntime  # noqa: F401  # its memory does not count
 
     if size is not None:
         child_process.limit_memory(size)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         reply = _reply(lambda: work(model, *args, **options), size)
-    reply["warnings"] = [str(one.message) for one in caught if issubclass(one.category, OrtscanWarning)]
+    reply["warnings"] = [str(record.message) for record in caught if issubclass(record.category, OrtscanWarning)]
     pickle.dump(reply, replies)
     replies.flush()
 
@@ -169,6 +173,6 @@ def _reply(work: Callable[[], Any], size: int | None) -> dict[str, Any]:
         proto = ir.to_proto(result) if isinstance(result, ir.Model) else result
         return {"model": proto.SerializeToString()} | ({} if report is None else {"report": report})
     except MemoryError:
-        return {"error": "LimitExceeded", "said": f"more memory is needed than the memory_limit of {size} bytes allows."}
+        return {"error": "LimitExceeded", "message": f"the work needs more memory than the memory_limit of {size} bytes."}
     except OrtscanError as error:
-        return {"error": type(error).__name__, "said": str(error)}
+        return {"error": type(error).__name__, "message": str(error)}

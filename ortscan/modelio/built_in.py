@@ -1,9 +1,9 @@
-"""Turn inputs into constants of the model, as the options ``fix_inputs`` and ``freeze`` ask.
+"""Turn inputs into constants of the model, for the options ``fix_inputs`` and ``freeze``.
 
     g(x, sr, W = {...})    fix_inputs={"sr": 16000}, freeze=True    ->    g(x) {sr = {16000}, W = {...}}
 
-An input with one value may decide Ifs, trip counts and shapes. An initializer that is listed as an input is a default that each run
-may replace, so no rule may rely on it. The result has neither as an input.
+An input with a known value may decide Ifs, trip counts and shapes. If an initializer is listed as an input, it is only a default.
+Each run may replace it, so no rule may rely on its value. The result has neither of them as inputs.
 """
 
 import math
@@ -25,7 +25,7 @@ _MOST_SHOWN = 8
 
 
 def _check_built_in(fix_inputs: Any, freeze: Any) -> tuple[dict[str, Any], bool | list[str]]:
-    """Return both options, or raise OptionError if ``fix_inputs`` is no dict by name, or ``freeze`` neither a bool nor names."""
+    """Return both options. Raise OptionError unless ``fix_inputs`` is a dict by name, and ``freeze`` a bool or a list of names."""
     if fix_inputs is not None and not (isinstance(fix_inputs, Mapping) and all(isinstance(name, str) for name in fix_inputs)):
         raise OptionError(f"fix_inputs must be a dict such as {{'sr': 16000}}, not {shown(fix_inputs)}.")
     values = dict(fix_inputs or {})
@@ -46,7 +46,7 @@ def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any =
     Args:
         model: the model.
         fix_inputs: arrays or numbers by the names of inputs.
-        freeze: True for all initializers that are listed as inputs, or their names.
+        freeze: True for all initializers that are listed as inputs, or a list of their names.
 
     Raises:
         OptionError: there is no such input, or it cannot have that value.
@@ -68,9 +68,9 @@ def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any =
             raise OptionError(f"fix_inputs: the model has no input '{name}'; it has {_named(inputs)}{did_you_mean(name, inputs)}.")
         array = _array(inputs[name], value)
         inputs[name].const_value = ir.serde.deserialize_tensor(onnx.numpy_helper.from_array(array, name))
-        loaded.built_in.append(f"built in: '{name}' is {_in_words(array)}, and no input any more")
+        loaded.built_in.append(f"built in: '{name}' is {_in_words(array)} and no longer an input")
     if others := [name for name in frozen if name not in values]:
-        loaded.built_in.append(f"built in: {_named(others)}, of which the model listed defaults as inputs")
+        loaded.built_in.append(f"built in: the defaults of {_named(others)}, which were listed as inputs")
     gone = {*values, *frozen}
     for name in gone:
         graph.inputs.remove(inputs[name])
@@ -81,29 +81,29 @@ def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any =
 
 
 def listed_defaults(model: ir.Model) -> list[ir.Value]:
-    """Return the initializers that are inputs as well, from IR version 4 on."""
+    """Return the initializers that are also inputs, from IR version 4 on."""
     return [value for value in model.graph.inputs if value.is_initializer()]
 
 
 def _array(formal: ir.Value, value: Any) -> np.ndarray:
-    """Return ``value`` as an array that the input ``formal`` takes."""
+    """Return ``value`` as an array that fits the input ``formal``."""
     name = formal.name
     if not isinstance(formal.type, ir.TensorType) or formal.dtype is None:
         raise OptionError(f"fix_inputs: input '{name}' is no tensor.")
     array = _converted(value, numpy_type(formal.dtype.value))
     if array is None:
-        raise OptionError(f"fix_inputs: '{name}' is {formal.dtype.name}, which {shown(value)} is not.")
+        raise OptionError(f"fix_inputs: '{name}' has the type {formal.dtype.name}, which cannot hold {shown(value)}.")
     declared = array.shape if formal.shape is None else formal.shape.dims
     free = [size if isinstance(size, int) else None for size in declared]
     if array.ndim == 0 and all(size in (None, 1) for size in free):
         array = array.reshape([1] * len(free))
     if len(free) != array.ndim or any(size not in (None, own) for size, own in zip(free, array.shape, strict=True)):
-        raise OptionError(f"fix_inputs: '{name}' has the shape {formal.shape}, which {shown(value)} has not.")
+        raise OptionError(f"fix_inputs: '{name}' must have the shape {formal.shape}, but {shown(value)} has {list(array.shape)}.")
     return array
 
 
 def _converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray | None:
-    """Return ``value`` in a type of its own kind, or None if an integer changes or a number becomes infinite."""
+    """Return ``value`` as ``dtype``. Return None if its kind does not fit, an integer would change or a number become infinite."""
     try:
         array = np.asarray(value)
         if array.dtype.kind not in {"O": "UO", "b": "b", "i": "iu", "u": "iu"}.get(dtype.kind, "iufV"):

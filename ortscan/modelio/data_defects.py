@@ -1,6 +1,7 @@
-"""Find what is wrong with the data of a serialised model: tensors, declared types, imports and references to external data.
+"""Find defects in the data of a serialised model: tensors, declared types, imports and references to external data.
 
-Element types must be defined, dimensions valid, and bytes as many as the shape needs. External data is checked when it is read.
+Element types must be defined, dimensions must be valid, and tensors must have the bytes that their shape needs. External data is
+checked when it is read.
 """
 
 import math
@@ -31,7 +32,7 @@ _FEWER_FIELDS: dict[int, int] = {_T.INT4: 2, _T.UINT4: 2, _T.FLOAT4E2M1: 2, _T.I
 _DEEPEST = 16
 _MOST_DIGITS = 18
 _MOST_AXES = 1024
-"""numpy stops at 64; onnxruntime and onnx take time that grows with the square, or worse."""
+"""The most axes of a tensor. numpy supports 64. onnxruntime and onnx take time that is quadratic in the axes, or worse."""
 
 
 def refuse_defects_of_data(proto: onnx.ModelProto, name: str) -> None:
@@ -71,7 +72,7 @@ def _defect_of_attribute(attribute: onnx.AttributeProto) -> str | None:
 
 
 def _defect_of_tensor(tensor: onnx.TensorProto) -> str | None:
-    """Return what is wrong with ``tensor``, in words that follow its name, or None."""
+    """Return the defect of ``tensor`` as a phrase that follows its name, or None."""
     kind = tensor.data_type
     if kind not in _KINDS:
         return f"has the element type {kind}, which is not defined"
@@ -95,11 +96,11 @@ def _defect_of_tensor(tensor: onnx.TensorProto) -> str | None:
         field = _FIELDS.get(kind, "int32_data")
         need = math.ceil(count / _FEWER_FIELDS.get(kind, 1)) * _MORE_FIELDS.get(kind, 1)
         have, what = len(getattr(tensor, field)), f"entries of {field}"
-    return None if have == need else f"has {have} {what} where its type and shape {list(tensor.dims)[:8]} need {max(need, 0)}"
+    return None if have == need else f"has {have} {what}, but its type and shape {list(tensor.dims)[:8]} need {max(need, 0)}"
 
 
 def _defect_of_type(kind: onnx.TypeProto, depth: int = 0) -> str | None:
-    """Return what is wrong with a declared type, in words that follow a name, or None. A missing type is no defect."""
+    """Return the defect of a declared type as a phrase that follows a name, or None. A missing type is not a defect."""
     which = kind.WhichOneof("value")
     if depth > _DEEPEST:
         return f"has a type nested more than {_DEEPEST} deep"
@@ -118,7 +119,7 @@ def _defect_of_type(kind: onnx.TypeProto, depth: int = 0) -> str | None:
 
 
 def refuse_defects_of_references(proto: onnx.ModelProto, name: str) -> None:
-    """Raise ModelFileError if a reference to external data has no file or two, or an offset or length that is no number."""
+    """Raise ModelFileError if a reference to external data has no file or several, or if an offset or length is not a number."""
     for tensor in tensors_in(proto):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue
@@ -135,5 +136,5 @@ def refuse_defects_of_references(proto: onnx.ModelProto, name: str) -> None:
 
 
 def _is_number(text: str | bytes) -> bool:
-    """Return True if onnxruntime reads ``text`` as a number. Text that is not UTF-8 comes as bytes."""
+    """Return True if onnxruntime reads ``text`` as a number. Text that is not UTF-8 is passed as bytes."""
     return isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS

@@ -1,7 +1,7 @@
-"""Files of external data, mapped when first read, and read as they were when the model was loaded.
+"""Files of external data. They are mapped when they are first read, with the content that they had when the model was loaded.
 
-A file is held open, so that replacing it on disk (saving a model over itself) does not change the tensors of the loaded model. If a
-model has very many files, the rest is opened for each read and refused if it was changed.
+A file stays open, so that replacing it on disk (saving a model over itself) does not change the tensors of the loaded model. If a
+model has very many files, the rest are opened for each read. They are rejected if they have changed.
 """
 
 import errno
@@ -27,12 +27,12 @@ _NO_KERNEL_COPY = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, er
 
 
 class DataFile:
-    """A file. Raise OSError if it cannot be opened, and ModelFileError if it was changed since."""
+    """A data file. Raise OSError if it cannot be opened, and ModelFileError if it has changed since then."""
 
     def __init__(self, path: str, hold: bool) -> None:
         self.path = path
         self.readers: list[ir.ExternalTensor] = []
-        """Tensors of the caller's model that read this file by its path."""
+        """The tensors of the caller's model that read this file by its path."""
         self._map: mmap.mmap | None = None
         self._held: int | None = None
         file = open_regular(path)
@@ -49,7 +49,7 @@ class DataFile:
             os.close(file)
 
     def is_now_at(self, path: Path) -> bool:
-        """Return True if ``path`` is this file."""
+        """Return True if ``path`` currently names this file."""
         try:
             status = path.stat()
         except OSError:
@@ -57,7 +57,7 @@ class DataFile:
         return (status.st_dev, status.st_ino) == self._identity[:2]
 
     def view(self, offset: int, length: int) -> memoryview:
-        """Return bytes of the file, from a shared map if it is held open."""
+        """Return bytes of the file, from a shared map if it stays open."""
         if self._held is None:
             with self._open() as file:
                 return memoryview(b"".join(self._chunks(file, offset, length)))
@@ -66,7 +66,7 @@ class DataFile:
         return memoryview(self._map)[offset : offset + length]
 
     def append_to(self, target: BinaryIO, offset: int, length: int) -> None:
-        """Append a range of the file to ``target``, if possible in the kernel, without loading it into memory."""
+        """Append a range of the file to ``target``. If possible, the kernel copies it without loading it into memory."""
         target.flush()
         with self._open() as file:
             done = _kernel_copy(file, target.fileno(), offset, length)

@@ -1,10 +1,10 @@
-"""Find the structural defects of a loaded model; each is a sentence that names what and where.
+"""Find the structural defects of a loaded model. Each is reported as a sentence that names the problem and its location.
 
-After these checks attributes are of the kinds in the schemas, operand counts fit, every value is defined once in its graph, and no
-Scan contradicts the declarations around it. Operators of imported domains that onnx does not know, operators that only onnxruntime
-knows, and calls of the model's own functions are not checked.
+After these checks, attributes have the types in the schemas and operand counts fit. Every value is defined once in its graph, and
+no Scan contradicts the declarations around it. Three kinds of nodes are not checked: unknown operators in imported domains,
+onnxruntime's own operators, and calls of the model's own functions.
 
-Works round ONNX-SPLIT-OUTPUTS.
+Works around ONNX-SPLIT-OUTPUTS.
 """
 
 import functools
@@ -30,33 +30,33 @@ _KINDS = {getattr(onnx.defs.OpSchema.AttrType, kind.name): kind for kind in ir.A
 
 
 def refuse_depth(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if graphs are nested deeper than a file can hold."""
+    """Raise UnsupportedModel if graphs are nested too deep for a file."""
     pending: list[tuple[ir.Graph | ir.Function, int]] = [(model.graph, 0)]
     pending += [(function, 0) for function in model.functions.values()]
     while pending:
         graph, depth = pending.pop()
         if depth > DEEPEST:
-            raise UnsupportedModel(f"The graphs of {name} are nested more than {DEEPEST} deep, deeper than a file can hold.")
+            raise UnsupportedModel(f"The graphs of {name} are nested more than {DEEPEST} deep, which no file can hold.")
         pending.extend((inner, depth + 1) for node in graph for inner in node_graphs(node))
 
 
 def refuse_undefined_values(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if a node or a graph output reads a value that nothing defines, or an initializer has no tensor."""
+    """Raise UnsupportedModel if a node or a graph output reads an undefined value, or if an initializer has no tensor."""
     for graph in graphs_in(model):
         for node in graph:
             for source in node.inputs:
                 if source is not None and is_undefined(source):
-                    raise UnsupportedModel(f"{name}: {node.op_type} {node.name!r} reads {source.name!r}, which nothing defines.")
+                    raise UnsupportedModel(f"{name}: {node.op_type} {node.name!r} reads {source.name!r}, which is not defined.")
         for value in graph.outputs:
             if is_undefined(value):
-                raise UnsupportedModel(f"{name}: output {value.name!r} of graph {graph.name!r} is defined by none of its nodes.")
+                raise UnsupportedModel(f"{name}: output {value.name!r} of graph {graph.name!r} is not defined.")
         for value in graph.initializers.values():
             if value.const_value is None:
                 raise UnsupportedModel(f"{name}: initializer {value.name!r} of graph {graph.name!r} has no tensor.")
 
 
 def refuse_defects(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if a node contradicts its operator, or two values of a graph have one name.
+    """Raise UnsupportedModel if a node contradicts its operator, or if two values of a graph have the same name.
 
     Raise MalformedLoop if a Scan or Loop outside functions is invalid.
     """
@@ -89,13 +89,13 @@ def _refuse_defects_in(
 
 @dataclass(frozen=True)
 class _Form:
-    """What a schema asks of a node.
+    """The requirements of a schema on a node.
 
     Args:
-        kinds: the kind of each attribute, those of older versions included.
-        required: the attributes that must be there.
-        inputs, outputs: how many there may be.
-        needed_inputs, needed_outputs: the positions that cannot be left out.
+        kinds: the type of each attribute, including attributes of older versions.
+        required: the required attributes.
+        inputs, outputs: the allowed counts.
+        needed_inputs, needed_outputs: the positions that cannot be omitted.
     """
 
     kinds: Mapping[str, ir.AttributeType]
@@ -107,35 +107,35 @@ class _Form:
 
 
 def _defect_of_node(node: ir.Node, opsets: Mapping[str, int], in_function: bool) -> str | None:
-    """Return what is wrong with ``node``, as a sentence without a full stop, or None. ``opsets``: the imports around it."""
+    """Return the defect of ``node`` as a sentence without a full stop, or None. ``opsets`` are the imports that apply to it."""
     form = _form(node.op_type, node.domain, opsets.get(node.domain, -1))
     if form is None:
         if node.domain in opsets or _since_in_onnxruntime(node.op_type, node.domain) is not None:
             return None
-        return f"{node.op_type} {label(node)} is of the domain {quoted(node.domain)}, which is not imported"
+        return f"{node.op_type} {label(node)} has the domain {quoted(node.domain)}, which is not imported"
     if isinstance(form, str):
         return f"{node.op_type} {label(node)} {form}"
     for what, have, allowed in (("inputs", len(node.inputs), form.inputs), ("outputs", len(node.outputs), form.outputs)):
         if have not in allowed:
             return f"{node.op_type} {label(node)} has {have} {what}, but takes {_span(allowed)}"
     if any(index < len(node.inputs) and node.inputs[index] is None for index in form.needed_inputs):
-        return f"{node.op_type} {label(node)} leaves an input out that it cannot do without"
+        return f"{node.op_type} {label(node)} omits a required input"
     if any(index < len(node.outputs) and not node.outputs[index].name for index in form.needed_outputs):
-        return f"{node.op_type} {label(node)} leaves an output without a name"
+        return f"{node.op_type} {label(node)} has a required output without a name"
     for name, attribute in node.attributes.items():
         kind = form.kinds.get(name)
         if kind is None:
-            return f"{node.op_type} {label(node)} has an attribute {name!r}, which its operator does not know"
+            return f"{node.op_type} {label(node)} has an attribute {name!r} that its operator does not have"
         if attribute.type != kind:
-            return f"{node.op_type} {label(node)}: {name} is of the kind {attribute.type.name}, but must be {kind.name}"
+            return f"{node.op_type} {label(node)}: {name} has the type {attribute.type.name}, but must be {kind.name}"
         if not in_function and attribute.is_ref():
-            return f"{node.op_type} {label(node)}: {name} refers to an attribute of a function, but is in none"
+            return f"{node.op_type} {label(node)}: {name} refers to an attribute of a function, but is in no function"
     for name in form.required:
         if name not in node.attributes:
             return f"{node.op_type} {label(node)}: {name} is missing"
     parts = node.attributes.get("num_outputs")
     if node.op_type == "Split" and parts is not None and not parts.is_ref() and parts.as_int() != len(node.outputs):
-        # onnx's inference crashes if there are fewer outputs, and uses up the memory if there are many more
+        # onnx's inference crashes if there are fewer outputs, and exhausts the memory if there are many more
         return f"Split {label(node)} has {len(node.outputs)} outputs, but num_outputs is {parts.as_int()}"
     return None
 
@@ -149,7 +149,7 @@ def _span(allowed: range) -> str:
 
 @functools.lru_cache(4096)
 def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
-    """Return what the operator asks of its nodes, a phrase if there is no such operator, or None if that is unknown."""
+    """Return the requirements of an operator, a phrase if there is no such operator, or None if the operator is unknown."""
     if domain not in _DOMAINS:
         return None
     try:
@@ -157,7 +157,7 @@ def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
     except onnx.defs.SchemaError:
         since = _since_in_onnxruntime(op_type, domain)
         known = version > onnx.defs.onnx_opset_version() or (since is not None and since <= version)
-        return None if known else f"is of no operator that opset {version} of {domain or 'onnx'} has"
+        return None if known else f"is not an operator in opset {version} of {domain or 'onnx'}"
     kinds = {name: _KINDS[attribute.type] for version in _with_older(schema) for name, attribute in version.attributes.items()}
     required = tuple(name for name, attribute in schema.attributes.items() if attribute.required)
     return _Form(
@@ -171,7 +171,9 @@ def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
 
 
 def _with_older(schema: onnx.defs.OpSchema) -> list[onnx.defs.OpSchema]:
-    """Return the versions of an operator up to this one, oldest first. A rule may remove an attribute that is obsolete."""
+    """Return the versions of an operator up to this one, oldest first. Obsolete attributes are allowed, because a rule may drop
+    them.
+    """
     versions = [schema]
     while versions[0].since_version > 1:
         try:
@@ -188,7 +190,7 @@ def _singles(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[
 
 @functools.cache
 def _since_in_onnxruntime(op_type: str, domain: str) -> int | None:
-    """Return the first version in which onnxruntime has an operator; onnx does not have all of them."""
+    """Return the first version of an operator in onnxruntime, which has more operators than onnx."""
     from onnxruntime.capi import onnxruntime_pybind11_state as native
 
     schemas = native.get_all_operator_schema()

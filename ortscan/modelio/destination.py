@@ -1,6 +1,4 @@
-"""
-Find out where a model and its external data can be written, and replace the files there all together or not at all.
-"""
+"""Find out where a model and its external data can be written, and replace the files there either all together or not at all."""
 
 import os
 import re
@@ -28,10 +26,10 @@ __all__ = ["DataPath", "Replacement", "data_path", "destination", "write_model"]
 
 
 def destination(path: str | os.PathLike[str], used: Iterable[DataFile] = ()) -> Path:
-    """Return the file to replace or create; symbolic links are followed.
+    """Return the file to replace or create. Symbolic links are followed.
 
-    Raise OptionError if ``path`` is no path, and ModelFileError if nothing can be written there, or if the file is one of the data
-    files ``used`` by the model to be written.
+    Raise OptionError if ``path`` is not a path. Raise ModelFileError if nothing can be written there, or if the file is one of
+    the data files ``used`` by the model to write.
     """
     if not is_path_like(path):
         raise OptionError(f"output must be a path, not {shown(path)}.")
@@ -40,7 +38,7 @@ def destination(path: str | os.PathLike[str], used: Iterable[DataFile] = ()) -> 
     if "\0" in os.fsdecode(path):
         raise ModelFileError(f"The path to write to, {shown(os.fsdecode(path))}, has a null character.")
     if not is_path(path):
-        raise ModelFileError(f"The path to write to, {shown(path)}, is none that a file system can hold.")
+        raise ModelFileError(f"The path to write to, {shown(path)}, is not valid on this system.")
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise ModelFileError(f"{path} is a folder, not a file to write to.")
@@ -57,13 +55,13 @@ def destination(path: str | os.PathLike[str], used: Iterable[DataFile] = ()) -> 
 
 @dataclass(frozen=True)
 class DataPath:
-    """Where external data is written.
+    """The location of external data.
 
     Args:
         path: the file to write.
-        settled: the name that it has in the end, if another.
-        is_taken: ``settled`` exists and does not belong to the replaced model.
-        obsolete: files that belong to the replaced model alone.
+        settled: its final name, if that differs.
+        is_taken: True if ``settled`` exists and does not belong to the replaced model.
+        obsolete: files that belong only to the replaced model.
     """
 
     path: Path
@@ -73,10 +71,11 @@ class DataPath:
 
 
 def data_path(target: Path, source: Path | None, used: Iterable[DataFile]) -> DataPath:
-    """Return where the external data of ``target`` goes: to ``NAME.data``, with a number if a model that stays refers to that.
+    """Return where the external data of ``target`` goes: to ``NAME.data``, or to a numbered name if another model uses that
+    file.
 
-    If the replaced model refers to it, the new data is written under another name first. ``source`` is the file of the model to be
-    written, which uses the data files ``used``.
+    If the replaced model refers to it, the new data is written under another name first. ``source`` is the file of the model to
+    write, which uses the data files ``used``.
     """
     usual = target.with_name(f"{target.name}.data")
     if usual.is_dir():
@@ -100,7 +99,7 @@ def data_path(target: Path, source: Path | None, used: Iterable[DataFile]) -> Da
 
 
 def _own_data(target: Path) -> list[Path]:
-    """Return the files named as above that the model at ``target`` refers to."""
+    """Return the files with these names that the model at ``target`` refers to."""
     name = re.compile(rf"{re.escape(target.name)}(\.\d+)?\.data")
     with suppress(OrtscanError):
         locations = map(os.path.normpath, locations_in(reading.read(target)))
@@ -109,11 +108,12 @@ def _own_data(target: Path) -> list[Path]:
 
 
 class Replacement:
-    """A context that writes files aside: ``open`` creates them, ``commit`` moves them to their destinations in the same order.
+    """A context that writes temporary files. ``open`` creates them, and ``commit`` moves them to their destinations in the same
+    order.
 
-    Every file is written in its destination's folder, and keeps the permissions (and owner, if allowed) of the file it replaces.
-    Hard links to the replaced file keep the old content. If a destination cannot be replaced, new files before it are removed. So
-    only the last file should replace one that is in use. Raise OSError.
+    Every file is written in its destination's folder. It gets the permissions (and the owner, if allowed) of the file that it
+    replaces. Hard links to the replaced file keep the old content. If a destination cannot be replaced, new files before it are
+    removed. So only the last file should replace one that is in use. Raise OSError.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Replacement:
 
     @property
     def is_done(self) -> bool:
-        """True if all files are at their destinations. The disk decides, because an interrupt may come after the last step."""
+        """True if all files are at their destinations. This checks the disk, because an interrupt may occur after the last step."""
         if self._was_done is not None:
             return self._was_done
         return bool(self._written) and not os.path.lexists(self._written[-1][1])
@@ -178,7 +178,7 @@ class Replacement:
 
 
 def write_model(proto: onnx.ModelProto, target: Path, files: Replacement) -> None:
-    """Write ``proto`` to the future ``target`` in the format of its suffix.
+    """Write ``proto`` for the destination ``target``, in the format of its suffix.
 
     Raise ModelFileError if the format cannot hold the model, and OSError.
     """
@@ -190,5 +190,5 @@ def write_model(proto: onnx.ModelProto, target: Path, files: Replacement) -> Non
     else:
         content = onnx.serialization.registry.get(form).serialize_proto(proto)
     if form != "protobuf" and reading.parse(content, str(target), form) != proto:
-        raise ModelFileError(f"{target} cannot be written: the {form} format does not hold all of this model; write .onnx instead.")
+        raise ModelFileError(f"{target} cannot be written: the {form} format cannot represent this model; write .onnx instead.")
     files.open(target).write(content)

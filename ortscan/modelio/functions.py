@@ -1,11 +1,12 @@
-"""Inline model-local functions; by default those that hold a loop, so that rules find every loop in the main graph.
+"""Inline model-local functions; by default those with a loop, so that rules find every loop in the main graph.
 
     y = my.F <k = 2> (x)   with   F <k> (a) => (b) { b = Scan <..., body: ... @k ...> (a) }   ->   y = Scan <...> (x)
 
-A function holds a loop if its body has a Scan or Loop at any depth, or calls such a function. Calls are inlined into the main
-graph and the graphs nested in it. Definitions that nothing calls any more are removed; those that nothing ever called stay.
-A function stays, with a reason, if inlining is not exact: its operators have another meaning in the model's operator sets, it
-calls itself, or a call does not match its definition.
+A function has a loop if its body contains a Scan or Loop at any depth, or calls such a function. Calls in the main graph and in
+the graphs nested in it are inlined. Definitions without any remaining call are removed, but those that were never called stay.
+
+A function stays, with a reason, if inlining would not be exact: its operators mean something else in the model's operator sets,
+it calls itself, or a call does not match its definition.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,9 +29,10 @@ _Id = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Inlining:
-    """The functions that were inlined, and those that stay with a reason. A function is in both if only some calls were inlined.
+    """The inlined functions, and the functions that stay, with a reason. A function is in both lists if only some calls were
+    inlined.
 
-    Names are ``domain::name`` or ``domain::name:overload``.
+    Names have the form ``domain::name`` or ``domain::name:overload``.
     """
 
     inlined: list[str] = field(default_factory=list)
@@ -38,7 +40,7 @@ class Inlining:
 
 
 def inline_functions_with_loops(model: ir.Model, *, stay: str = "") -> Inlining:
-    """Inline the functions that hold a Scan or Loop, except those of the domain ``stay``, as ``inline_functions`` does."""
+    """Inline the functions with a Scan or Loop, except those of the domain ``stay``. See ``inline_functions``."""
 
     def is_loop(node: ir.Node) -> bool:
         return node.domain == "" and node.op_type in ("Scan", "Loop") and node.op_identifier() not in model.functions
@@ -47,9 +49,9 @@ def inline_functions_with_loops(model: ir.Model, *, stay: str = "") -> Inlining:
 
 
 def inline_functions(model: ir.Model, is_wanted: Callable[[ir.Function], bool]) -> Inlining:
-    """Inline in place the functions for which ``is_wanted`` is true, and those that call one of them.
+    """Inline the functions that ``is_wanted`` accepts, and their callers, in place.
 
-    The values of an inlined function get names that are unique in the main graph and all graphs in it; public names stay.
+    The values of an inlined function get names that are unique in the main graph and all graphs in it. Public names stay.
     """
     imports = dict(model.opset_imports)
     wanted: set[_Id] = set()
@@ -89,7 +91,7 @@ def _callees(model: ir.Model, key: _Id) -> set[_Id]:
 
 
 def _obstacle(model: ir.Model, key: _Id, imports: dict[str, int]) -> str | None:
-    """Return why the function cannot be inlined; if it can, add the operator sets that the model lacks to ``imports``."""
+    """Return why the function cannot be inlined. If it can be, add the operator sets that the model lacks to ``imports``."""
     reached: set[_Id] = set()
     while new := {callee for caller in (reached or {key}) for callee in _callees(model, caller)} - reached:
         reached |= new
@@ -103,7 +105,7 @@ def _obstacle(model: ir.Model, key: _Id, imports: dict[str, int]) -> str | None:
         if theirs is None:
             return f"it uses {node.domain or 'ai.onnx'}.{node.op_type} but imports no operator set for that"
         if ours is not None and ours != theirs and not _is_same_operator(node, theirs, ours):
-            return f"its {node.op_type} is that of operator set {theirs}, and the model's is that of {ours}"
+            return f"its {node.op_type} has the meaning of operator set {theirs}, but the model imports {ours}"
     for node in all_nodes(function):
         if node.domain in function.opset_imports:
             imports.setdefault(node.domain, function.opset_imports[node.domain])
@@ -135,14 +137,14 @@ def _name(key: _Id) -> str:
 
 
 class _CannotInline(Exception):
-    """The reason why a call cannot be inlined; nothing has been changed."""
+    """The reason why a call cannot be inlined. Nothing has been changed then."""
 
 
 def _inline_call(call: ir.Node, function: ir.Function, names: Names, opset: int) -> list[ir.Node]:
-    """Replace ``call`` by the function's nodes, and return them and the nodes nested in them. Raise _CannotInline if that fails.
+    """Replace ``call`` by the function's nodes. Return them and the nodes nested in them. Raise _CannotInline if that fails.
 
-    Attribute references are resolved, also inside nested graphs. All names except those of the call's outputs are fresh. Symbols
-    in the function's shapes mean nothing outside it and are dropped.
+    Attribute references are resolved, including those in nested graphs. All names except those of the call's outputs are fresh.
+    Symbols in the function's shapes have no meaning outside it and are dropped.
     """
     _refuse_mismatch(call, function, opset)
     try:
@@ -177,7 +179,7 @@ def _inline_call(call: ir.Node, function: ir.Function, names: Names, opset: int)
 def _refuse_mismatch(call: ir.Node, function: ir.Function, opset: int) -> None:
     label = f"its call {call.name!r}"
     if call.graph is None or len(call.inputs) > len(function.inputs) or len(call.outputs) > len(function.outputs):
-        raise _CannotInline(f"{label} has more inputs or outputs than it")
+        raise _CannotInline(f"{label} has more inputs or outputs than the function")
     for attribute in (*call.attributes.values(), *function.attributes.values()):
         if attribute.is_ref() or attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
             raise _CannotInline(f"attribute {attribute.name!r} of {label} is a graph or a reference")
@@ -212,7 +214,7 @@ def _defined_in(body: ir.Function) -> Iterator[ir.Value]:
 
 
 def _replace_outputs(call: ir.Node, results: list[ir.Value], arguments: dict[ir.Value, ir.Value | None]) -> list[ir.Node]:
-    """Replace the call's outputs by the results, and return the Identity nodes for inputs and for results returned twice."""
+    """Replace the call's outputs by the results. Return the Identity nodes for inputs, and for results that are returned twice."""
     copies = []
     used: set[ir.Value] = set()
     for old, result in zip(call.outputs, results, strict=False):

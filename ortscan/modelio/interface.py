@@ -1,6 +1,6 @@
-"""What the outside sees of a model, as it was declared: inputs and outputs word for word, and the model's own header.
+"""The public interface of a model with its original declarations: inputs, outputs and the header of the model.
 
-Works round ONNX-NEGATIVE-SIZE.
+Works around ONNX-NEGATIVE-SIZE.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -21,9 +21,9 @@ _HEADER = ("producer_name", "producer_version", "domain", "model_version", "doc_
 
 @dataclass(frozen=True)
 class Interface:
-    """A snapshot; nothing in it is shared with a model.
+    """A snapshot of the interface, which shares nothing with a model.
 
-    An initializer that is also a graph input is in ``inputs``, with its tensor in ``defaults``.
+    An initializer that is also a graph input is in ``inputs``, and its tensor is in ``defaults``.
     """
 
     inputs: tuple[onnx.ValueInfoProto, ...]
@@ -33,37 +33,37 @@ class Interface:
 
     @classmethod
     def of(cls, model: ir.Model, proto: onnx.ModelProto | None = None) -> "Interface":
-        """Take it from ``model``, in the words of ``proto`` where ``model`` was made from that."""
-        words = proto if proto is not None else _words_of(model)
+        """Return the interface of ``model``, with the declarations of ``proto`` if ``model`` was created from that."""
+        declared = proto if proto is not None else _interface_proto(model)
         listed = {value.name for value in model.graph.inputs}
-        header = onnx.ModelProto(**{key: getattr(words, key) for key in _HEADER if words.HasField(key)})
-        header.metadata_props.extend(words.metadata_props)
-        header.graph.name, header.graph.doc_string = words.graph.name, words.graph.doc_string
-        header.graph.metadata_props.extend(words.graph.metadata_props)
+        header = onnx.ModelProto(**{key: getattr(declared, key) for key in _HEADER if declared.HasField(key)})
+        header.metadata_props.extend(declared.metadata_props)
+        header.graph.name, header.graph.doc_string = declared.graph.name, declared.graph.doc_string
+        header.graph.metadata_props.extend(declared.graph.metadata_props)
         return cls(
-            tuple(_copy(info) for info in words.graph.input if info.name in listed),
-            tuple(_copy(info) for info in words.graph.output),
+            tuple(_copy(info) for info in declared.graph.input if info.name in listed),
+            tuple(_copy(info) for info in declared.graph.output),
             header,
             {name: value.const_value for name, value in model.graph.initializers.items() if value.is_graph_input()},
         )
 
     def without(self, names: Collection[str]) -> "Interface":
-        """Return the same without some inputs."""
+        """Return the interface without some inputs."""
         inputs = tuple(info for info in self.inputs if info.name not in names)
         defaults = {name: tensor for name, tensor in self.defaults.items() if name not in names}
         return Interface(inputs, self.outputs, self.header, defaults)
 
     def retaken(self, model: ir.Model) -> "Interface":
-        """Take types and shapes of the same inputs and outputs from ``model`` as it is now."""
-        now = _words_of(model).graph
+        """Return the interface with the current types and shapes of ``model``."""
+        now = _interface_proto(model).graph
         return Interface(_redeclared(self.inputs, now.input), _redeclared(self.outputs, now.output), self.header, self.defaults)
 
     def with_outputs(self, infos: Mapping[str, onnx.ValueInfoProto]) -> "Interface":
-        """Return the same with other types and shapes of some outputs."""
+        """Return the interface with other types and shapes for some outputs."""
         return Interface(self.inputs, _redeclared(self.outputs, infos.values()), self.header, self.defaults)
 
     def with_negative_sizes_free(self) -> "Interface":
-        """Return the same in which sizes below zero are free ones, as onnxruntime reads them."""
+        """Return the interface with free sizes instead of negative ones, as onnxruntime reads them."""
         if not any(has_negative_sizes(info.type) for info in (*self.inputs, *self.outputs)):
             return self
         inputs, outputs = (tuple(map(_copy, infos)) for infos in (self.inputs, self.outputs))
@@ -73,15 +73,15 @@ class Interface:
 
     @property
     def output_shapes(self) -> dict[str, ir.Shape]:
-        """The shapes that outputs declare, by name; a size below zero is a free one."""
+        """The declared shapes of the outputs by name. A negative size is free."""
         shapes = {info.name: ir.serde.deserialize_type_proto_for_shape(info.type) for info in self.outputs}
         return {name: shape for name in shapes if (shape := without_negative_sizes(shapes[name])) is not None}
 
     def restore(self, model: ir.Model) -> None:
-        """Put declared types, shapes, doc strings, defaults and the header back.
+        """Restore declared types, shapes, doc strings, defaults and the header.
 
         Raises:
-            InvariantBroken: inputs or outputs are not those of the snapshot, by name and order.
+            InvariantBroken: the names or the order of inputs or outputs differ from the snapshot.
         """
         graph = model.graph
         public = {info.name for info in self.inputs}
@@ -100,7 +100,7 @@ class Interface:
         _put_header(model, self.header)
 
     def with_metadata(self, key: str, text: str) -> "Interface":
-        """Return the same with one more entry in the model's metadata, or with this text in the place of another."""
+        """Return the interface with an entry in the model's metadata, which replaces an entry with the same key."""
         header = onnx.ModelProto()
         header.CopyFrom(self.header)
         kept = [entry for entry in header.metadata_props if entry.key != key]
@@ -110,12 +110,12 @@ class Interface:
         return Interface(self.inputs, self.outputs, header, self.defaults)
 
     def write_into(self, proto: onnx.ModelProto) -> None:
-        """Replace what the serialised model says of its inputs, outputs and header by the original words."""
+        """Replace inputs, outputs and header of the serialised model by the original declarations."""
         for infos, mine in ((proto.graph.input, self.inputs), (proto.graph.output, self.outputs)):
-            words = {info.name: info for info in mine}
+            declared = {info.name: info for info in mine}
             for info in infos:
-                if info.name in words:
-                    info.CopyFrom(words[info.name])
+                if info.name in declared:
+                    info.CopyFrom(declared[info.name])
         for key in _HEADER:
             if self.header.HasField(key):
                 setattr(proto, key, getattr(self.header, key))
@@ -124,21 +124,21 @@ class Interface:
             now.metadata_props.extend(then.metadata_props)
 
 
-def _words_of(model: ir.Model) -> onnx.ModelProto:
-    words = onnx.ModelProto(ir_version=model.ir_version)
+def _interface_proto(model: ir.Model) -> onnx.ModelProto:
+    proto = onnx.ModelProto(ir_version=model.ir_version)
     for key in _HEADER:
         if getattr(model, key):
-            setattr(words, key, getattr(model, key))
-    words.graph.name, words.graph.doc_string = model.graph.name or "", model.graph.doc_string or ""
+            setattr(proto, key, getattr(model, key))
+    proto.graph.name, proto.graph.doc_string = model.graph.name or "", model.graph.doc_string or ""
     for entries, props in (
-        (words.metadata_props, model.metadata_props),
-        (words.graph.metadata_props, model.graph.metadata_props),
+        (proto.metadata_props, model.metadata_props),
+        (proto.graph.metadata_props, model.graph.metadata_props),
     ):
         for key, text in props.items():
             entries.add(key=key, value=text)
-    words.graph.input.extend(ir.serde.serialize_value(value) for value in model.graph.inputs)
-    words.graph.output.extend(ir.serde.serialize_value(value) for value in model.graph.outputs)
-    return words
+    proto.graph.input.extend(ir.serde.serialize_value(value) for value in model.graph.inputs)
+    proto.graph.output.extend(ir.serde.serialize_value(value) for value in model.graph.outputs)
+    return proto
 
 
 def _copy(info: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
@@ -148,25 +148,25 @@ def _copy(info: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
 
 
 def _redeclared(infos: tuple[onnx.ValueInfoProto, ...], now: Iterable[onnx.ValueInfoProto]) -> tuple[onnx.ValueInfoProto, ...]:
-    words = {info.name: info for info in now}
+    declared = {info.name: info for info in now}
     result = tuple(_copy(info) for info in infos)
     for info in result:
-        if info.name in words and words[info.name].HasField("type"):
-            info.type.CopyFrom(words[info.name].type)
+        if info.name in declared and declared[info.name].HasField("type"):
+            info.type.CopyFrom(declared[info.name].type)
     return result
 
 
 def contradicts(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto | None) -> bool:
-    """Return True if the two have different ranks, or different sizes in an axis."""
+    """Return True if both shapes have different ranks, or different sizes of an axis."""
     if actual is None or not all(info.type.tensor_type.HasField("shape") for info in (declared, actual)):
         return False
     was, now = declared.type.tensor_type.shape.dim, actual.type.tensor_type.shape.dim
-    both = ((one, other) for one, other in zip(was, now, strict=False) if one.HasField("dim_value") and other.HasField("dim_value"))
-    return len(was) != len(now) or any(one.dim_value != other.dim_value for one, other in both)
+    known = ((old, new) for old, new in zip(was, now, strict=False) if old.HasField("dim_value") and new.HasField("dim_value"))
+    return len(was) != len(now) or any(old.dim_value != new.dim_value for old, new in known)
 
 
 def leaves_open(declared: onnx.ValueInfoProto, now: onnx.ValueInfoProto) -> bool:
-    """Return True if ``now`` has no number for a size that is ``declared`` as a number."""
+    """Return True if ``now`` has no number for a size that ``declared`` has as a number."""
     pairs = zip(declared.type.tensor_type.shape.dim, now.type.tensor_type.shape.dim, strict=False)
     return any(was.HasField("dim_value") and not dim.HasField("dim_value") for was, dim in pairs)
 
@@ -183,7 +183,7 @@ def _declare(value: ir.Value, info: onnx.ValueInfoProto) -> None:
 
 
 def without_negative_sizes(shape: ir.Shape | None) -> ir.Shape | None:
-    """Take a size below 0, which some exporters write for a free one, for not known."""
+    """Return ``shape`` with unknown sizes instead of negative ones, which some exporters write for free dimensions."""
     return forgotten(shape, lambda dim: isinstance(dim, int) and dim < 0)
 
 

@@ -1,16 +1,19 @@
-"""Weights that are listed among the inputs of their graph leave the list, so that rules see constants.
+"""Remove weights from the input lists of their graphs, so that rules see constants.
 
-    IR 3  g(x, W) {W = ...}  ->  IR 4  g(x) {W = ...}  ->  (rewritten, given back)  IR 3  g(x, W) {W = ...}
+    IR 3  g(x, W) {W = ...}  ->  IR 4  g(x) {W = ...}  ->  (rewritten, returned)  IR 3  g(x, W) {W = ...}
 
-In IR 3 every initializer must be listed, and is still a constant. From IR 4 on it would be an input with a default, which ORT
-neither folds nor packs (ten times slower in a chain of MatMuls). So the weights leave the list and return to it at the end. A
-weight that no node needs any more leaves the list with the model. New constants of the main graph become Constant nodes, so that
-the list does not grow. Before opset 9, Constant holds only floats, so that other constants are listed.
+In IR 3 every initializer must be listed, and is still a constant. From IR 4 on, a listed initializer is an input with a default,
+which onnxruntime neither folds nor packs (ten times slower in a chain of MatMuls). So the weights leave the list and return to it
+at the end. A weight that no node needs any more leaves the list for good. New constants of the main graph become Constant nodes,
+so that the list does not grow. Before opset 9, Constant supports only floats, so other constants are listed.
 
-No node can replace a weight that a body or branch lists. onnxruntime accepts these lists in every IR version and in any order,
-and passes operands only to the inputs without an initializer. tf2onnx writes such bodies in IR 4 as well. They return only in IR 3.
-Quantized weights that a body lists leave it with their DequantizeLinear: onnxruntime fuses that with a MatMul beside it unless the
-weights are listed, then rounds the other operand, overlooks a zero point from outside, and refuses weights from outside.
+A weight that a body or branch lists is always a constant, because no node can replace it. onnxruntime accepts these lists in
+every IR version and in any order, and passes operands only to the inputs without an initializer. tf2onnx writes such bodies in IR
+4 too. The weights return to these lists only in IR 3.
+
+Quantized weights that a body lists leave it together with their DequantizeLinear. onnxruntime fuses that with a MatMul next to it
+if the weights are not listed. It then rounds the other operand, ignores a zero point from outside, and rejects weights from
+outside.
 """
 
 from dataclasses import dataclass
@@ -31,16 +34,16 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 @dataclass(frozen=True)
 class ListedWeights:
-    """How a model of IR version 3 listed its inputs, and which initializers it had."""
+    """The listed inputs of a model of IR version 3, and its initializers."""
 
     inputs: tuple[str, ...]
     initializers: frozenset[str]
 
 
 def unlist_weights(model: ir.Model) -> ListedWeights | None:
-    """Take the weights out of the input lists of all bodies and branches and, in IR version 3, of the model, in place.
+    """Remove the weights from the input lists of all bodies and branches and, in IR version 3, of the model, in place.
 
-    Return None, with the model's own inputs left as they are, for other IR versions.
+    For other IR versions, leave the model's own inputs unchanged and return None.
     """
     bodies = list(inner_graphs(model.graph))
     quantized = [body for body in bodies if any(map(_is_quantized, _listed(body)))]
@@ -74,7 +77,7 @@ def _unlist(graph: ir.Graph) -> None:
 
 
 def list_weights(model: ir.Model, before: ListedWeights) -> None:
-    """Turn ``model`` back in place; nothing is done if its IR version was raised further meanwhile."""
+    """Restore the lists of ``model`` in place. Nothing is done if its IR version was raised meanwhile."""
     if model.ir_version != _PLAIN_IR:
         return
     graph = model.graph
@@ -96,7 +99,7 @@ def list_weights(model: ir.Model, before: ListedWeights) -> None:
 
 
 def _type_by_tensor(value: ir.Value) -> None:
-    """Declare ``value`` as its tensor is, if nothing is declared."""
+    """Declare the type and shape of the tensor of ``value`` where it has no declaration."""
     tensor = value.const_value
     if tensor is not None and value.type is None:
         value.type = ir.TensorType(tensor.dtype)

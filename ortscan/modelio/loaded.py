@@ -1,4 +1,4 @@
-"""A model on its way through the passes, with what is needed to return it as it came."""
+"""A model between loading and saving, with everything that is needed to return it in its original form."""
 
 import gc
 from collections.abc import Iterator
@@ -37,18 +37,18 @@ class LoadedModel:
     """A model that passes change in place, and its interface.
 
     Args:
-        model: the model. One of IR version 3 is held in IR version 4, without weights among the inputs, until it is settled.
-        kind: the type that the caller gave.
+        model: the model. A model of IR version 3 is held in IR version 4, without weights among the inputs, until it is settled.
+        kind: the type of the caller's model.
         source: the file that the model was read from.
         interface: the inputs, outputs and header as declared.
         listed: how a model of IR version 3 listed its weights.
         files: the external data.
-        tied: notes on outputs that were written otherwise.
+        tied: notes on outputs that were replaced.
         built_in: notes on inputs that became constants.
         redeclared: the outputs declared with a wrong shape: as declared, and as they are.
         seal: see ``sealed``.
         judged: the message that was checked for faults, until the model changes.
-        names: the names used in the opset in which the model came.
+        names: the names that the model uses in its original opset.
     """
 
     model: ir.Model
@@ -67,27 +67,27 @@ class LoadedModel:
 
 @dataclass
 class _Seal:
-    """The message of a model that nobody changes any more, once it was serialised."""
+    """The message of a model that is no longer changed, once it was serialised."""
 
     proto: onnx.ModelProto | None = None
 
 
 _LARGE_BYTES = 4 << 20
-"""A message of more bytes is not kept beside its model."""
+"""The most bytes of a message that is kept together with its model."""
 
 
 @contextmanager
 def sealed(loaded: LoadedModel) -> Iterator[None]:
-    """Serialise ``loaded`` at most once within the context; all callers get the same message and must not change it.
+    """Serialise ``loaded`` at most once within the context. All callers get the same message and must not change it.
 
-    A large model that is returned as a message is kept only as that message.
+    If a large model is returned as a message, only that message is kept.
     """
     loaded.seal, loaded.judged = _Seal(loaded.judged), None
     if loaded.kind != "ir" and not any(isinstance(slot.get(), ir.ExternalTensor) for slot in tensor_slots(loaded.model)):
         proto = to_proto(loaded)
         if _LARGE_BYTES < proto.ByteSize() < PROTOBUF_LIMIT:
             loaded.model = ir.Model(ir.Graph([], [], nodes=[]), ir_version=loaded.model.ir_version)
-            gc.collect()  # an onnx_ir Model is full of cycles
+            gc.collect()  # an onnx_ir Model is full of reference cycles
     try:
         yield
     finally:
@@ -108,17 +108,17 @@ def restore_interface(loaded: LoadedModel) -> None:
 
 
 def declare_negative_sizes_free(loaded: LoadedModel) -> None:
-    """Declare sizes below zero of inputs and outputs as free, because onnx's inference may reject new models or crash on them."""
+    """Declare negative sizes of inputs and outputs as free, because onnx's inference may reject new models or crash on them."""
     loaded.interface = loaded.interface.with_negative_sizes_free()
 
 
 def retake_interface(loaded: LoadedModel) -> None:
-    """Declare the types and shapes that the inputs and outputs have now, after shapes were fixed on purpose."""
+    """Declare the current types and shapes of the inputs and outputs, after shapes were fixed on purpose."""
     redeclare(loaded, loaded.interface.retaken(loaded.model))
 
 
 def redeclare(loaded: LoadedModel, interface: Interface) -> None:
-    """Replace the interface, and note the outputs whose shapes contradict the declared ones or leave declared sizes open."""
+    """Replace the interface. Record the outputs whose new shapes contradict the declared ones or leave declared sizes open."""
     for was, now in zip(loaded.interface.outputs, interface.outputs, strict=True):
         declared, _ = loaded.redeclared.get(was.name, (was, now))
         if contradicts(declared, now) or leaves_open(declared, now):
@@ -127,7 +127,7 @@ def redeclare(loaded: LoadedModel, interface: Interface) -> None:
 
 
 def settle_new_initializers(loaded: LoadedModel) -> None:
-    """Return a model that came in IR version 3, including its new constants, to the form of that version."""
+    """Convert a model of IR version 3, including its new constants, back to that version."""
     if loaded.listed is not None and not _is_written(loaded):
         list_weights(loaded.model, loaded.listed)
 
@@ -139,9 +139,9 @@ def unsettle(loaded: LoadedModel) -> None:
 
 
 def to_proto(loaded: LoadedModel) -> onnx.ModelProto:
-    """Serialise the model with its interface as declared and its references to external data. Raise as ``written`` does.
+    """Serialise the model with its declared interface and its references to external data. Raise as ``written`` does.
 
-    A sealed model returns the same message again.
+    For a sealed model, return the same message again.
     """
     if loaded.seal is None:
         return written(loaded)
@@ -163,7 +163,7 @@ def written(loaded: LoadedModel) -> onnx.ModelProto:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the first line of the root cause of an error; raise it if it is a MemoryError."""
+    """Return the first line of the root cause of an error. If it is a MemoryError, raise it."""
     while error.__cause__ is not None:
         error = error.__cause__
     if isinstance(error, MemoryError):

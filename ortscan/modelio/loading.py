@@ -1,4 +1,4 @@
-"""Load what a caller gives (a path, bytes, a ``ModelProto`` or an ``onnx_ir.Model``) as a model that passes may change."""
+"""Load a caller's model (a path, bytes, a ``ModelProto`` or an ``onnx_ir.Model``) as a model that passes may change."""
 
 import copy
 import os
@@ -15,7 +15,7 @@ from ortscan.modelio.defects import refuse_defects, refuse_depth, refuse_undefin
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.listed_weights import unlist_weights
 from ortscan.modelio.loaded import LoadedModel, reason_of
-from ortscan.modelio.mending import declare_as_first_said, free_negative_sizes, is_sorted, sort_nodes, tie_outputs
+from ortscan.modelio.mending import declare_first_types, free_negative_sizes, is_sorted, sort_nodes, tie_outputs
 from ortscan.modelio.protos import hide_map_types
 from ortscan.modelio.reading import parse, read, require_model
 from ortscan.modelio.refusals import refuse_ambiguous_names, refuse_endless_calls, refuse_newer_operators, refuse_what_would_be_lost
@@ -36,13 +36,13 @@ _Kind = Literal["path", "bytes", "proto", "ir"]
 def load(model: AnyModel, *, source: str | os.PathLike[str] | None = None) -> LoadedModel:
     """Return a model that can be changed without changing the caller's object. A ``LoadedModel`` is copied.
 
-    External data is mapped when it is first read. References in ``bytes`` or a ``ModelProto`` are looked up beside ``source``,
-    the file the model was read from, or in the working folder, as ORT does. Data that is not there passes through as a reference.
+    External data is mapped when it is first read. References in ``bytes`` or a ``ModelProto`` are relative to ``source``, the
+    file that the model was read from, or to the working folder, as in onnxruntime. Missing data stays a reference.
 
     Raises:
         OptionError: ``model`` has another type.
-        ModelFileError: the file is no model, or its external data is missing, truncated or outside its folder.
-        UnsupportedModel: the model is invalid, or has something that ``onnx_ir`` cannot keep.
+        ModelFileError: the file is not a model, or its external data is missing, truncated or outside its folder.
+        UnsupportedModel: the model is invalid, or has something that ``onnx_ir`` cannot represent.
     """
     if isinstance(model, LoadedModel):
         return _from_loaded(model)
@@ -74,7 +74,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
     try:
         plain = hide_map_types(proto, name)
         model = ir.from_proto(plain)
-        declare_as_first_said(model, plain)
+        declare_first_types(model, plain)
     except ir.serde.SerdeError as error:
         raise UnsupportedModel(f"{name} is not a valid model: {reason_of(error)}") from error
     tied = tie_outputs(model)
@@ -92,7 +92,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
         except OutOfReach as error:
             if kind == "path" or leads_out(os.fspath(tensor.location)):
                 raise ModelFileError(f"{name}: the external data of {shown(tensor.name)} {error}.") from None
-            slot.put(AbsentTensor(tensor, f"it {error}; give the model as a path"))
+            slot.put(AbsentTensor(tensor, f"it {error}; pass the model as a path"))
     loaded = _loaded(model, name, kind, source, files, proto)
     loaded.tied = tied
     return loaded
@@ -124,7 +124,7 @@ def _from_ir(original: ir.Model) -> LoadedModel:
             own.data.readers.append(tensor)
             slot.put(own)
         except OutOfReach as error:
-            slot.put(AbsentTensor(tensor, f"it {error}; give the model as a path"))
+            slot.put(AbsentTensor(tensor, f"it {error}; pass the model as a path"))
     return _loaded(model, name, "ir", None, files, None)
 
 
@@ -156,7 +156,7 @@ def _loaded(
         if "ai.onnx" in imports:
             imports.setdefault("", imports.pop("ai.onnx"))
     if "" not in model.opset_imports and any(node.domain in ("", "ai.onnx") for node in all_nodes(model.graph)):
-        # onnxruntime runs a model that imports only other sets in the newest opset.
+        # onnxruntime uses the newest opset for a model that imports only other operator sets
         model.opset_imports[""] = newest_opset()
     refuse_newer_operators(model, name)
     refuse_ambiguous_names(model, name)
@@ -174,7 +174,7 @@ def _sort(model: ir.Model, name: str) -> None:
 
 
 def _cut_shared_parts(model: ir.Model) -> None:
-    """Replace what a clone shares with its original and passes may write to: types, and tensors of inner values."""
+    """Copy the mutable parts that a clone shares with its original: types, and tensors of inner values."""
     for graph in graphs_in(model):
         for value in (*graph.inputs, *graph.initializers.values(), *(output for node in graph for output in node.outputs)):
             value.type = copy.deepcopy(value.type)

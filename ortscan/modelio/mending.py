@@ -1,15 +1,15 @@
-"""Write what is plain but badly written in a model as the rest of ortscan expects it. Every function works in place.
+"""Normalise models that are valid but written in an unusual way. Every function works in place.
 
-* Nodes are sorted. onnxruntime takes main graphs in any order, but a clone of an unsorted body would read the original's values.
-* Sizes below zero, which some exporters write for free ones, are unknown.
-* Outputs declared several times, as in ``body (i, bool c) => (c, y)``, get the first type, as in onnxruntime. ``onnx_ir`` keeps the
-  last.
-* Outputs of bodies that onnxruntime refuses are written otherwise::
+* Nodes are sorted. onnxruntime accepts main graphs in any order, but a clone of an unsorted body would read the original's values.
+* Negative sizes, which some exporters write for free ones, become unknown.
+* Outputs that are declared several times, as in ``body (i, bool c) => (c, y)``, get the first type, as in onnxruntime. ``onnx_ir``
+  keeps the last.
+* Outputs of bodies that onnxruntime rejects are replaced::
 
     body (s, x) => (n, d)    with d from outside    ->    body (s, x) => (n, Identity(d))
     l = Scan body (s, x) => (n, y)                  ->    l, nobody_reads = Scan body (s, x) => (n, y)
 
-Works round ORT-SCAN-UNNAMED-RESULT and ORT-OUTER-VALUE-RETURNED.
+Works around ORT-SCAN-UNNAMED-RESULT and ORT-OUTER-VALUE-RETURNED.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,11 +23,11 @@ from ortscan.modelio.slots import graphs_in
 from rewrites.graph.names import Names
 from rewrites.graph.walk import has_order, node_graphs
 
-__all__ = ["declare_as_first_said", "free_negative_sizes", "is_sorted", "is_undefined", "sort_nodes", "tie_outputs"]
+__all__ = ["declare_first_types", "free_negative_sizes", "is_sorted", "is_undefined", "sort_nodes", "tie_outputs"]
 
 
 def is_sorted(model: ir.Model) -> bool:
-    """Return True if every node comes after the nodes that it and the graphs nested in it read."""
+    """Return True if every node comes after all nodes that it, or a graph nested in it, reads."""
     return all(map(has_order, (model.graph, *(function.graph for function in model.functions.values()))))
 
 
@@ -41,14 +41,14 @@ def sort_nodes(model: ir.Model) -> None:
 
 
 def free_negative_sizes(model: ir.Model) -> None:
-    """Make declared sizes below zero unknown; the interface keeps them."""
+    """Make negative declared sizes unknown. The interface keeps them."""
     for graph in graphs_in(model):
         for value in (*graph.inputs, *(output for node in graph for output in node.outputs)):
             value.shape = without_negative_sizes(value.shape)
 
 
-def declare_as_first_said(model: ir.Model, proto: onnx.ModelProto) -> None:
-    """Give outputs that ``proto``, the source of ``model``, declares several times the first type and shape.
+def declare_first_types(model: ir.Model, proto: onnx.ModelProto) -> None:
+    """If ``proto``, the source of ``model``, declares an output several times, use its first type and shape.
 
     Inputs come before outputs, and outputs before other values.
     """
@@ -92,7 +92,7 @@ def _declare_outputs(proto: onnx.GraphProto, graph: ir.Graph) -> None:
 
 
 def tie_outputs(model: ir.Model) -> list[str]:
-    """Write outputs as onnxruntime accepts them, and return a sentence for each. Values that nothing defines stay undefined."""
+    """Replace outputs that onnxruntime rejects. Return a note on each. Undefined values stay undefined."""
     notes = []
     names: Names | None = None
     tops = (model.graph, *(function.graph for function in model.functions.values()))
@@ -105,7 +105,9 @@ def tie_outputs(model: ir.Model) -> list[str]:
                 copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
                 graph.append(ir.Node("", "Identity", [outer], outputs=[copy], name=names.fresh(f"{value.name}/Identity")))
                 graph.outputs[index] = copy
-                notes.append(f"gave the output '{value.name}' of '{graph.name}', a value of the graph around it, an Identity")
+                notes.append(
+                    f"inserted an Identity for the output '{value.name}' of '{graph.name}', a value of the graph around it"
+                )
     for node in [node for graph in graphs_in(model) for node in graph if node.op_type == "Scan" and node.domain == ""]:
         missing = [output for body in node_graphs(node) for output in body.outputs][len(node.outputs) :]
         if missing and node.outputs:
@@ -114,7 +116,7 @@ def tie_outputs(model: ir.Model) -> list[str]:
             node.resize_outputs(count + len(missing))
             for value, inner in zip(node.outputs[count:], missing, strict=True):
                 value.name, value.type = names.fresh(f"{inner.name}_unread"), inner.type
-            notes.append(f"gave the Scan producing '{node.outputs[0].name}' the outputs of its body that nobody reads")
+            notes.append(f"added the unread outputs of its body to the Scan producing '{node.outputs[0].name}'")
     return notes
 
 

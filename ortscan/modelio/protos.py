@@ -1,6 +1,6 @@
-"""Walk over a ``ModelProto``: all graphs with a phrase for where each is, all dense tensors, and map types.
+"""Walk over a ``ModelProto``: all graphs with their locations, all dense tensors, and map types.
 
-``onnx_ir`` does not know map types (``ZipMap`` of ``ai.onnx.ml`` returns one), so such values have no type while the model is
+``onnx_ir`` does not support map types (``ZipMap`` of ``ai.onnx.ml`` returns one), so such values have no type while the model is
 loaded. The interface restores the declared types of public values.
 """
 
@@ -13,13 +13,13 @@ from rewrites.base.errors import UnsupportedModel
 __all__ = ["DEEPEST", "Body", "bodies_in", "hide_map_types", "holds_map", "locations_in", "tensors_in"]
 
 DEEPEST = 31
-"""The depth to which graphs may be nested. protobuf reads 100 levels of messages; a graph needs three, and the innermost more."""
+"""The deepest nesting of graphs. protobuf reads 100 levels of messages; a graph needs three, and the innermost needs more."""
 
 Body = onnx.GraphProto | onnx.FunctionProto
 
 
 def bodies_in(proto: onnx.ModelProto) -> Iterator[tuple[Body, str]]:
-    """Yield the main graph, the functions, and all graphs nested in them, each with a phrase for where it is.
+    """Yield the main graph, the functions, and all graphs nested in them, each with a phrase for its location.
 
     Raise UnsupportedModel if they are nested too deep for a file.
     """
@@ -30,7 +30,7 @@ def bodies_in(proto: onnx.ModelProto) -> Iterator[tuple[Body, str]]:
 
 def _nested(body: Body, where: str, depth: int = 0) -> Iterator[tuple[Body, str]]:
     if depth > DEEPEST:
-        raise UnsupportedModel(f"The graphs of a model are nested more than {DEEPEST} deep, deeper than a file can hold.")
+        raise UnsupportedModel(f"The graphs of a model are nested more than {DEEPEST} deep, which no file can hold.")
     yield body, where
     for node in body.node:
         for attribute in node.attribute:
@@ -56,7 +56,7 @@ def tensors_in(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def locations_in(proto: onnx.ModelProto) -> list[str]:
-    """Return the locations of external data as the model names them, sorted and each once."""
+    """Return the locations of external data as the model names them, sorted and without repetitions."""
     entries = (entry for tensor in tensors_in(proto) for entry in tensor.external_data)
     return sorted({entry.value for entry in entries if entry.key == "location"})
 

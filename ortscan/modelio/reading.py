@@ -1,6 +1,6 @@
-"""Read a file or bytes as a ``ModelProto``. What is not a model is one clear error that names its source.
+"""Read a file or bytes as a ``ModelProto``. If it is not a model, raise one clear error that names the source.
 
-Works round ONNX-TEXT-DEPTH.
+Works around ONNX-TEXT-DEPTH.
 """
 
 import itertools
@@ -23,7 +23,7 @@ __all__ = ["DEEPEST_BRACKETS", "PROTOBUF_LIMIT", "format_of", "nests_too_deep", 
 
 PROTOBUF_LIMIT = (1 << 31) - 1
 DEEPEST_BRACKETS = 256
-"""onnx's parser of text calls itself for each bracket and crashes in the end. A nested graph takes three; files hold about 30."""
+"""The deepest nesting of brackets. onnx's text parser recurses for each bracket and may crash. A nested graph needs three."""
 
 _OLDEST_IR = 3
 _PART = 1 << 20
@@ -37,12 +37,12 @@ _FOREIGN = {
 
 
 def format_of(path: Path) -> str:
-    """Return onnx's name of the format for a suffix: ``protobuf``, ``textproto``, ``json`` or ``onnxtxt``."""
+    """Return onnx's name for the format of a suffix: ``protobuf``, ``textproto``, ``json`` or ``onnxtxt``."""
     return onnx.serialization.registry.get_format_from_file_extension(path.suffix.lower()) or "protobuf"
 
 
 def read(path: Path) -> onnx.ModelProto:
-    """Read the model at ``path``, leaving external data where it is.
+    """Read the model at ``path`` without its external data.
 
     Raises:
         ModelFileError: the file cannot be read, or is not a model.
@@ -71,27 +71,29 @@ def read(path: Path) -> onnx.ModelProto:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file. A pipe that nobody writes to is empty."""
+    """Open a file without waiting. A pipe without a writer is empty."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def read_from_pipe(model: _T) -> _T | onnx.ModelProto:
-    """Return the model in a pipe, which can be read only once, or anything else as it is. Raise as ``read`` does."""
+    """Return the model in a pipe, because a pipe can be read only once. Return any other value unchanged. Raise as ``read``
+    does.
+    """
     return read(Path(model)) if is_pipe(model) else model
 
 
 def parse(content: bytes | memoryview, name: str, form: str = "protobuf") -> onnx.ModelProto:
-    """Parse a serialised model; errors call it ``name``. Raise as ``read`` does."""
+    """Parse a serialised model, which errors call ``name``. Raise as ``read`` does."""
     head = bytes(content[:32])
     if not head:
         raise ModelFileError(f"{name} is empty.")
     foreign = next((what for magic, what in _FOREIGN.items() if head.startswith(magic)), None)
     if head[4:8] == b"ORTM":
-        foreign = "in the ORT format; give the ONNX file it was made from"
+        foreign = "in the ORT format; pass the ONNX file that it was converted from"
     if foreign:
         raise ModelFileError(f"{name} is {foreign}.")
     if form == "protobuf" and len(content) > PROTOBUF_LIMIT:
-        raise ModelFileError(f"{name} is larger than 2 GB, more than a protobuf message can be.")
+        raise ModelFileError(f"{name} is larger than 2 GB, the limit of a protobuf message.")
     proto = onnx.ModelProto()
     try:
         if form == "protobuf":
@@ -104,7 +106,7 @@ def parse(content: bytes | memoryview, name: str, form: str = "protobuf") -> onn
         else:
             proto = onnx.serialization.registry.get(form).deserialize_proto(bytes(content), proto)
     except (DecodeError, JsonError, TextError, onnx.parser.ParseError, UnicodeError):
-        raise ModelFileError(f"{name} is not an ONNX model, or is cut short.") from None
+        raise ModelFileError(f"{name} is not an ONNX model, or is truncated.") from None
     require_model(proto, name)
     return proto
 
@@ -126,14 +128,14 @@ def nests_too_deep(text: str) -> bool:
 def require_model(proto: onnx.ModelProto, name: str) -> None:
     """Raise unless ``proto`` has a graph, operator sets, and a format version that can be read."""
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
-        raise ModelFileError(f"{name} holds no graph, so it is not an ONNX model.")
+        raise ModelFileError(f"{name} has no graph, so it is not an ONNX model.")
     if not proto.ir_version:
         raise ModelFileError(f"{name} has no ir_version, so it is not an ONNX model.")
     if proto.ir_version < _OLDEST_IR:
         raise UnsupportedModel(f"{name} has IR version {proto.ir_version}; versions before {_OLDEST_IR} had no operator sets.")
     if proto.ir_version > onnx.IR_VERSION:
         raise UnsupportedModel(
-            f"{name} has IR version {proto.ir_version}; the newest that onnx {onnx.__version__} knows is {onnx.IR_VERSION}."
+            f"{name} has IR version {proto.ir_version}; onnx {onnx.__version__} supports at most {onnx.IR_VERSION}."
         )
     if not proto.opset_import:
-        raise ModelFileError(f"{name} names no operator set (opset_import), so it is cut short or not an ONNX model.")
+        raise ModelFileError(f"{name} imports no operator set (opset_import), so it is truncated or not an ONNX model.")

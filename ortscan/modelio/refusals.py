@@ -1,20 +1,20 @@
-"""Refuse models that are valid but that ortscan cannot take.
+"""Reject valid models that ortscan does not support.
 
-* What ``onnx_ir`` drops (sparse_initializer, training_info, initializers without a name), merges (things of one name) or cannot
-  represent (sparse attributes, attributes without a type, text that is not UTF-8). External data in the default of a function's
-  attribute would be left behind.
-* Functions that call each other so often that nothing can run the model. onnxruntime, inference and inlining write
-  all calls out. The nodes are counted without that, in time that grows with the file::
+* Parts that ``onnx_ir`` drops: sparse_initializer, training_info, initializers without a name. Values with the same name, which it
+  merges. Parts that it cannot represent: sparse attributes, attributes without a type, text that is not UTF-8. External data in the
+  default of a function's attribute, which would be lost.
+* Functions with so many calls of each other that nothing can run the model. onnxruntime, inference and inlining expand all calls.
+  This module counts the nodes without expanding them, in time that grows with the file::
 
     f1 calls f0 ten times, f2 calls f1 ten times, …, the main graph calls f11    ->    10^12 nodes
 
-* Operators that changed in an opset newer than those known here.
-* An initializer of a branch with the name of a value that the other branch captures. onnxruntime passes captured values to both
-  branches, where they replace the initializer::
+* Operators that changed in an opset that ortscan does not support yet.
+* An initializer of a branch with the same name as a value that the other branch captures. onnxruntime passes captured values to
+  both branches. There they replace the initializer::
 
-    k = {1}; If (c) <then = () <k = {2}> { a = Mul (x, k) }, else = () { b = Add (x, k) }>    the product by 1, on onnxruntime
+    k = {1}; If (c) <then = () <k = {2}> { a = Mul (x, k) }, else = () { b = Add (x, k) }>    multiplies by 1 on onnxruntime
 
-Works round ORT-BRANCH-INITIALIZER.
+Works around ORT-BRANCH-INITIALIZER.
 """
 
 from collections import Counter
@@ -41,10 +41,10 @@ __all__ = [
 ]
 
 MOST_CALLED_NODES = 1 << 17
-"""The most nodes that calls of functions may have in total. onnxruntime takes minutes to load half as many."""
+"""The most nodes of functions with all calls expanded. onnxruntime takes minutes to load half of that."""
 
 DEEPEST_CALLS = 100
-"""The depth to which functions may call each other, as in onnx and onnxruntime."""
+"""The deepest nesting of function calls, as in onnx and onnxruntime."""
 
 _A = onnx.AttributeProto
 _SPARSE = (_A.SPARSE_TENSOR, _A.SPARSE_TENSORS)
@@ -54,12 +54,12 @@ _COUNTLESS = 10**18
 
 
 def refuse_what_would_be_lost(proto: onnx.ModelProto, name: str) -> None:
-    """Raise UnsupportedModel if ``proto`` has something that ``onnx_ir`` would not keep; the message names what and where."""
+    """Raise UnsupportedModel if ``proto`` has something that ``onnx_ir`` would not keep. The message names it and its location."""
     if proto.training_info:
-        raise UnsupportedModel(f"{name} holds training_info, which would be lost.")
+        raise UnsupportedModel(f"{name} has training_info, which would be lost.")
     texts = (proto.producer_name, proto.producer_version, proto.domain, proto.doc_string)
     if not _are_utf8(*texts, *_noted(proto)):
-        raise UnsupportedModel(f"{name} says of itself what is not UTF-8.")
+        raise UnsupportedModel(f"{name} has a description or metadata that is not UTF-8.")
     for body, where in bodies_in(proto):
         loss = _loss_in_graph(body) if isinstance(body, onnx.GraphProto) else None
         loss = loss or _loss_in_defaults(body) or _loss_in_nodes(body)
@@ -132,7 +132,7 @@ def _noted(*parts: onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.Val
 
 
 def _are_utf8(*texts: str | bytes) -> bool:
-    """Return True if all are UTF-8; protobuf gives other texts of a message as bytes."""
+    """Return True if all are UTF-8. protobuf returns other texts of a message as bytes."""
     return bytes not in map(type, texts)
 
 
@@ -145,20 +145,20 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if calls have more nodes than MOST_CALLED_NODES or are nested deeper than DEEPEST_CALLS.
+    """Raise UnsupportedModel if calls expand to more nodes than MOST_CALLED_NODES or are nested deeper than DEEPEST_CALLS.
 
-    A circle counts once. Functions that nothing calls count too, because inference writes their calls out as well.
+    A cycle counts once. Functions without calls count too, because inference expands the calls in them as well.
     """
     count, depth = _count_and_depth(model)
     if count > MOST_CALLED_NODES:
-        size = f"{count} nodes of its functions with all calls written out"
-        raise UnsupportedModel(f"{name} would have {size}, more than the {MOST_CALLED_NODES} allowed.")
+        size = f"{count} nodes with all calls of its functions expanded"
+        raise UnsupportedModel(f"{name} would have {size}; the limit is {MOST_CALLED_NODES}.")
     if depth > DEEPEST_CALLS:
-        raise UnsupportedModel(f"{name} has functions that call each other {depth} deep, more than the {DEEPEST_CALLS} allowed.")
+        raise UnsupportedModel(f"{name} has functions that call each other {depth} deep; the limit is {DEEPEST_CALLS}.")
 
 
 def called_nodes(model: onnx.ModelProto | ir.Model) -> int:
-    """Return the number of nodes that functions have with all calls written out."""
+    """Return the number of nodes in functions with all calls expanded."""
     return _count_and_depth(model)[0]
 
 
@@ -193,25 +193,27 @@ def _nodes_of_ir(model: ir.Model) -> dict[_Key, Counter[_Key]]:
 
 
 def refuse_newer_operators(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if an operator changed in the opset of ``model``, or if onnx does not know the opset.
+    """Raise UnsupportedModel if an operator changed in the opset of ``model``, or if onnx does not support the opset.
 
-    A new operator passes, because no rule matches it.
+    New operators are accepted, because no rule matches them.
     """
     opset = model.opset_imports.get("", 1)
     if opset <= NEWEST:
         return
     newest = onnx.defs.onnx_opset_version()
     if opset > newest:
-        raise UnsupportedModel(f"{name} is of opset {opset}; the newest that onnx {onnx.__version__} knows is {newest}.")
+        raise UnsupportedModel(f"{name} has opset {opset}; onnx {onnx.__version__} supports at most {newest}.")
     for node in (*all_nodes(model.graph), *(node for function in model.functions.values() for node in all_nodes(function))):
         known = versions_of(node.op_type) if node.domain == "" else ()
         if known and known[0] <= NEWEST < since(node.op_type, opset):
-            changed = f"{node.op_type} '{node.name}' is not what it was in {NEWEST}, the newest known here"
-            raise UnsupportedModel(f"{name} is of opset {opset}, in which {changed}.")
+            changed = f"{node.op_type} '{node.name}' differs from that in {NEWEST}, the newest that ortscan supports"
+            raise UnsupportedModel(f"{name} has opset {opset}, in which {changed}.")
 
 
 def refuse_ambiguous_names(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if a branch has such an initializer. Functions pass: onnxruntime renames their initializers."""
+    """Raise UnsupportedModel if a branch has such an initializer. Functions are accepted: onnxruntime renames their
+    initializers.
+    """
     for node in all_nodes(model.graph):
         branches = node_graphs(node) if node.op_type == "If" and node.domain == "" else ()
         for branch in branches:
@@ -220,8 +222,8 @@ def refuse_ambiguous_names(model: ir.Model, name: str) -> None:
                 clash = next((read for read in _captured(other) if read in names), None) if names and other is not branch else None
                 if clash is not None:
                     raise UnsupportedModel(
-                        f"{name}: the initializer {shown(clash)} of a branch of If {shown(node.name)} has the name of a value that "
-                        "its other branch reads from around it, and which of them is meant is not clear."
+                        f"{name}: the initializer {shown(clash)} of a branch of If {shown(node.name)} has the same name as a value "
+                        "that its other branch captures, so the name is ambiguous."
                     )
 
 

@@ -1,4 +1,4 @@
-"""Return a loaded model as the type that the caller gave, or write it to a file."""
+"""Return a loaded model as the type of the caller's model, or write it to a file."""
 
 import os
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ __all__ = ["return_model", "save", "to_caller_type"]
 
 
 def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelProto | ir.Model:
-    """Return an ``ir.Model`` if the caller gave one, else a ``ModelProto``, with the interface as declared.
+    """Return an ``ir.Model`` if the caller's model is one, else a ``ModelProto``, with the declared interface.
 
-    The external data of a model that came by path is loaded, as ``onnx.load`` does, unless ``references`` is true. References are
-    relative to the source's folder. Other models keep the references they came with.
+    The external data of a model that was read from a path is loaded, as ``onnx.load`` does, unless ``references`` is True.
+    References are relative to the source's folder. Other models keep their references.
 
     Raises:
-        InvariantBroken: the interface is not what it was, or the model cannot be serialised.
+        InvariantBroken: the interface has changed, or the model cannot be serialised.
     """
     restore_interface(loaded)
     settle_new_initializers(loaded)
@@ -35,7 +35,7 @@ def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.Mod
         for slot in external:
             tensor = slot.get()
             if isinstance(tensor, AbsentTensor):
-                slot.put(tensor.as_it_came())
+                slot.put(tensor.original_reference())
         return loaded.model
     return serialised(loaded, external) if loaded.kind == "path" and not references else to_proto(loaded)
 
@@ -45,8 +45,8 @@ def return_model(
 ) -> onnx.ModelProto | ir.Model:
     """Write the model to ``output`` if that is not None, and return it as ``to_caller_type`` does. Raise as both do.
 
-    ``unchanged`` is the caller's model if nothing was done to it; a ModelProto or bytes come back as they are. A model that came by
-    path and was written refers to the external data beside the output.
+    ``unchanged`` is the caller's model if nothing was done to it. If it is a ModelProto or bytes, the result is equal to it. A
+    model that was read from a path and written to ``output`` refers to the external data next to the output.
     """
     if output is not None:
         save(loaded, output)
@@ -66,15 +66,20 @@ def save(
     source: str | os.PathLike[str] | None = None,
     as_external_data: bool | None = None,
 ) -> None:
-    """Write a model to ``path`` in the format of the suffix, as ``onnx.save`` does; the output may be the source.
+    """Write a model to ``path`` in the format of the suffix, as ``onnx.save`` does. The output may be the source.
 
-    A ``LoadedModel`` is written with its interface as declared, an ``ir.Model`` as it is; neither is changed. Tensors of more than
-    1 KiB go to ``NAME.data`` beside the output if the model has external data, if ``as_external_data`` is true, or if the file
-    would exceed 2 GB. ``source`` is the file the model was read from.
+    A ``LoadedModel`` is written with its declared interface, an ``ir.Model`` as it is. Neither is changed.
+
+    Args:
+        model: the model.
+        path: the file to write.
+        source: the file that the model was read from.
+        as_external_data: True to write tensors of more than 1 KiB to ``NAME.data`` next to the output, False to embed all. The
+            default is True if the model has external data or the file would exceed 2 GB.
 
     Raises:
-        ModelFileError: the model cannot be written there, or not in this format; existing files stay.
-        InvariantBroken: the interface is not what it was, or the model cannot be serialised.
+        ModelFileError: the model cannot be written there, or not in this format. Existing files stay.
+        InvariantBroken: the interface has changed, or the model cannot be serialised.
     """
     loaded = model if isinstance(model, LoadedModel) else load(model)
     restore_interface(loaded)
@@ -84,7 +89,9 @@ def save(
     for slot in slots:
         tensor = slot.get()
         if isinstance(tensor, AbsentTensor):
-            raise ModelFileError(f"{path} cannot be written: the external data of {tensor.name!r} cannot be read, as {tensor.why}.")
+            raise ModelFileError(
+                f"{path} cannot be written: the external data of {tensor.name!r} cannot be read, because {tensor.why}."
+            )
     try:
         target = destination(path, loaded.files)
         proto = None if _wants_data_file(slots, as_external_data) else serialised(loaded, external_slots(slots))

@@ -1,4 +1,4 @@
-"""All tensors of an ``onnx_ir.Model`` as slots to read and replace: initializers of all graphs, attributes of all nodes."""
+"""All tensors of an ``onnx_ir.Model`` as slots to read and replace: initializers of all graphs, and attributes of all nodes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ class InitializerSlot:
 
 @dataclass(frozen=True)
 class AttributeSlot:
-    """A tensor, or one of a list of tensors, in an attribute."""
+    """A tensor in an attribute, or an element of a list of tensors there."""
 
     node: ir.Node
     attribute: str
@@ -96,7 +96,7 @@ def substituted(tensors: Sequence[tuple[Slot, ir.TensorProtocol]]) -> Iterator[N
 
 
 def own_ir(proto: onnx.ModelProto) -> ir.Model:
-    """Return ``proto`` as IR whose tensors do not belong to the message; renaming a tensor of onnx_ir renames the message's."""
+    """Return ``proto`` as IR with its own tensors. Otherwise, renaming a tensor of onnx_ir would rename it in the message."""
     model = ir.from_proto(proto)
     for slot in tensor_slots(model):
         tensor = slot.get()

@@ -1,7 +1,7 @@
-"""A model of any form as a protobuf without its weights, and as what onnxruntime opens.
+"""Any kind of model as a protobuf without its weights, and in the form that onnxruntime opens.
 
 A path is opened by path, and its external data is not read here. Everything else becomes bytes. A model that is too large for
-bytes, or has weights in several folders, goes through a temporary folder.
+bytes, or has weights in several folders, is written to a temporary folder.
 """
 
 import math
@@ -32,7 +32,7 @@ _LARGEST_BYTES = 2**31 - 2**27
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A protobuf to be read, never changed; what a session opens; and the folder of its external data."""
+    """A read-only protobuf; the path or bytes that a session opens; and the folder of its external data."""
 
     proto: onnx.ModelProto
     target: str | bytes
@@ -40,11 +40,11 @@ class ModelSource:
 
 
 def open_source(model: AnyModel, stack: ExitStack) -> ModelSource:
-    """Make ``model`` ready to be read and run. Temporary files live as long as ``stack``.
+    """Return ``model`` in a form that can be read and run. Temporary files exist as long as ``stack``.
 
     Raises:
-        ModelFileError: the file is missing or is no ONNX model.
-        UnsupportedModel: its format is too old or too new, or its functions call each other without end.
+        ModelFileError: the file is missing or is not an ONNX model.
+        UnsupportedModel: its format is too old or too new, or its functions have too many calls.
         OptionError: ``model`` has another type.
     """
     source = _opened(model, stack)
@@ -75,7 +75,7 @@ def _opened(model: AnyModel, stack: ExitStack) -> ModelSource:
 
 
 def model_of(source: ModelSource) -> ir.Model:
-    """Return a copy of the model of ``source``, its external data where onnxruntime finds it."""
+    """Return a copy of the model of ``source``, with its external data where onnxruntime finds it."""
     return _with_base_dir(own_ir(source.proto), _folder_of(source))
 
 
@@ -132,7 +132,7 @@ def _folders(model: ir.Model) -> set[str]:
 
 
 def _is_linked_away(tensor: ir.ExternalTensor) -> bool:
-    """Return True if the data is a link out of its folder, which onnxruntime follows only beside the model's file."""
+    """Return True if the data is a link to another folder. onnxruntime only follows such links next to the model's file."""
     folder = os.path.realpath(tensor.base_dir)
     return os.path.commonpath([folder, os.path.realpath(os.path.join(folder, tensor.location))]) != folder
 
@@ -145,7 +145,7 @@ def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
 
 
 def _data_bytes(proto: onnx.ModelProto) -> int:
-    """Return the bytes of all initializers in the message; everything else is small."""
+    """Return the bytes of all initializers in the message. Everything else is small."""
     return sum(
         len(tensor.raw_data) + 4 * len(tensor.float_data) + 8 * len(tensor.double_data) + 8 * len(tensor.int64_data)
         for graph in all_graphs(proto)

@@ -1,7 +1,7 @@
-"""The tensors of a loaded model. They share data with the caller's model or its files, and nothing else.
+"""The tensors of a loaded model. They share only data with the caller's model or its files.
 
 ``onnx_ir`` lets a model, its clone and its protobuf share a tensor, and writes names into it when values are renamed. Therefore
-each loaded model has tensor objects of its own.
+each loaded model has its own tensor objects.
 """
 
 import copy
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class MessageTensor(ir.serde.TensorProtoTensor):
-    """A tensor in a protobuf message. Renaming copies the message first if it belongs to the caller."""
+    """A tensor in a protobuf message. If the message belongs to the caller, renaming copies it first."""
 
     __slots__ = ("_is_ours",)
 
@@ -58,12 +58,12 @@ class MessageTensor(ir.serde.TensorProtoTensor):
 
     @property
     def metadata_props(self) -> dict[str, str]:  # type: ignore[override]
-        """An empty dict: serialisation copies the message with its metadata, and would add these a second time."""
+        """An empty dict. Serialisation copies the message with its metadata, and would otherwise add that twice."""
         return {}
 
 
 class FileTensor(ir.ExternalTensor):
-    """A tensor in a file of external data; serialised as a reference to it."""
+    """A tensor in a file of external data. It is serialised as a reference to the file."""
 
     __slots__ = ("data",)
 
@@ -72,7 +72,7 @@ class FileTensor(ir.ExternalTensor):
         self.data = data
 
     def numpy(self) -> np.ndarray:
-        """Return the array, mapped from the file if its elements are whole bytes."""
+        """Return the array. It is mapped from the file if its elements are whole bytes."""
         if self.size == 0:
             return np.empty(self.shape.numpy(), self.dtype.numpy())
         content = self.data.view(self.offset or 0, self.nbytes)
@@ -82,7 +82,7 @@ class FileTensor(ir.ExternalTensor):
         return np.frombuffer(content, np.dtype(self.dtype.numpy()).newbyteorder("<")).reshape(self.shape.numpy())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Return the array as numpy asks for it."""
+        """Return the array, for numpy."""
         return np.array(self.numpy(), dtype=dtype, copy=copy) if dtype is not None or copy else self.numpy()
 
     def tobytes(self) -> bytes:
@@ -95,7 +95,7 @@ class FileTensor(ir.ExternalTensor):
 
 
 class AbsentTensor(ir.ExternalTensor):
-    """A reference to external data that cannot be read. It passes through as it is; reading it raises UnsupportedModel.
+    """A reference to external data that cannot be read. It is passed through unchanged. Reading it raises UnsupportedModel.
 
     ``valid()`` is False.
     """
@@ -114,7 +114,7 @@ class AbsentTensor(ir.ExternalTensor):
 
     __array__ = tobytes = tofile = numpy
 
-    def as_it_came(self) -> ir.ExternalTensor:
+    def original_reference(self) -> ir.ExternalTensor:
         """Return the reference as an ordinary tensor again."""
         tensor = ir.ExternalTensor(**_described(self), base_dir=self.base_dir)
         if not self._was_valid:
@@ -123,7 +123,7 @@ class AbsentTensor(ir.ExternalTensor):
 
 
 def own_tensor(tensor: ir.TensorProtocol, *, is_ours: bool) -> ir.TensorProtocol:
-    """Return a tensor object of our own with the data of ``tensor``, which is not external."""
+    """Return our own tensor object with the data of ``tensor``, which is not external."""
     if isinstance(tensor, ir.serde.TensorProtoTensor):
         return MessageTensor(tensor.raw, is_ours=is_ours)
     return tensor if is_ours else copy.copy(tensor)
@@ -153,7 +153,7 @@ def reference_to(
 
 
 def bytes_needed(tensor: ir.TensorProtocol) -> int:
-    """Return the size in bytes; 0 for strings, which have none."""
+    """Return the size in bytes, or 0 for strings."""
     return 0 if tensor.dtype in (ir.DataType.STRING, ir.DataType.UNDEFINED) else math.ceil(tensor.size * tensor.dtype.bitwidth / 8)
 
 
@@ -171,7 +171,7 @@ def _described(tensor: ir.ExternalTensor) -> dict[str, Any]:
 
 
 def within_reach(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataFiles) -> FileTensor:
-    """Return a tensor that reads the data of ``tensor`` in the first of ``folders``. Raise OutOfReach if there is none."""
+    """Return a tensor that reads the data of ``tensor`` in the first of ``folders``. Raise OutOfReach if that is impossible."""
     path = real_path(os.fspath(tensor.location), folders)
     if not tensor.valid():
         raise OutOfReach(f"was in {quoted(path)}, which has been overwritten since")
@@ -179,7 +179,7 @@ def within_reach(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataF
         raise OutOfReach("is text, which cannot be external")
     need, start = bytes_needed(tensor), tensor.offset or 0
     if need < 0 or (tensor.length is not None and tensor.length != need):
-        raise OutOfReach(f"has {tensor.length} bytes where its shape needs {need}")
+        raise OutOfReach(f"has {tensor.length} bytes, but its shape needs {need}")
     try:
         data = files.get(path)
     except FileNotFoundError:

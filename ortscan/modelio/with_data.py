@@ -1,8 +1,8 @@
-"""Write a model and a file of external data such that a model with its data is there at every moment.
+"""Write a model and a file of external data such that at every moment there is a model with its data on disk.
 
-The model is replaced in one step, and its new data has another name than the old data. If the data should keep the old name, it is
-copied to that name once the model no longer needs the old data, and the model is replaced once more. So a killed process leaves
-the old model or the new one. A hard link would save the copy, but onnx refuses data with two names.
+The model is replaced in one step, and its new data has another name than the old data. To keep the old name, the data is copied
+to that name once the model no longer needs the old data. Then the model is replaced once more. A killed process therefore leaves
+either the old model or the new one. A hard link would avoid the copy, but onnx rejects data with two names.
 """
 
 import filecmp
@@ -36,9 +36,9 @@ _SMALL_ALIGNMENT = 64
 
 
 def write_with_data(loaded: LoadedModel, slots: Sequence[Slot], output: Path, target: Path, source: Path | None) -> None:
-    """Write the model to ``target``, the file behind the links of ``output``, and larger tensors to a file beside it.
+    """Write the model to ``target``, the file behind the links of ``output``, and larger tensors to a file next to it.
 
-    ``source``: the file the model came from. Raise ModelFileError and OSError.
+    ``source`` is the file that the model was read from. Raise ModelFileError and OSError.
     """
     outside = [slot for slot in slots if _belongs_outside(slot)]
     inside = [slot for slot in external_slots(slots) if not _belongs_outside(slot)]
@@ -49,8 +49,8 @@ def write_with_data(loaded: LoadedModel, slots: Sequence[Slot], output: Path, ta
         return
     if os.path.realpath(output.parent) != str(target.parent):
         raise ModelFileError(
-            f"{output} is a symbolic link into another folder, and the model has external data, which only one of them could find; "
-            f"give {target} as the output."
+            f"{output} is a symbolic link into another folder, so the external data of the model would be found only from one of "
+            f"them; pass {target} as the output."
         )
     read = [tensor.data for tensor in (slot.get() for slot in slots) if isinstance(tensor, FileTensor)]
     used = list(dict.fromkeys([*loaded.files, *read]))
@@ -92,13 +92,13 @@ def _tidy(location: DataPath, files: Replacement, again: Replacement) -> None:
 
 
 def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: DataPath) -> None:
-    """Write the model to ``target`` beside a file with the name of its data, if that has the same content."""
+    """Write the model to ``target`` if a file with the name of its data exists with the same content, and use that file."""
     existing = location.settled
     assert existing is not None
     if existing.is_symlink() or not filecmp.cmp(data, existing, shallow=False):
         raise ModelFileError(
-            f"{target} cannot be written: its external data would go to {existing}, which is there already and is not of a "
-            f"model at {target}; remove it or choose another output."
+            f"{target} cannot be written: its external data would go to {existing}, which exists and does not belong to a model "
+            f"at {target}; remove it or choose another output."
         )
     with Replacement() as files:
         write_model(_renamed(proto, existing.name), target, files)
@@ -106,7 +106,7 @@ def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: Da
 
 
 def _renamed(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
-    """Make all external data of ``proto``, which is in one file, refer to the file ``name``."""
+    """Change all references to external data in ``proto``, which is in one file, to the file ``name``."""
     for tensor in tensors_in(proto):
         for entry in tensor.external_data:
             if entry.key == "location":
@@ -120,7 +120,7 @@ def _belongs_outside(slot: Slot) -> bool:
 
 
 def _write_data(slots: Sequence[Slot], file: BinaryIO, location: str) -> list[tuple[Slot, ir.ExternalTensor]]:
-    """Write the tensors in ``slots`` to ``file`` and return references to them, for a model beside ``location``.
+    """Write the tensors in ``slots`` to ``file``. Return references to them, for a model next to ``location``.
 
     Tensors of 1 MiB and more start at multiples of 64 KiB, so that any system can map them. Shared data is written once.
     """
@@ -140,7 +140,7 @@ def _write_data(slots: Sequence[Slot], file: BinaryIO, location: str) -> list[tu
             else:
                 file.write(tensor.tobytes())
             if file.seek(0, 2) != written[key] + size:
-                raise InvariantBroken(f"Tensor {tensor.name!r} has {size} bytes by its shape but another number was written.")
+                raise InvariantBroken(f"Tensor {tensor.name!r} should have {size} bytes, but another number was written.")
         references.append((slot, reference_to(tensor, location, written[key], size)))
     return references
 
@@ -162,7 +162,7 @@ def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple
     At most one tensor is in memory twice. The loaded model is not changed.
 
     Raises:
-        InvariantBroken: another reference to external data would be left, or the model is broken.
+        InvariantBroken: another reference to external data would remain, or the model is broken.
     """
     tensors = [slot.get() for slot in embed]
     marks = [(slot, reference_to(slot.get(), f"{_MARK}{number}")) for number, slot in enumerate(embed)]
@@ -178,5 +178,5 @@ def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple
             message.ClearField("data_location")
             message.raw_data = tensors[int(location.removeprefix(_MARK))].tobytes()
         elif location not in locations:
-            raise InvariantBroken(f"Tensor {message.name!r} would be left referring to {location!r}.")
+            raise InvariantBroken(f"Tensor {message.name!r} would still refer to {location!r}.")
     return proto

@@ -1,3 +1,5 @@
-"""The library of the operators ``ai.ortscan::Scan1`` and ``Loop1``, which run loop plans."""
+"""The native loop engine: a library with the operators ``ai.ortscan::Scan1`` and ``Loop1``, which run loop plans
+(loop-plans.md).
+"""
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
-"""The build backend of the package: setuptools, plus the native library and a repacked wheel.
+"""The build backend of the package: setuptools, plus the native library and a modified wheel.
 
-If there is no compiler, or ``ORTSCAN_BUILD_NATIVE=0`` is set, the package has no native library; ``ortscan native`` reports that.
-The name ``rewrites`` is too common for an installed package. So a wheel contains it as ``ortscan._rewrites``, and imports and
-strings with names of its modules are rewritten. This file runs before anything is installed, so it imports nothing of ortscan.
+Without a compiler, or with ``ORTSCAN_BUILD_NATIVE=0``, the package has no native library; ``ortscan native`` reports that. The
+name ``rewrites`` is too common for an installed package, so a wheel contains it as ``ortscan._rewrites``. Imports and strings
+with names of its modules are rewritten. This file runs before anything is installed, so it imports nothing of ortscan.
 """
 
 import ast
@@ -43,7 +43,7 @@ graft ortscan
 graft rewrites
 global-exclude __pycache__/* *.py[cod] *.so *.dylib *.dll
 """
-"""The files that setuptools packs. This avoids a MANIFEST.in in the repository."""
+"""The content of a temporary MANIFEST.in with the files that setuptools packs. The repository needs none then."""
 
 _OLD, _NEW = "rewrites", "ortscan._rewrites"
 _MODULE = re.compile(rf"{_OLD}(\.[A-Za-z_]\w*)+")
@@ -78,17 +78,17 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    """Require setuptools' packages, and a compiler if there is none and pip can install it."""
+    """Return setuptools' requirements, and a compiler if there is none and pip can install it."""
     return [*_setuptools().get_requires_for_build_wheel(config_settings), *_compiler_to_ask_for()]
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
-    """Require setuptools' packages, and a compiler if there is none and pip can install it."""
+    """Return setuptools' requirements, and a compiler if there is none and pip can install it."""
     return [*_setuptools().get_requires_for_build_editable(config_settings), *_compiler_to_ask_for()]
 
 
 def get_requires_for_build_sdist(config_settings: Settings = None) -> list[str]:
-    """Require setuptools' packages only."""
+    """Return only setuptools' requirements."""
     return list(_setuptools().get_requires_for_build_sdist(config_settings))
 
 
@@ -120,7 +120,7 @@ def description_of(readme: str) -> str:
 
 
 def _compiler_to_ask_for() -> list[str]:
-    """Return the package of a compiler if it is needed and pip can download it, so that an offline build still works.
+    """Return the package of a compiler if it is needed and pip can download it. An offline build still works.
 
     Without pip, another tool runs the build. Then the package is required on every platform that the library supports.
     """
@@ -133,7 +133,7 @@ def _compiler_to_ask_for() -> list[str]:
 
 
 def _pip(*arguments: str) -> bool:
-    """Return True if this pip command succeeds. It runs in isolation because pip hides itself from the process of a build."""
+    """Return True if this pip command succeeds. It runs isolated, because pip hides itself from the process of a build."""
     command = [sys.executable, "-I", "-m", "pip", *arguments]
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300).returncode == 0
@@ -168,9 +168,9 @@ def _platform_tag() -> str:
 
 
 def _packed(wheel: Path, platform: str | None) -> Path:
-    """Rewrite ``wheel`` and return its new path. Its name has the ``platform`` if it contains the library.
+    """Rewrite ``wheel`` and return its new path. If it contains the library, its name contains ``platform``.
 
-    A pure wheel skips a library that an earlier build left in the sources.
+    A pure wheel excludes a library that an earlier build left in the sources.
     """
     renamed = wheel.with_name(wheel.name.replace("-any.whl", f"-{platform}.whl")) if platform else wheel
     with zipfile.ZipFile(wheel) as old:
@@ -189,7 +189,7 @@ def _packed(wheel: Path, platform: str | None) -> Path:
 def moved(source: str) -> str:
     """Return the source of a module with the new names of modules of ``rewrites``.
 
-    Raises SyntaxError if a name cannot be rewritten, for example in an f-string.
+    Raise SyntaxError if a name cannot be rewritten, for example in an f-string.
     """
     lines = source.encode().splitlines(keepends=True)
     for line, start, end in sorted(_names(ast.parse(source)), reverse=True):

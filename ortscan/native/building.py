@@ -1,4 +1,4 @@
-"""Builds the native library, which runs loop plans, from its C sources.
+"""Build the native library, which runs loop plans, from its C sources.
 
 The build backend runs this file by its path before anything is installed, so it imports only the standard library.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 __all__ = ["LIBRARIES", "BuildError", "build", "compiler", "is_for_this_machine", "targets"]
 
 LIBRARIES = {"linux": "libortscan.so", "darwin": "libortscan.dylib", "win32": "ortscan.dll"}
-"""The file name of the library for each ``sys.platform``; other platforms use the name for linux."""
+"""The file name of the library for each ``sys.platform``. Other platforms use the name for linux."""
 _SOURCES = Path(__file__).parent / "c"
 _KERNELS = "kernels/kernels.c"
 _FLAGS = [
@@ -40,7 +40,7 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class _Target:
-    """A platform: zig's name with the oldest C library, the file name of the library, and its instruction sets."""
+    """A platform: zig's name with the oldest C library, the file name of the library, and the instruction sets."""
 
     triple: str
     library: str = LIBRARIES["linux"]
@@ -69,7 +69,7 @@ def is_for_this_machine() -> bool:
 
 
 def compiler() -> list[str] | None:
-    """Return the command of the compiler: zig from the package ``ziglang``, else clang, or None if there is neither."""
+    """Return the command of the compiler: zig from the package ``ziglang``, else clang. Return None if there is neither."""
     if importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc"]
     clang = shutil.which("clang")
@@ -77,7 +77,7 @@ def compiler() -> list[str] | None:
 
 
 def build(folder: Path, target: str | None = None) -> Path:
-    """Build the library for this machine or for ``target`` into ``folder`` and return its path."""
+    """Build the library for this machine or for ``target`` into ``folder``. Return its path."""
     wanted = _TARGETS.get(target or _this_machine())
     if wanted is None:
         raise BuildError(f"the library does not support {target or _this_machine()}, only {', '.join(_TARGETS)}")
@@ -121,7 +121,7 @@ def _build_in(folder: Path, command: list[str], target: _Target, zig: bool) -> P
         list(pool.map(_run, jobs))
     library = folder / target.library
     linked = [*command, *(["-target", target.triple] if zig else []), "-shared", "-o", str(library), *(job[-1] for job in jobs)]
-    elf = ["-Wl,-z,nodelete", "-lm"] if "linux" in target.triple else []  # sessions call it even after they released it
+    elf = ["-Wl,-z,nodelete", "-lm"] if "linux" in target.triple else []  # sessions call the library even after they released it
     _run([*linked, *elf, *([] if "macos" in target.triple else ["-s"])])
     return library
 

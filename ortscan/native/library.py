@@ -1,4 +1,4 @@
-"""Finds the native library, which runs loop plans, and registers it on session options."""
+"""Find the native library, which runs loop plans, and register it on session options."""
 
 import functools
 import os

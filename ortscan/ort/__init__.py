@@ -1,3 +1,3 @@
-"""Ask onnxruntime small questions: versions, kernels, constants, the meaning of its errors. Whole models run in ``running``."""
+"""Small questions to onnxruntime: versions, kernels, constants and error messages. Whole models run in ``running``."""
 
 __all__: list[str] = []

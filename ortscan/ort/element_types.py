@@ -1,4 +1,4 @@
-"""ONNX element types as numpy has them."""
+"""The numpy types of ONNX element types."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ __all__ = ["dtype_of", "largest_number", "numpy_type", "rounding"]
 
 
 def numpy_type(elem_type: int) -> np.dtype[Any]:
-    """The numpy type of an ONNX element type; strings are objects."""
+    """Return the numpy type of an ONNX element type. Strings are objects."""
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
 
 
 def dtype_of(value: Any) -> np.dtype[Any]:
-    """Return the type of an array, or of the first in a sequence or map; float32 where there is none."""
+    """Return the type of an array, or of the first array in a sequence or map. Return float32 if there is none."""
     while isinstance(value, list | Mapping):
         items = list(value.values()) if isinstance(value, Mapping) else value
         value = items[0] if items else None
@@ -24,7 +24,7 @@ def dtype_of(value: Any) -> np.dtype[Any]:
 
 
 def rounding(dtype: np.dtype[Any]) -> float:
-    """Return the step from 1 to the next number of a float type."""
+    """Return the distance from 1 to the next larger number of a float type."""
     return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
 
 

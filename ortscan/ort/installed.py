@@ -1,4 +1,4 @@
-"""The installed onnxruntime: whether it is too old, the newest opset and IR version it loads, and checks of an opset."""
+"""The installed onnxruntime: its age, the newest opset and IR version that it loads, and checks of opsets."""
 
 import functools
 import numbers
@@ -25,14 +25,14 @@ __all__ = [
 ]
 
 OLDEST = (1, 31)
-"""The oldest onnxruntime that ortscan is tested on. Defects of older ones are not all worked round; some crash on empty inputs."""
+"""The oldest onnxruntime that ortscan is tested on. Older ones have defects without a workaround; some crash on empty inputs."""
 
 _MOST_DIGITS = 20
 
 
 @functools.cache
 def is_old() -> bool:
-    """Return True if onnxruntime is older than OLDEST. Trial runs are in subprocesses then."""
+    """Return True if onnxruntime is older than OLDEST. Trial runs then happen in subprocesses."""
     import onnxruntime
 
     version = re.match(r"([0-9]+)[.]([0-9]+)", onnxruntime.__version__)
@@ -47,15 +47,15 @@ def warn_of_old() -> None:
 
         oldest = ".".join(map(str, OLDEST))
         warn(
-            f"onnxruntime {onnxruntime.__version__} is installed, and ortscan is tested with {oldest} and later: what it compares "
-            f"runs in processes of its own, which takes longer. To make models for an older one, use ortscan with a new one, and "
-            f"set runtime."
+            f"onnxruntime {onnxruntime.__version__} is installed, but ortscan is tested only with {oldest} and later. Models are "
+            f"therefore compared in subprocesses, which takes longer. To make models for an older onnxruntime, install a newer one "
+            f"and set the option runtime."
         )
 
 
 @functools.cache
 def newest_opset() -> int:
-    """Return the newest opset whose operators are known and that the installed onnxruntime loads."""
+    """Return the newest opset that both ortscan and the installed onnxruntime support."""
     for version in range(min(NEWEST, onnx.defs.onnx_opset_version()), 0, -1):
         if _loads(version, 8):
             return version
@@ -93,7 +93,7 @@ def check_opset_of(runtime: Runtime | None, opset: int) -> None:
 
 
 def opset_number(opset: int | str) -> int:
-    """Return an opset as a number. Raise OptionError if it is none, or newer than the installed onnxruntime runs."""
+    """Return an opset as a number. Raise OptionError if it is not a number, or newer than the installed onnxruntime runs."""
     check_opset(opset)
     if isinstance(opset, str) and not (opset.isascii() and opset.isdecimal() and len(opset) < _MOST_DIGITS):
         raise OptionError(f"opset must be a number, 'auto' or 'latest', not {shown(opset)}.")

@@ -1,10 +1,11 @@
-"""Find divisions of constant integers that may crash onnxruntime: the lowest number by -1 overflows.
+"""Find divisions of constant integers that may crash onnxruntime: dividing the lowest integer by -1 overflows.
 
     Div (-9223372036854775808, -1)    ->    SIGFPE, when the model is loaded or run
 
-The value of a computed constant is unknown here, so it may be one of the two; onnxruntime computes it when it loads the model.
+onnxruntime computes constants when it loads the model. The value of a computed constant is unknown here, so it counts as
+dangerous.
 
-Works round ORT-DIVISION-OVERFLOW.
+Works around ORT-DIVISION-OVERFLOW.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +21,7 @@ __all__ = ["may_trap"]
 _INT64 = onnx.TensorProto.INT64
 _LEAST: Mapping[int, int] = {onnx.TensorProto.INT32: -(2**31), _INT64: -(2**63)}
 _Constants = Mapping[str, onnx.TensorProto | None]
-"""Constants by name; None for computed, perhaps integer ones; a tensor without elements for computed ones of another type."""
+"""Constants by name. A computed constant is None if it may be an integer; otherwise it is a tensor without elements."""
 
 
 def may_trap(model: onnx.ModelProto) -> bool:
@@ -60,7 +61,7 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
 
 
 def _computed(node: onnx.NodeProto, known: _Constants) -> _Constants:
-    """Return the results of a node: a tensor without elements if the type is certainly neither of the two, else None."""
+    """Return the results of a node: a tensor without elements if it is certainly neither int32 nor int64, else None."""
     kinds: list[int | None] = [None] * len(node.output)
     attributes = {attribute.name: attribute for attribute in node.attribute}
     if node.domain not in ("", "ai.onnx"):

@@ -1,6 +1,6 @@
-"""Return what onnx and onnxruntime reject about a model as one line.
+"""Return the errors that onnx and onnxruntime report about a model, each as one line.
 
-Works round ONNX-NEGATIVE-SIZE.
+Works around ONNX-NEGATIVE-SIZE.
 """
 
 import re
@@ -23,13 +23,13 @@ _LARGE_BYTES = 1 << 16
 
 
 def checker_fault(proto: onnx.ModelProto) -> str | None:
-    """Return what onnx's checker, with inference, rejects about a model without its weights, or None."""
+    """Return the error of onnx's checker, with inference, for a model without its weights, or None."""
     slim = without_weights(proto)
     return error_of_onnx(lambda: onnx.checker.check_model(slim, full_check=True))
 
 
 def in_short(error: Exception) -> str:
-    """Return the message of an exception on one line of bounded length, without onnxruntime's preamble."""
+    """Return the message of an exception as one line of limited length, without onnxruntime's prefix."""
     text = _PREAMBLE.sub("", " ".join(str(error).split())) or type(error).__name__
     if len(text) > _LONGEST_MESSAGE:
         text = text.rpartition(_INNER)[2]
@@ -52,7 +52,7 @@ def error_of_onnx(ask: Callable[[], object]) -> str | None:
 
 
 def without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy without large weights and sizes below zero, or ``proto`` itself if it has none."""
+    """Return a copy without large weights and negative sizes, or ``proto`` itself if it has none."""
     proto = without_negative_sizes(proto)
     external = onnx.TensorProto.EXTERNAL
     initializers = proto.graph.initializer

@@ -1,4 +1,4 @@
-"""What older releases of onnxruntime have: opsets, IR versions and CPU kernels, from the table beside this file."""
+"""The opsets, IR versions and CPU kernels of older onnxruntime releases, from the table next to this file."""
 
 import json
 import re
@@ -36,12 +36,12 @@ class Runtime:
         return f"onnxruntime {self.version}"
 
     def has_kernel(self, domain: str, op_type: str, since: int, types: Mapping[str, str]) -> bool:
-        """Return True if a CPU runs an operator of version ``since`` of its domain with these type variables.
+        """Return True if this release has a CPU kernel for version ``since`` of an operator with these types.
 
-        A float kernel is enough for float16, because onnxruntime inserts casts.
+        A float kernel also covers float16, because onnxruntime inserts casts.
         """
         for first, last, variables, earliest, latest in _table()["kernels"].get(f"{domain}:{op_type}", ()):
-            # as in onnxruntime's registry: a kernel without a last version is for its first version alone
+            # as in onnxruntime's registry: a kernel without a last version covers only its first version
             is_of_version = first == since or (last is not None and first < since <= last)
             if is_of_version and earliest <= self.index <= latest and _takes_all(types, variables):
                 return True

@@ -27,7 +27,7 @@ def entry_of(options: "ort.SessionOptions | None", key: str) -> str | None:
 
 def evaluate(model: "onnx.ModelProto") -> Sequence[np.ndarray] | None:
     """Return the outputs of a model without inputs, or None if onnxruntime cannot load or run it, or might crash."""
-    from ortscan.ort.integer_divisions import may_trap  # onnx is dear to import, and a start from the cache needs only entry_of
+    from ortscan.ort.integer_divisions import may_trap  # importing onnx is slow, and a start from the cache needs only entry_of
 
     if may_trap(model):
         return None
@@ -41,7 +41,9 @@ def evaluate(model: "onnx.ModelProto") -> Sequence[np.ndarray] | None:
 
 
 def has_kernel(model: "onnx.ModelProto") -> bool | None:
-    """Return True if onnxruntime has a kernel for the only node of ``model``, or None if it refuses the node for another reason."""
+    """Return True if onnxruntime has a kernel for the only node of ``model``. Return None if it rejects the node for another
+    reason.
+    """
     return _has_kernel(model.SerializeToString(deterministic=True))
 
 

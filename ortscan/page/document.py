@@ -1,4 +1,4 @@
-"""Writes a self-contained HTML page and its elements.
+"""Write a self-contained HTML page and its elements.
 
 All text is escaped, except arguments called ``html``, which hold markup.
 """
@@ -18,7 +18,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'
 
 
 def document(title: str, html: str) -> str:
-    """Return a page with the content ``html``. It loads nothing, and its policy allows only its own script."""
+    """Return a page with the content ``html``. The page loads no other files, and its policy allows only its own script."""
     script = _file("page.js")
     digest = b64encode(sha256(script.encode()).digest()).decode()
     return (
@@ -41,7 +41,7 @@ def header(brand: str, title: str, sentences: Sequence[str], cards: Sequence[tup
     Args:
         brand: the command.
         title: the subject, such as the name of the model.
-        sentences: the outcome.
+        sentences: the result in words.
         cards: figures, each with a value, a label and a look.
     """
     first, *rest = [*sentences, ""][: max(1, len(sentences))]
@@ -58,7 +58,7 @@ def _file(name: str) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """A labelled bar. ``of``: the heading of its group. ``look``: good, some, bad, or empty for a grey bar."""
+    """A labelled bar. ``of`` is the heading of its group. ``look`` is good, some, bad, or empty for a grey bar."""
 
     label: str
     value: float
@@ -68,7 +68,7 @@ class Bar:
 
 
 def bars(shown: Sequence[Bar]) -> str:
-    """Return bars, each as long as its value in proportion to the largest of its group."""
+    """Return bars whose length is proportional to their values. The largest bar of each group has full length."""
     most: dict[str, float] = {}
     for bar in shown:
         most[bar.of] = max(most.get(bar.of, 0.0), bar.value)

@@ -1,3 +1,3 @@
-"""The way of a model in order: prepared, rewritten, checked, compared. What a rewrite does is in ``rewrites``."""
+"""The steps of ``optimize`` in order: prepare, rewrite, check and compare a model. The rewrites themselves are in ``rewrites``."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
 """Find the patches that make a result faulty by bisection, and rewrite without them.
 
-Rewriting is deterministic, so it can stop after any number of patches. The rule of a faulty patch then skips that loop, and the
-model is rewritten again.
+Rewriting is deterministic, so it can stop after any number of patches. The rule of a faulty patch is then disabled for that loop,
+and the model is rewritten again.
 """
 
 import time
@@ -16,18 +16,18 @@ from rewrites.base.vetoes import RuleFailed, Veto, Vetoes
 __all__ = ["MOST_PLACES", "MOST_SECONDS", "MOST_VETOES", "FindFault", "Rewrite", "Sound", "culprit", "soundest"]
 
 MOST_VETOES = 16
-"""The most patches that are taken back one by one, before the rest is."""
+"""The most patches that are taken back one by one. After that, all further patches are taken back at once."""
 MOST_PLACES = 3
-"""The number of patches of a rule that are taken back before the rule is skipped everywhere."""
+"""If this many patches of a rule are taken back, the rule is skipped everywhere."""
 MOST_SECONDS = 120.0
-"""The time limit of the search; then all patches that are not known to be sound are taken back."""
+"""The time limit of the search in seconds. After that, all patches that are not known to be sound are taken back."""
 
 FindFault = Callable[[Rewritten], str | None]
-"""Returns what is wrong with a result, or None."""
+"""A function that returns the fault of a result, or None."""
 
 
 class Rewrite(Protocol):
-    """Rewrites a model with at most ``stop_after`` patches and without ``vetoes``."""
+    """A function that rewrites a model with at most ``stop_after`` patches and without ``vetoes``."""
 
     def __call__(self, stop_after: int | None, vetoes: Vetoes) -> Rewritten:
         """Rewrite."""
@@ -38,9 +38,9 @@ class Sound:
     """The best result without a fault.
 
     Args:
-        result: None if even the result without patches has a fault.
+        result: the result; None if even the result without patches has a fault.
         vetoes: the patches that were taken back.
-        fault: what was wrong, if that did not help.
+        fault: the remaining fault, if taking patches back did not help.
     """
 
     result: Rewritten | None
@@ -51,9 +51,9 @@ class Sound:
 def soundest(
     rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, is_valid: Callable[[], bool] = lambda: True
 ) -> Sound:
-    """Rewrite, and take back the patches that make the result faulty, one by one. Raise what also fails without patches.
+    """Rewrite, and take back the patches that make the result faulty, one by one. Raise errors that also occur without patches.
 
-    ``is_valid`` tells whether the model is valid; if not, an error in a rule is no defect and is raised.
+    ``is_valid`` returns True if the model is valid. If it is not, an error in a rule is no defect and is raised.
     """
     search = _Search(rewrite, find_fault, is_valid)
     tried = search.attempt(stop_after)
@@ -76,7 +76,7 @@ def soundest(
 
 
 def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, vetoes: Sequence[Veto] = ()) -> Veto | None:
-    """Return the patch that makes the result of rewriting without ``vetoes`` faulty, or None if none is found in time."""
+    """Return the patch that makes the result of rewriting without ``vetoes`` faulty. Return None if none is found in time."""
     search = _Search(rewrite, find_fault)
     search.vetoes += vetoes
     return search.culprit(search.attempt(stop_after))
@@ -84,7 +84,7 @@ def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = No
 
 @dataclass
 class _Tried:
-    """A rewriting: its patches, its result and what is wrong with it, or the error."""
+    """An attempt to rewrite: its patches, and either its result and fault or its error."""
 
     patches: Sequence[tuple[str, str]]
     result: Rewritten | None = None
@@ -93,7 +93,7 @@ class _Tried:
 
 
 class _Search:
-    """A search for faulty patches; the first ``sound`` patches are known to be sound with ``vetoes``."""
+    """A search for faulty patches. The first ``sound`` patches are known to be sound without ``vetoes``."""
 
     def __init__(self, rewrite: Rewrite, find_fault: FindFault, is_valid: Callable[[], bool] = lambda: True) -> None:
         self.vetoes: list[Veto] = []

@@ -1,4 +1,4 @@
-"""Compare a result with the original on onnxruntime, as thoroughly as the option ``verify`` says."""
+"""Compare a result with the original on onnxruntime, as thoroughly as the option ``verify`` requires."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ LEVELS: tuple[Level, ...] = ("quick", "full")
 
 
 def level_of(verify: Any) -> Level | None:
-    """Return the level of the option ``verify``: ``full`` for True and None for False. Raise OptionError for other values."""
+    """Return the level of the option ``verify``: ``full`` for True, None for False. Raise OptionError for other values."""
     if type(verify).__name__ in ("bool", "bool_"):
         return "full" if verify else None
     for level in LEVELS:
@@ -55,10 +55,10 @@ def compare(
 
 
 def require_equal(before: ModelLike, after: LoadedModel, level: Level, spent: float) -> None:
-    """Raise VerificationFailed if the two differ, and warn if nothing could be compared."""
+    """Raise VerificationFailed if the models differ. Issue a warning if nothing could be compared."""
     verification = compare(before, after, level, spent)
     if is_refuted(verification):
-        raise VerificationFailed(f"The migrated model is not what the original is: {first_line(verification)}")
+        raise VerificationFailed(f"The migrated model differs from the original: {first_line(verification)}")
     if not verification.ok:
         warn_of_nothing_compared(why_nothing_was_compared(verification))
 
@@ -69,12 +69,12 @@ def is_refuted(verification: "Verification") -> bool:
 
 
 def warn_of_nothing_compared(why: str) -> None:
-    """Warn that the returned result was not verified."""
+    """Issue a warning that the result was not verified."""
     warn(f"The result was not verified: {why}")
 
 
 def why_nothing_was_compared(verification: "Verification") -> str:
-    """Return the outcome in one line and, if the model has free sizes, how to choose them."""
+    """Return the outcome in one line and, if the model has free sizes, advice on choosing them."""
     if not any(case.dims for case in verification.cases):
         return first_line(verification)
     return f"{first_line(verification)}; {_AT_OTHER_SIZES}"

@@ -1,4 +1,4 @@
-"""Typical sizes of inputs, and sizes to build in, which make trip counts and shapes that depend on them constants."""
+"""Typical sizes of inputs, and sizes to build in. Built-in sizes turn trip counts and shapes that depend on them into constants."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +18,9 @@ __all__ = ["FixedShapes", "fixed_sizes", "merged_shapes", "size_hints"]
 
 
 def fixed_sizes(fix_shapes: Any) -> dict[str, Sequence[int | None]]:
-    """Return ``fix_shapes``, or raise OptionError if it is no dict of input names to sizes of 0 or more, or None (free)."""
+    """Return ``fix_shapes``. Raise OptionError unless it is a dict of input names to sizes, each at least 0 or None for a free
+    size.
+    """
     shapes = given_shapes(fix_shapes, "fix_shapes")
     for name, dims in shapes.items():
         for axis, size in enumerate(dims):
@@ -32,7 +34,7 @@ def fixed_sizes(fix_shapes: Any) -> dict[str, Sequence[int | None]]:
 def merged_shapes(
     typical: Mapping[str, Sequence[int | None]], fixed: Mapping[str, Sequence[int | None]]
 ) -> dict[str, Sequence[int | None]] | None:
-    """Return the shapes at which models are compared: the typical ones, overridden by ``fixed`` sizes."""
+    """Return the shapes at which models are compared: the typical shapes, overridden by ``fixed`` sizes."""
     merged = {**typical, **fixed}
     for name in typical.keys() & fixed.keys():
         if len(typical[name]) == len(fixed[name]):
@@ -44,7 +46,7 @@ def merged_shapes(
 def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
     """Return a typical size for each symbolic dimension, from typical shapes of inputs.
 
-    Raise OptionError if the model has no such input, or the input cannot have such a shape.
+    Raise OptionError if the model has no such input, or if the input cannot have such a shape.
     """
     sizes: dict[str, int] = {}
     inputs = {value.name: value for value in model.graph.inputs}
@@ -73,9 +75,9 @@ class FixedShapes:
     """Sizes to build into a model: first into its inputs, then into its outputs."""
 
     def __init__(self, model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> None:
-        """Declare ``shapes`` at the inputs of ``model``; a named dimension is bound in every input that names it.
+        """Declare ``shapes`` at the inputs of ``model``. A named dimension is bound in every input that uses the name.
 
-        Raise OptionError if there is no such input, it is no tensor, has another rank or size, or a dimension gets two sizes.
+        Raise OptionError if an input does not exist, is no tensor, has another rank or size, or if a dimension gets two sizes.
         """
         self._sizes: dict[str, int] = {}
         self._declared = [value.shape for value in model.graph.outputs]
@@ -87,15 +89,18 @@ class FixedShapes:
             self._bind(inputs[name], dims)
         for value in model.graph.inputs:
             value.shape = self._bound(value.shape)
-        for value in [value for node in model.graph for value in node.outputs]:  # declarations may be wrong; they are inferred
+        for value in [
+            value for node in model.graph for value in node.outputs
+        ]:  # declarations may be wrong, so they are inferred again
             value.shape = forgotten(value.shape, lambda dim: not isinstance(dim, int) and dim.value in self._sizes)
         self.messages = [f"built in: {name} is {_listed(inputs[name].shape)}" for name in shapes]
 
     def put_into_outputs(self, ctx: Context) -> None:
         """Declare the outputs with the sizes that inference proves.
 
-        Names of unproven sizes stay, because onnxruntime folds the Shape of declared sizes, and a model may use one name for the
-        steps of an input and for the fewer steps of an output. A branch that contradicts the sizes does not see them.
+        The names of unproven sizes stay, for two reasons. onnxruntime folds the Shape of declared sizes. And a model may use the
+        same name for the steps of an input and for the fewer steps of an output. Sizes are hidden from branches that contradict
+        them.
         """
         model = ctx.model
         hide_sizes_from_branches(ctx)
@@ -121,8 +126,8 @@ class FixedShapes:
                 known = self._sizes.setdefault(declared.value, size)
                 if known != size:
                     raise OptionError(
-                        f"fix_shapes: dimension '{declared.value}' would be {known} and {size}. If the model names two sizes "
-                        f"alike, rename one of them, as in dimension {axis} of the input {quoted(value.name)}."
+                        f"fix_shapes: dimension '{declared.value}' would be {known} and {size}. If the model uses one "
+                        f"name for two sizes, rename one of them, as in dimension {axis} of the input {quoted(value.name)}."
                     )
         value.shape = refined(ir.Shape(dims), value.shape)
 

@@ -1,4 +1,6 @@
-"""Notes on a rewritten model: calls of Python in its metadata, defaults that keep a loop, and where each loop runs."""
+"""Notes on a rewritten model: its calls of Python in the metadata, defaults that keep a loop, and the place where each loop
+runs.
+"""
 
 import json
 from collections.abc import Iterable
@@ -25,7 +27,7 @@ _RECURRENT = ("RNN", "LSTM", "GRU")
 
 
 def note_python_ops(loaded: LoadedModel, report: RewriteReport) -> list[str]:
-    """Note in the metadata if the model calls Python, and return a sentence for each call."""
+    """Record in the metadata if the model calls Python. Return a sentence for each call."""
     calls = sum(gap.fate == "python" for gap in report.kernel_gaps)
     if calls:
         facts = {"domain": DOMAIN, "operator": OPERATOR, "version": VERSION, "calls": calls, "ortscan": __version__}
@@ -44,7 +46,7 @@ def _sentence(gap: KernelGap) -> str:
 
 
 def note_replaceable_defaults(model: ir.Model, report: RewriteReport) -> None:
-    """Add a reason to each remaining loop that reads defaults, whose values each run may replace."""
+    """Add a reason to each remaining loop that reads default values, because each run may replace them."""
     defaults = set(listed_defaults(model))
     for node in loops_in(model.graph) if defaults else ():
         read = [value for value in node.inputs if value is not None]
@@ -54,7 +56,7 @@ def note_replaceable_defaults(model: ir.Model, report: RewriteReport) -> None:
         if entry is not None and names:
             more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
             shown = ", ".join(map(quoted, names[:_MOST_SHOWN])) + more
-            detail = f"reads {shown}, listed as inputs, whose values each run may replace"
+            detail = f"reads {shown}; each run may replace these values, because they are listed as inputs"
             entry.reasons.append(Reason("freeze", "DEFAULT-INPUT", detail))
 
 
@@ -88,11 +90,11 @@ def _where(loop: LoopReport, target: Target, branch: bool) -> str:
     unknown = (
         branch or (on_cpu and not isinstance(loop.steps, int)) or any(reason.code == "UNROLL-UNKNOWN" for reason in loop.reasons)
     )
-    advice = "; not so once its number of steps is fixed (--fix-shape)" if unknown else ""
+    advice = "; fix its number of steps to avoid that (--fix-shape)" if unknown else ""
     if on_cpu or (loop.fate != "removed" and not target.loops):
-        return f"{what}, which {target.name} refuses: it falls back to onnxruntime's CPU{advice}"
+        return f"{what}, which {target.name} does not run: it falls back to onnxruntime's CPU{advice}"
     if branch and "If" not in target.control_flow:
-        return f"{what}, in a branch, which {target.name} refuses: it falls back to onnxruntime's CPU{advice}"
+        return f"{what}, in a branch, which {target.name} does not run: it falls back to onnxruntime's CPU{advice}"
     return f"{what}, on {target.name}"
 
 

@@ -1,4 +1,4 @@
-"""Compare a rewritten model with the original, and name or take back the patches that make it differ or slower."""
+"""Compare a rewritten model with the original, and name or take back the patches that make it different or slower."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,7 +20,7 @@ __all__ = ["Compare", "OnDifference", "kept", "named", "named_slower", "on_diffe
 
 OnDifference = Literal["raise", "keep"]
 Compare = Callable[[LoadedModel], "Verification"]
-"""Compares a result with the original."""
+"""A function that compares a result with the original."""
 
 
 def on_difference_of(value: Any) -> OnDifference:
@@ -39,7 +39,14 @@ def verified(
 ) -> Rewritten:
     """Return ``outcome`` if it computes the same as the original, or with a warning if that cannot be determined.
 
-    If it differs, raise VerificationFailed, which names the patch, or return a result without that patch, with a warning.
+    If it differs, raise a VerificationFailed that names the patch; or return a result without that patch, with a warning.
+
+    Args:
+        rewriting: the rewriting that produced ``outcome``.
+        outcome: the result to compare.
+        compare: the comparison.
+        on_difference: ``raise`` or ``keep``.
+        on_nothing: ``warn`` to issue a warning if nothing could be compared.
     """
     refused = refused_node(outcome.report)
     if not outcome.is_touched:
@@ -53,7 +60,7 @@ def verified(
         return outcome
     if on_difference == "keep":
         return kept(rewriting, compare)
-    difference = f"The rewritten model is not what the original is: {first_line(verification)}"
+    difference = f"The rewritten model differs from the original: {first_line(verification)}"
     raise VerificationFailed(f"{difference}; {named(rewriting, outcome, compare)}")
 
 
@@ -65,7 +72,7 @@ def kept(rewriting: Rewriting, compare: Compare) -> Rewritten:
 def named(rewriting: Rewriting, outcome: Rewritten | None, compare: Compare, leave_out: str = "skip=['{}']") -> str:
     """Return a sentence on the patch that makes the difference.
 
-    ``outcome`` is the different result, if there is one already, and ``leave_out`` how the caller skips a rule.
+    ``outcome`` is the different result, if it exists already. ``leave_out`` is the text with which the caller skips a rule.
     """
     outcome = self_checked(rewriting) if outcome is None else outcome
     patches = outcome.report.patches
@@ -74,7 +81,7 @@ def named(rewriting: Rewriting, outcome: Rewritten | None, compare: Compare, lea
         return "no single change was found that makes the difference"
     sentence = f"change {veto.after + 1}, {veto}, is the first that differs ({patches[veto.after].what})"
     can_be_skipped = any(rule.name == veto.rule and rule.use != "always" for rule in RULES)
-    return f"{sentence}; to do without it: {leave_out.format(veto.rule)}" if can_be_skipped else sentence
+    return f"{sentence}; to skip it: {leave_out.format(veto.rule)}" if can_be_skipped else sentence
 
 
 def _fault_finder(rewriting: Rewriting, compare: Compare) -> FindFault:
@@ -100,5 +107,5 @@ def named_slower(rewriting: Rewriting, is_slower: Callable[[LoadedModel], bool],
 
     veto = culprit(rewriting.once, find_fault, len(patches), outcome.vetoes) if patches else None
     if veto is None:
-        return "no single patch was found that makes it so"
-    return f"patch {veto.after + 1} makes it so ({veto}: {patches[veto.after].what})"
+        return "no single patch was found that makes it slower"
+    return f"patch {veto.after + 1} makes it slower ({veto}: {patches[veto.after].what})"

@@ -1,6 +1,6 @@
-"""Load a model in the opset in which rules change it, and inline the functions with nodes that they change.
+"""Load a model in the opset that rules need, and inline the functions with nodes that rules change.
 
-Works round ORT-CAST-AFTER-TRANSPOSE and ORT-HALVES-AFTER-TRANSPOSE.
+Works around ORT-CAST-AFTER-TRANSPOSE and ORT-HALVES-AFTER-TRANSPOSE.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class InOpset:
 
     Args:
         loaded: the model.
-        migration: what the migration did, if there was one.
+        migration: the report of the migration, if there was one.
         needed: True if the model must be in this opset even if nothing else is done to it.
         messages: notes for the report.
     """
@@ -63,15 +63,16 @@ def load_in_opset(
 ) -> InOpset:
     """Load ``model`` and migrate it to ``opset``.
 
-    ``auto`` means 18 if the model is older and has a loop, a recurrent node that onnxruntime only runs in later opsets, or one that
-    a rule changes. If the model is newer and may get a recurrent node, ``auto`` means the newest opset whose nodes the target runs.
+    ``auto`` means 18 if the model is older and has one of these: a loop, a recurrent node that onnxruntime only runs in later
+    opsets, or a recurrent node that a rule changes. If the model is newer and may get a recurrent node, ``auto`` means the newest
+    opset whose recurrent nodes the target runs.
 
     Args:
         model: the model.
         opset: a number, ``keep`` or ``auto``.
-        target: what the target runs.
+        target: the abilities of the target.
         rules: the rules on recurrent nodes.
-        runtime: the onnxruntime that the result is for, if not the installed one.
+        runtime: the onnxruntime that will run the result, or None for the installed one.
 
     Raises:
         OptionError: there is no such opset.
@@ -101,12 +102,12 @@ def load_in_opset(
     if source >= _MOST_REWRITES_SINCE or not wanted:
         return InOpset(loaded)
     try:
-        moved, migration = migrated(model, _MOST_REWRITES_SINCE, target)
+        migrated_model, migration = migrated(model, _MOST_REWRITES_SINCE, target)
     except MigrationError as error:
         return InOpset(loaded, messages=[f"stays in opset {source}: {error}"])
     if source < _RECURRENT_SINCE:
-        _mark_old_nodes(moved.model)
-    return InOpset(moved, migration, bool(migration.scans) or _too_old(loaded.model, source), _migration_notes(migration))
+        _mark_old_nodes(migrated_model.model)
+    return InOpset(migrated_model, migration, bool(migration.scans) or _too_old(loaded.model, source), _migration_notes(migration))
 
 
 def _recurs(model: ir.Model) -> bool:
@@ -115,12 +116,15 @@ def _recurs(model: ir.Model) -> bool:
 
 
 def _lowered(model: AnyModel, loaded: LoadedModel, opset: int, target: Abilities) -> InOpset:
-    """Migrate to the newest opset whose recurrent operators the target runs, if that is possible."""
+    """Migrate to the newest opset with recurrent operators that the target runs, if possible."""
     try:
-        moved, migration = migrated(model, opset, target)
+        migrated_model, migration = migrated(model, opset, target)
     except MigrationError as error:
-        return InOpset(loaded, messages=[f"{target.name} runs no recurrent node of an opset newer than {opset}: {error}"])
-    return InOpset(moved, migration, True, _migration_notes(migration))
+        return InOpset(
+            loaded,
+            messages=[f"{target.name} runs recurrent nodes only up to opset {opset}, but the model cannot be lowered: {error}"],
+        )
+    return InOpset(migrated_model, migration, True, _migration_notes(migration))
 
 
 def _holds_nodes_to_change(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) -> bool:
@@ -136,7 +140,7 @@ def _too_old(model: ir.Model, source: int) -> bool:
 
 
 def _mark_old_nodes(model: ir.Model) -> None:
-    """Mark recurrent nodes for the rules as ones that onnxruntime did not run in the original."""
+    """Mark recurrent nodes that onnxruntime did not run in the original, for the rules."""
     for node in all_nodes(model.graph):
         if is_recurrent(node):
             WAS_REFUSED.put(node, True)
@@ -146,14 +150,17 @@ def _migration_notes(migration: Migration) -> list[str]:
     if migration.source == migration.target:
         return []
     return [
-        f"taken from opset {migration.source} to {migration.target}",
-        *(f"Scan {scan.name} of opset 8 became a Scan of today, {scan.form}" for scan in migration.scans),
+        f"migrated from opset {migration.source} to {migration.target}",
+        *(f"the opset-8 Scan {scan.name} became a current Scan, {scan.form}" for scan in migration.scans),
         *migration.messages,
     ]
 
 
 def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]], *, runs_plans: bool) -> list[str]:
-    """Inline these functions in place and return notes. With ``runs_plans`` loops with a plan stay functions."""
+    """Inline the functions with nodes that rules change, in place. Return notes.
+
+    With ``runs_plans``, loops with a plan stay functions.
+    """
     messages = _inlining_notes(inline_functions_with_loops(model, stay=DOMAIN if runs_plans else ""), "holds a loop")
     if has_loops(model):
         crossed = functions_with_cast_transposes(model)
@@ -161,12 +168,12 @@ def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence
     if not any(map(holds_recurrent_nodes, model.functions.values())):
         return messages
     # A node is only guarded by an If in a graph, where a failing loop before it is removed.
-    if not has_loops(model) and not _must_be_changed_where_they_stand(model, target, rules):
+    if not has_loops(model) and not _has_nodes_that_must_change(model, target, rules):
         return messages
     return messages + _inlining_notes(inline_functions(model, holds_recurrent_nodes), "holds a recurrent node")
 
 
-def _must_be_changed_where_they_stand(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]]) -> bool:
+def _has_nodes_that_must_change(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]]) -> bool:
     trial = model.clone()
     inline_functions(trial, holds_recurrent_nodes)
     ctx = Context.of(trial, Options(), evaluate)
@@ -176,4 +183,4 @@ def _must_be_changed_where_they_stand(model: ir.Model, target: Abilities, rules:
 
 def _inlining_notes(outcome: Inlining, reason: str) -> list[str]:
     messages = [f"inlined the function {name}, which {reason}" for name in outcome.inlined]
-    return messages + [f"left the function {name} as it is: {obstacle}" for name, obstacle in outcome.kept]
+    return messages + [f"did not inline the function {name}: {obstacle}" for name, obstacle in outcome.kept]

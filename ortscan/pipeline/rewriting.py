@@ -1,4 +1,4 @@
-"""A model on its way through all rewrites, under the options of ``optimize``; the way may be repeated up to any patch."""
+"""All rewrites of a model under the options of ``optimize``. The rewriting can be repeated up to any patch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -37,7 +37,7 @@ class Rewritten(NamedTuple):
     Args:
         loaded: the model.
         report: what became of each loop.
-        is_touched: True if anything was done to the model.
+        is_touched: True if the model was changed in any way.
         vetoes: the patches that were taken back.
     """
 
@@ -50,17 +50,17 @@ class Rewritten(NamedTuple):
 class Rewriting:
     """A model and the options of ``optimize``.
 
-    Raise OptionError if an option is not of its kind.
+    Raise OptionError if an option has an invalid value.
 
     Args:
         model: the model.
         debug: check the whole model after each patch.
-        progress: called with the number of loops done and of all loops.
+        progress: a function that is called with the number of finished loops and the number of all loops.
         options: see ``RewritingOptions``.
 
     Attributes:
         fixed: the shapes to build in.
-        sizes: these and the typical shapes, at which models are compared.
+        sizes: the shapes at which models are compared: these and the typical ones.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Rewriting:
         values |= {name: option.check(values[name]) for name, option in REWRITING_OPTIONS.items()}
         self.opset, self.runtime, self.debug = values["opset"], values["runtime"], debug
         if values["native"] and self.runtime is not None and self.runtime.ir_version < IR_VERSION:
-            raise OptionError(f"native loops need IR version {IR_VERSION}; {self.runtime} loads {self.runtime.ir_version} at most.")
+            raise OptionError(f"native loops need IR version {IR_VERSION}; {self.runtime} loads at most {self.runtime.ir_version}.")
         skip = names_of("skip", values["skip"])
         typical = self._sizes(given_shapes(values["shapes"]), values["dims"], "dims")
         self.fixed = self._sizes(fixed_sizes(values["fix_shapes"]), values["fix_dims"], "fix_dims")
@@ -100,7 +100,9 @@ class Rewriting:
             return shapes_with_dims(input_specs(open_source(self.model, stack).proto.graph), shapes, sizes, option)
 
     def once(self, stop_after: int | None = None, vetoes: Vetoes | None = None, opset: int | str | None = None) -> Rewritten:
-        """Rewrite the model with at most ``stop_after`` patches and without ``vetoes``, in ``opset`` if that is not None."""
+        """Rewrite the model with at most ``stop_after`` patches and without ``vetoes``. ``opset`` overrides the option if it is
+        not None.
+        """
         wanted, abilities = self.opset if opset is None else opset, self._chosen.target.abilities
         start = load_in_opset(self.model, wanted, abilities, self._chosen.node_rules, self.runtime)
         vetoes = vetoes or Vetoes()
@@ -123,7 +125,7 @@ class Rewriting:
         return Rewritten(start.loaded, report, bool(touched) or report.migrated or bool(fitted))
 
     def _rewrite(self, start: InOpset, stop_after: int | None, vetoes: Vetoes) -> tuple[RewriteReport, bool | None]:
-        """Rewrite in place. Return the report, and whether anything was done, or None if the model is as it was loaded."""
+        """Rewrite in place. Return the report, and True if anything was changed, or None if the model is still as loaded."""
         work = Work(self._chosen, start, vetoes, stop_after, self._written_out)
         for stage in STAGES:
             if not work.is_over:

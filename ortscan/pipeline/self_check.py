@@ -1,4 +1,4 @@
-"""Rewrite a model so that the result is sound whatever a rule does: faulty patches are taken back, see ``bisection``."""
+"""Rewrite a model so that the result is always sound. Faulty patches of rules are taken back (see ``bisection``)."""
 
 import functools
 import logging
@@ -23,16 +23,16 @@ from rewrites.cleanup.constant_branches import is_if
 from rewrites.driver.engine import count_operators
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["as_it_was", "fault_of", "is_left_broken", "self_checked", "soundest_of", "tell"]
+__all__ = ["original_result", "fault_of", "is_left_broken", "self_checked", "soundest_of", "tell"]
 
 _log = logging.getLogger("ortscan.rewriting")
-_REPORT_IT = "this is a defect of ortscan's, please report it with the model"
+_REPORT_IT = "this is a defect of ortscan; please report it with the model"
 
 
 def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Rewritten:
-    """Rewrite and return a sound result, without faulty patches; at worst the original model.
+    """Rewrite and return a sound result, without faulty patches. In the worst case this is the original model.
 
-    Raise OptionError if ``fix_shapes`` contradicts the model, and with ``debug`` InvariantBroken for a fault.
+    Raise OptionError if ``fix_shapes`` contradicts the model. With ``debug``, raise InvariantBroken for a fault.
     """
     find_fault = fault_of(rewriting)
     if rewriting.debug:
@@ -46,7 +46,7 @@ def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Rewritt
 
 
 def fault_of(rewriting: Rewriting) -> FindFault:
-    """Return a function that corrects the output shapes of a result of ``rewriting``, and returns what is wrong with it."""
+    """Return a function that corrects the output shapes of a result of ``rewriting``, and returns its fault or None."""
     original = Original(rewriting.model)
 
     def find(outcome: Rewritten) -> str | None:
@@ -61,7 +61,9 @@ def fault_of(rewriting: Rewriting) -> FindFault:
 
 
 def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | None = None) -> Sound:
-    """Rewrite without the patches that ``find_fault`` rejects; in the opset of the model if even no patch is sound."""
+    """Rewrite without the patches that ``find_fault`` rejects. If not even zero patches are sound, stay in the opset of the
+    model.
+    """
     original = Original(rewriting.model)
 
     def is_valid() -> bool:
@@ -75,9 +77,9 @@ def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | N
 
 
 def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
-    """Return True if onnx refuses a model in memory that was not changed; it comes back exactly as the caller gave it.
+    """Return True if onnx rejects a model in memory that was not changed. The caller gets back exactly this model.
 
-    A model that imports no version of onnx's operators gets the version that onnxruntime takes.
+    A model without an import of ONNX's operators is not included, because it gets the version that onnxruntime assumes.
     """
     if outcome.is_touched or not isinstance(rewriting.model, onnx.ModelProto | bytes):
         return False
@@ -86,22 +88,22 @@ def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
 
 
 def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Rewritten:
-    """Return the result, or the original if there is none, and warn of the patches that ``finder`` took back."""
+    """Return the result, or the original if there is none. Issue warnings of the patches that ``finder`` took back."""
     if isinstance(sound.fault, Lacking) and sound.result is None:
         raise OptionError(f"runtime: the model cannot be written for it: {sound.fault}.")
     if sound.result is None:
-        return as_it_was(rewriting, f"{finder} found it unsound: {sound.fault}")
+        return original_result(rewriting, f"{finder} found it unsound: {sound.fault}")
     outcome = sound.result
     outcome.report.messages += warn_of_redeclarations(outcome.loaded)
     blamed: list[str] = []
     for veto in sound.vetoes:
         if isinstance(veto.why, Lacking):
-            outcome.report.messages.append(f"{veto} is not done: {veto.why}")
+            outcome.report.messages.append(f"{veto} was skipped: {veto.why}")
         else:
-            blamed.append(f"{finder} took {veto} back: {veto.why}")
+            blamed.append(f"{finder} took back {veto}: {veto.why}")
             outcome.report.messages.append(blamed[-1])
     if sound.fault is not None:
-        sentence = f"{finder} took all patches back but the first {len(outcome.report.patches)}: {sound.fault}"
+        sentence = f"{finder} took back all patches after the first {len(outcome.report.patches)}: {sound.fault}"
         outcome.report.messages.append(sentence)
         if not isinstance(sound.fault, Lacking):
             blamed.append(sentence)
@@ -113,8 +115,8 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Rewritten:
     return outcome._replace(vetoes=sound.vetoes)
 
 
-def as_it_was(rewriting: Rewriting, why: str) -> Rewritten:
-    """Return the original model with a warning. Raise OptionError if the options ask for something else."""
+def original_result(rewriting: Rewriting, why: str) -> Rewritten:
+    """Return the original model with a warning. Raise OptionError if the options do not allow that."""
     if rewriting.fixed:
         raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.{_way_out(rewriting)}")
     own = default_opset(Original(rewriting.model).proto.opset_import)
@@ -126,14 +128,14 @@ def as_it_was(rewriting: Rewriting, why: str) -> Rewritten:
     report = _untouched(rewriting)
     report.operators_before = report.operators_after = counted
     report.tied, report.fixed, report.messages = bool(loaded.tied), bool(loaded.built_in), loaded.tied + loaded.built_in
-    report.messages.append(f"the model is left as it was, since {why}")
+    report.messages.append(f"the model is unchanged, because {why}")
     _warn(rewriting, report.messages[-1:])
     _give_reason(report, why)
     return Rewritten(loaded, report, is_touched=False)
 
 
 def _way_out(rewriting: Rewriting) -> str:
-    """Return advice for a model with an If, a branch of which may contradict sizes that are built in."""
+    """Return advice for a model with an If, because a branch may contradict built-in sizes."""
     if not any(is_if(node) for node in all_nodes(load(rewriting.model).model.graph)):
         return ""
     return " If they fit only one branch of an If, also fix the input that chooses it: fix_inputs, or --fix-input."
@@ -151,10 +153,12 @@ def _untouched(rewriting: Rewriting) -> RewriteReport:
 
 
 def _warn(rewriting: Rewriting, sentences: list[str]) -> None:
-    """Warn of patches that were taken back. Ask for a report unless the original, which is run once, fails too."""
+    """Issue warnings about patches that were taken back. They ask for a report unless the original, which is run once, fails
+    too.
+    """
     failure = _failure_of(rewriting.model) if sentences else None
     for sentence in sentences:
-        warn(f"{sentence}; {_REPORT_IT}." if failure is None else f"{sentence}; the model fails as it was given too: {failure}")
+        warn(f"{sentence}; {_REPORT_IT}." if failure is None else f"{sentence}; the original model fails too: {failure}")
 
 
 def _failure_of(model: AnyModel) -> str | None:

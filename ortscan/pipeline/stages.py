@@ -1,6 +1,6 @@
-"""The way of a loaded model as data: ``STAGES``, from top to bottom.
+"""The steps of the rewriting as data: ``STAGES``, from top to bottom.
 
-Each stage changes the model in place, or the report on it. A stage that finds nothing to do for the following ones ends the way.
+Each stage changes the model in place, or the report on it. A stage can end the work if the following stages have nothing to do.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ __all__ = ["STAGES", "Chosen", "Work"]
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the options of ``optimize`` choose; ``values`` has all options by name, checked."""
+    """The choices that the options of ``optimize`` make. ``values`` has all options by name, checked."""
 
     target: Target
     rules: Sequence[Rule[Any]]
@@ -54,21 +54,21 @@ class Chosen:
 
     @property
     def node_rules(self) -> list[Rule[Any]]:
-        """The rules on recurrent nodes to use, as far as they are not used only if named."""
+        """The rules on recurrent nodes to use. Rules with ``use="asked"`` are included only if they are chosen."""
         return [rule for rule in NODE_RULES if rule in self.rules or rule.use != "asked"]
 
 
 @dataclass
 class Work:
-    """A model on its way, and what is known so far.
+    """A model between two stages, and what is known so far.
 
     Args:
-        vetoes, stop_after: the patches to leave out, and the most patches.
+        vetoes, stop_after: the patches to skip, and the maximum number of patches.
         written_out: steps that must not be rolled up.
-        is_touched: True if anything was done to the model, None if it is as it was loaded.
+        is_touched: True if the model was changed, None if it is as it was loaded.
         is_static: True if enough sizes are known to fold constants outside loops too.
         is_over: True if the following stages have nothing to do.
-        ctx: what rules are given, once the model is prepared.
+        ctx: the context of the rules, once the model is prepared.
     """
 
     chosen: Chosen
@@ -99,8 +99,8 @@ class Work:
 def _inline_functions(work: Work) -> None:
     target = work.chosen.target
     inlined = inline_what_rules_change(work.model, target.abilities, work.chosen.node_rules, runs_plans=DOMAIN in target.domains)
-    said = [target_line(work.chosen.target)] if work.chosen.target.name != "cpu" else []
-    work.messages += work.start.loaded.tied + work.start.loaded.built_in + work.start.messages + inlined + said
+    target_notes = [target_line(work.chosen.target)] if work.chosen.target.name != "cpu" else []
+    work.messages += work.start.loaded.tied + work.start.loaded.built_in + work.start.messages + inlined + target_notes
     work.is_touched = bool(work.start.loaded.tied) if work.start.loaded.tied or inlined else None
 
 
@@ -145,8 +145,8 @@ def _apply_rules(work: Work) -> None:
 
 
 def _flatten_ifs(work: Work) -> None:
-    work.report.flattened, said = flatten_ifs(work.ctx)
-    work.messages += said
+    work.report.flattened, messages = flatten_ifs(work.ctx)
+    work.messages += messages
 
 
 def _place_python_ops(work: Work) -> None:
@@ -190,7 +190,7 @@ STAGES: tuple[Callable[[Work], None], ...] = (
 
 
 def _options(work: Work) -> Options:
-    """Return what rules are given: the options of the same name, and what follows from the target and the sizes."""
+    """Return the options of the rules: those with the same names, and those that follow from the target and the sizes."""
     chosen, target = work.chosen, work.chosen.target
     same = {field.name: chosen.values[field.name] for field in fields(Options) if field.name in chosen.values}
     return Options(
@@ -221,7 +221,7 @@ def _clean_up_and_learn(ctx: Context) -> bool:
 
 
 def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
-    """Return True if rules may roll up steps, or change, guard or pair a recurrent node."""
+    """Return True if rules may roll up steps, or may change, guard or pair a recurrent node."""
     if any(rule.subject == "written-out steps" for rule in rules) and may_be_written_out(model):
         return True
     recurrent = [node for node in all_nodes(model.graph) if is_recurrent(node)]

@@ -1,8 +1,8 @@
-"""Lets the library ask Python for plans.
+"""The callback through which the library requests plans from Python.
 
-onnxruntime calls the provider in whatever thread makes a session. Nothing may leave a function that C calls, so whatever goes
-wrong, an interrupt too, means that there is no plan, and the loop runs as ever. When the interpreter ends the library is told
-to ask no more.
+onnxruntime calls the provider in any thread that creates a session. No exception may leave a function that C calls. So any
+failure, even an interrupt, means that there is no plan, and the loop runs on onnxruntime. When the interpreter exits, the library
+stops asking.
 """
 
 import atexit
@@ -22,7 +22,7 @@ _ASKED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_
 
 
 class Asked(NamedTuple):
-    """A loop's model that was asked about, what the loop is called, and the answer."""
+    """A requested plan: the model of the loop, the name of the loop, and the answer."""
 
     model: bytes
     title: str
@@ -30,7 +30,7 @@ class Asked(NamedTuple):
 
 
 class _Recording(threading.local):
-    """What was asked in this thread, while somebody wants to know."""
+    """The requests of this thread while they are recorded, else None."""
 
     asked: list[Asked] | None = None
 
@@ -40,7 +40,7 @@ _recording = _Recording()
 
 @contextmanager
 def recorded() -> Iterator[list[Asked]]:
-    """Collect what is asked in this thread; what is answered is what there is time for then, as for no session."""
+    """Record the requests of this thread. The answers may then take longer than a session allows."""
     asked: list[Asked] = []
     _recording.asked = asked
     try:
@@ -51,7 +51,7 @@ def recorded() -> Iterator[list[Asked]]:
 
 @functools.cache
 def answer_questions(path: Path) -> None:
-    """Have the library at ``path``, which stays in memory, ask for plans here."""
+    """Let the library at ``path``, which stays in memory, request plans here."""
     library = ctypes.CDLL(str(path))
     set_planner, answer = library.ortscan_set_planner, library.ortscan_answer
     set_planner.argtypes, set_planner.restype = [_ASKED], None
@@ -60,10 +60,10 @@ def answer_questions(path: Path) -> None:
     def ask(model: int, count: int, title: bytes, question: int) -> None:
         try:
             loop, name = ctypes.string_at(model, count), title.decode(errors="replace")
-            found = planned(loop, name) if _recording.asked is None else _for_the_record(loop, name, _recording.asked)
-            if found is not None:
-                answer(question, found, len(found))
-        except BaseException:  # see above
+            plan = planned(loop, name) if _recording.asked is None else _answer_and_record(loop, name, _recording.asked)
+            if plan is not None:
+                answer(question, plan, len(plan))
+        except BaseException:  # no exception may reach C
             return
 
     asked = _ASKED(ask)
@@ -72,11 +72,11 @@ def answer_questions(path: Path) -> None:
     atexit.register(set_planner, _ASKED())
 
 
-def _for_the_record(model: bytes, title: str, asked: list[Asked]) -> bytes | None:
-    found = next((each.answer for each in asked if each.model == model), None) or planned(model, title) or rewritten(model)
-    asked.append(Asked(model, title, found))
-    return found
+def _answer_and_record(model: bytes, title: str, asked: list[Asked]) -> bytes | None:
+    answer = next((each.answer for each in asked if each.model == model), None) or planned(model, title) or rewritten(model)
+    asked.append(Asked(model, title, answer))
+    return answer
 
 
 _in_use: list[Any] = []
-"""What libraries call, for as long as the process lives."""
+"""The functions that libraries call. They must stay alive as long as the process."""

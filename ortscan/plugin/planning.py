@@ -1,7 +1,7 @@
 """Answer the library on the model of one loop: with a plan, or a model without loops (loop-plans.md).
 
-planned(model)      a plan of the loop as it is, or of an equal form of it; takes milliseconds
-rewritten(model)    a model rewritten as a whole and compared; takes seconds, for plans that are stored
+planned(model)      a plan of the loop as it is, or of an equivalent form; takes milliseconds
+rewritten(model)    a model that is fully rewritten and compared; takes seconds, for plans that are stored
 """
 
 import base64
@@ -37,12 +37,12 @@ _A_PLAN, _A_MODEL = 0, 1
 _NONE = -1
 _MOST_KEPT = 256
 _MOST_BYTES = 1 << 16
-"""Of a model whose answer is kept."""
+"""The most bytes of a model whose answer is cached."""
 _SCAN_9 = 9
-"""The operator set with the Scan that has no batch."""
+"""The first operator set whose Scan has no batch axis."""
 _PLAN = ("native-loop",)
 _FORMS = tuple(dict.fromkeys(rule.name for rule in RULES if rule.phase in ("cleanup", "loop_form", "scan_form"))) + _PLAN
-"""What a loop is written as does not matter to these, and they keep what it computes to the bit."""
+"""Rules that change the form of a loop and keep its results bit by bit."""
 
 _lock = ForkSafeLock()
 _kept: OrderedDict[bytes, bytes | None] = OrderedDict()
@@ -54,11 +54,11 @@ class Answer:
     """A plan with its inputs and outputs, or a model.
 
     Attributes:
-        content: The plan or the model.
+        content: the plan or the model.
         is_plan: True for a plan.
-        inputs: Labels of values, or constants.
-        outputs: Labels; None for an output that is left out.
-        copies: The labels of outputs that are values of the loop's model, each with that of the value.
+        inputs: labels of values, or constants.
+        outputs: labels; None for an output that is omitted.
+        copies: the labels of outputs that are values of the loop's model, each with the label of that value.
     """
 
     content: bytes
@@ -68,7 +68,7 @@ class Answer:
     copies: Sequence[tuple[int, int]] = ()
 
     def encoded(self) -> bytes:
-        """Return the answer in the words that the library reads."""
+        """Return the answer in the binary format that the library reads."""
         kind = _A_PLAN if self.is_plan else _A_MODEL
         parts = [_words(_MAGIC, kind, len(self.inputs), len(self.outputs), len(self.copies), len(self.content))]
         parts += [_words(each) if isinstance(each, int) else _constant(each) for each in self.inputs]
@@ -94,9 +94,10 @@ def _constant(array: np.ndarray) -> bytes:
 
 
 def planned(model: bytes, title: str = "a loop") -> bytes | None:
-    """Return the answer for the loop that is the model's only node, or None. The last answers for small models are kept.
+    """Return the answer for the loop that is the only node of ``model``, or None. The latest answers for small models are
+    cached.
 
-    ``title``: what the log calls the loop.
+    ``title`` is the name of the loop in the log.
     """
     digest = hashlib.sha256(model).digest()
     with _lock:
@@ -115,7 +116,7 @@ def planned(model: bytes, title: str = "a loop") -> bytes | None:
 
 @quietly
 def answer_for(model: bytes, title: str) -> Answer | None:
-    """Return a plan of the loop as it is, or in another form, or else a model without loops, or None."""
+    """Return a plan of the loop as it is or in another form, else a model without loops, else None."""
     proto = onnx.load_from_string(model)
     why = ""
     is_old = any(entry.domain in ("", "ai.onnx") and entry.version < _SCAN_9 for entry in proto.opset_import)
@@ -124,7 +125,7 @@ def answer_for(model: bytes, title: str) -> Answer | None:
             outcome = Rewriting(proto, passes=passes, opset="auto" if is_old else "keep").once()
             if (answer := _plan_alone(proto, outcome)) is not None:
                 if any(node.op_type == "MatMulInteger" for node, _ in all_nodes(proto)):
-                    _log.info("%s multiplies bytes exactly, which onnxruntime does not without VNNI: ORT-SATURATED-PRODUCTS", title)
+                    _log.info("%s multiplies bytes exactly; without VNNI, onnxruntime does not: ORT-SATURATED-PRODUCTS", title)
                 return answer
             why = why or _reason(outcome)
         result = to_proto(outcome.loaded)
@@ -132,7 +133,7 @@ def answer_for(model: bytes, title: str) -> Answer | None:
             return Answer(result.SerializeToString(), is_plan=False)
     except OrtscanError as error:
         why = why or str(error)
-    _log.info("%s is left to onnxruntime: %s", title, why or "there is no plan")
+    _log.info("%s runs on onnxruntime: %s", title, why or "there is no plan")
     return None
 
 
@@ -142,7 +143,7 @@ def _reason(outcome: Rewritten) -> str:
 
 
 def _plan_alone(proto: onnx.ModelProto, outcome: Rewritten) -> Answer | None:
-    """Return the answer if one call of a plan is left, and otherwise only outputs that are values which the loop reads."""
+    """Return the answer if the result is one call of a plan. Other outputs may only be copies of values that the loop reads."""
     graph = outcome.loaded.model.graph
     calls = [node for node in graph if node.op_type != "Identity"]
     if len(calls) != 1 or calls[0].domain != DOMAIN or calls[0].op_type not in (OPERATOR, LOOP_OPERATOR):
@@ -180,7 +181,7 @@ def _input(value: ir.Value | None, known: set[str]) -> int | np.ndarray | None:
 
 
 def _has_loop(graph: onnx.GraphProto) -> bool:
-    """Return True if a loop is left in the graph or a branch of it."""
+    """Return True if the graph, or a branch in it, contains a loop."""
     return any(
         node.op_type in ("Scan", "Loop") or any(_has_loop(attribute.g) for attribute in node.attribute if attribute.HasField("g"))
         for node in graph.node
@@ -188,7 +189,7 @@ def _has_loop(graph: onnx.GraphProto) -> bool:
 
 
 def rewritten(model: bytes) -> bytes | None:
-    """Return the answer with a model without loops that was found to compute the same, or None."""
+    """Return the answer with a model without loops that passed the comparison, or None."""
     try:
         started = time.monotonic()
         rewriting = Rewriting(onnx.load_from_string(model), native=True)

@@ -1,7 +1,7 @@
-"""Makes plain sessions run loops natively.
+"""Make plain sessions run loops natively.
 
-register(options)           ortscan's operators, its execution provider, and the Python custom op; what is missing is left out
-register_plugin(options)    the execution provider alone; raises if it is missing
+register(options)           ortscan's operators, its execution provider, and the Python custom op, as far as available
+register_plugin(options)    only the execution provider; raises if it is missing
 """
 
 import importlib.util
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ortscan.base.forks import ForkSafeLock
 from ortscan.custom_ops.registration import needed_version
 from ortscan.custom_ops.registration import register as register_python_op
-from ortscan.edge.border import one_sentence
+from ortscan.edge.border import wrap_errors
 from ortscan.errors import OptionError
 from ortscan.native.library import library_path, register_library, why_not
 from ortscan.ort.sessions import entry_of
@@ -44,23 +44,31 @@ _WITHOUT = {
     "ep.context_enable": "1",
     "optimization.minimal_build_optimizations": "save",
 }
-"""Entries with which onnxruntime makes no session that has compiled nodes, or saves what it makes."""
+"""Entries with which onnxruntime either cannot create a session with compiled nodes, or saves the optimised model."""
 _log = logging.getLogger(__name__)
 
 
-@one_sentence
+@wrap_errors
 def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = None) -> "ort.SessionOptions":
-    """Make plain sessions with ``session_options`` run loops natively, and models that ortscan wrote, and give these back.
+    """Make plain sessions with ``session_options`` run loops natively, and run models that ortscan wrote. Return the options.
 
-    Registers ortscan's operators; its execution provider (see ``register_plugin``), where there is the library and onnxruntime is
-    new enough; and the Python custom op, where onnxruntime-extensions is there. What is left out, and why, is in the log. May be
-    called any number of times, from any thread, before or after sessions were made. The library of onnxruntime-extensions is
-    registered with it, so call this instead of ``register_custom_ops_library`` for that library; where that was called first, it
-    must have been after this function, or a session that calls Python, had declared the op in this process.
-    ``model``: a model to be run; UnsupportedModel says so where it needs a newer ortscan.
+    This registers ortscan's operators; its execution provider, if the library is installed and onnxruntime is new enough (see
+    ``register_plugin``); and the Python custom op, if onnxruntime-extensions is installed. The log says what is left out, and
+    why.
 
-    Raises OptionError where ``session_options`` are none, ``model`` calls Python and onnxruntime-extensions is missing, that was
-    registered too early or twice, or where the options are such that onnxruntime makes no session with them.
+    It may be called repeatedly, from any thread, before or after sessions are created. It also registers onnxruntime-extensions,
+    so do not call ``register_custom_ops_library`` for that library. If you do, call it after this function.
+
+        session = onnxruntime.InferenceSession("model.onnx", ortscan.register(onnxruntime.SessionOptions()))
+
+    Args:
+        session_options: the options to register on.
+        model: a model that will run with them, or None.
+
+    Raises:
+        OptionError: ``session_options`` has the wrong type or is unusable for a session, or onnxruntime-extensions is missing for
+            ``model`` or was registered too early or twice.
+        UnsupportedModel: ``model`` needs a newer ortscan.
     """
     import onnxruntime as ort
 
@@ -76,29 +84,33 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
         except OptionError as error:
             why = str(error)
     if why is not None:
-        _log.info("Loops of models that ortscan has not rewritten run as ever: %s", why)
+        _log.info("Loops of models that ortscan has not rewritten run on onnxruntime: %s", why)
     return session_options
 
 
 def _why_not(options: "ort.SessionOptions") -> str | None:
-    """Return why these options get no provider, or None if they may."""
+    """Return why these options cannot have the provider, or None if they can."""
     if os.environ.get("ORTSCAN_NATIVE") == "0":
         return "the environment variable ORTSCAN_NATIVE is 0."
     if options.optimized_model_filepath:
-        return "the options save the optimised model, which cannot hold compiled nodes."
+        return "the options save the optimised model, which cannot contain compiled nodes."
     entry = next((key for key, value in _WITHOUT.items() if entry_of(options, key) == value), None)
     return f"the options have the entry {entry}." if entry else None
 
 
-@one_sentence
+@wrap_errors
 def register_plugin(session_options: "ort.SessionOptions") -> "ort.SessionOptions":
-    """Make plain sessions with ``session_options`` run the loops of unmodified models natively, and give these back.
+    """Make plain sessions with ``session_options`` run the loops of unmodified models natively. Return the options.
 
-    May be called any number of times, from any thread. Loops that have no plan, and all other nodes, run as ever. A list of
-    ``providers`` given to the session replaces what is registered here; so give none. Does nothing where ``ORTSCAN_NATIVE=0`` is in
-    the environment.
+    It may be called repeatedly, from any thread. Loops without a plan, and all other nodes, run on onnxruntime. Do not pass a
+    list of ``providers`` to the session, because it replaces what is registered here. If ``ORTSCAN_NATIVE=0`` is set, nothing is
+    done.
 
-    Raises OptionError where ``session_options`` are none, this ortscan has no library, or onnxruntime is older than 1.24.
+    Args:
+        session_options: the options to register on.
+
+    Raises:
+        OptionError: ``session_options`` has the wrong type, this ortscan has no library, or onnxruntime is older than 1.24.
     """
     import onnxruntime as ort
 
@@ -108,9 +120,9 @@ def register_plugin(session_options: "ort.SessionOptions") -> "ort.SessionOption
 
 
 def put_on(options: "ort.SessionOptions", settings: Mapping[str, str]) -> "ort.SessionOptions":
-    """Add the provider with ``settings`` once, and give the options back.
+    """Add the provider with ``settings`` once, and return the options.
 
-    ``ask`` among them: the planner is asked, whatever a model holds.
+    The setting ``ask`` makes the provider request plans even if the model has stored ones.
     """
     path = library_path()
     if path is None:
@@ -123,7 +135,7 @@ def put_on(options: "ort.SessionOptions", settings: Mapping[str, str]) -> "ort.S
 
 
 def _put_on(options: "ort.SessionOptions", path: Path, settings: Mapping[str, str]) -> None:
-    """Add our device, and the CPU too, because onnxruntime warns if it uses a device that nobody named."""
+    """Add our device, and the CPU too, because onnxruntime warns if it uses a device that was not named."""
     import onnxruntime as ort
 
     try:
@@ -131,16 +143,16 @@ def _put_on(options: "ort.SessionOptions", path: Path, settings: Mapping[str, st
             ort.register_execution_provider_library(PROVIDER, str(path))
         ours, processors = _devices(PROVIDER), _devices(_CPU)
         if not ours:
-            raise OptionError(f"register_plugin needs onnxruntime 1.24 or newer, and this is {ort.__version__}.")
+            raise OptionError(f"register_plugin needs onnxruntime 1.24 or newer, but {ort.__version__} is installed.")
         answer_questions(path)
         is_first = not options.has_providers()
         options.add_provider_for_devices(ours[:1], dict(settings))
-        if is_first:  # else the CPU may be among them, and a second time is refused
+        if is_first:  # otherwise the CPU may be among them, and onnxruntime rejects it twice
             options.add_provider_for_devices(processors[:1], {})
     except Exception as error:
         if not is_raised_by(error, "onnxruntime"):
             raise
-        raise OptionError(f"onnxruntime does not take ortscan's plugin: {one_line(error)}") from error
+        raise OptionError(f"onnxruntime rejects ortscan's plugin: {one_line(error)}") from error
 
 
 def _devices(provider: str) -> list[Any]:

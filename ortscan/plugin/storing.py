@@ -1,4 +1,4 @@
-"""A model file with the plans of its loops in its metadata, where the library finds them without Python; else the same file."""
+"""Store the plans of a model's loops in its metadata, where the library finds them without Python. The rest of the file stays."""
 
 import base64
 import hashlib
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from ortscan.edge.border import one_sentence
+from ortscan.edge.border import wrap_errors
 from ortscan.errors import OptionError
 from ortscan.modelio.destination import Replacement
 from ortscan.modelio.protos import locations_in
@@ -25,25 +25,31 @@ __all__ = ["KEY", "store_plans"]
 
 KEY = "ortscan.loop."
 _METADATA = 14
-"""The field of a model with its metadata."""
+"""The number of the field with the metadata of a model."""
 _VARINT, _EIGHT, _LENGTH, _FOUR = 0, 1, 2, 5
-"""How a field of a protocol buffer is written."""
+"""The wire types of fields in a protocol buffer."""
 
 
-@one_sentence
+@wrap_errors
 def store_plans(model: Path, output: Path) -> list[Asked]:
-    """Write the model file to ``output`` with what stands for its loops, and return what was looked at; plans it had are replaced.
+    """Write the model file to ``output`` with the plans of its loops, and return all requested plans. Earlier plans are
+    replaced.
 
-    All else of the file stays as it is, byte by byte.
+    The rest of the file stays the same, byte by byte.
 
-    Raises OptionError: there is no library, or no onnxruntime that is new enough. Raises ModelFileError: the file is no model that
-    onnxruntime loads, or refers to data that would not be beside ``output``.
+    Args:
+        model: the model file.
+        output: the file to write, which may be ``model``.
+
+    Raises:
+        OptionError: there is no library, or onnxruntime is too old.
+        ModelFileError: onnxruntime cannot load the model, or the model refers to data that would not be next to ``output``.
     """
     proto = read(model)
     if format_of(model) != "protobuf" or format_of(output) != "protobuf":
-        raise OptionError("plans are stored in models of the format protobuf, whose names end in .onnx or .pb, say.")
+        raise OptionError("plans can only be stored in models in protobuf format, with names such as .onnx or .pb.")
     if any(locations_in(proto)) and model.parent.resolve() != output.parent.resolve():
-        raise ModelFileError(f"{model} keeps data in other files, so its copy with plans has to be in the same folder.")
+        raise ModelFileError(f"{model} has external data, so its copy with plans must be in the same folder.")
     with recorded() as asked:
         for options in _all_options():
             _load(model, options)
@@ -51,7 +57,7 @@ def store_plans(model: Path, output: Path) -> list[Asked]:
     answers = {_key(each.model): each.answer for each in asked if each.answer is not None}
     content = bare + b"".join(_entry(key, answer) for key, answer in sorted(answers.items()))
     if len(content) > PROTOBUF_LIMIT:
-        raise ModelFileError(f"{model} would be larger with its plans than a model may be.")
+        raise ModelFileError(f"{model} would exceed the size limit of a model with its plans.")
     try:
         with Replacement() as files:
             files.open(output).write(content)
@@ -62,7 +68,7 @@ def store_plans(model: Path, output: Path) -> list[Asked]:
 
 
 def _all_options() -> Iterator["ort.SessionOptions"]:
-    """Yield options of sessions that optimise a model before a provider is asked, and of those that do not."""
+    """Yield two session options: without and with optimisation of the model before the provider is asked."""
     import onnxruntime as ort
 
     for level in (ort.GraphOptimizationLevel.ORT_DISABLE_ALL, ort.GraphOptimizationLevel.ORT_ENABLE_ALL):
@@ -80,7 +86,7 @@ def _load(model: Path, options: "ort.SessionOptions") -> None:
     except Exception as error:
         if not is_raised_by(error, "onnxruntime"):
             raise
-        raise ModelFileError(f"onnxruntime does not load {model}: {one_line(error)}") from error
+        raise ModelFileError(f"onnxruntime cannot load {model}: {one_line(error)}") from error
 
 
 def _key(model: bytes) -> str:
@@ -88,13 +94,13 @@ def _key(model: bytes) -> str:
 
 
 def _entry(key: str, answer: bytes) -> bytes:
-    """Return the entry of the metadata, as it stands in a model."""
+    """Return the serialised entry of the metadata."""
     entry = onnx.StringStringEntryProto(key=key, value=base64.b64encode(answer).decode()).SerializeToString()
     return b"".join([_varint(_METADATA << 3 | _LENGTH), _varint(len(entry)), entry])
 
 
 def _without_plans(data: memoryview) -> Iterator[Any]:
-    """Yield the fields of a model but for plans."""
+    """Yield the fields of a model except for plans."""
     at = 0
     while at < len(data):
         start = at

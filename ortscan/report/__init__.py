@@ -1,6 +1,6 @@
-"""Showing a Report: as text in a terminal, as JSON for programs, as one HTML page; and what every reason code means.
+"""Show a Report: as text in a terminal, as JSON for programs, or as an HTML page; and explain every reason code.
 
-What is shown is read off the report's types; nothing is found out here, and nothing printed.
+Everything shown comes from the report's types. Nothing is computed or printed here.
 """
 
 __all__: list[str] = []

@@ -1,10 +1,10 @@
-"""The stable reason codes that rules answer with. ``docs/reference/reasons.md`` has their texts.
+"""The stable reason codes that rules return. Their texts are in ``docs/reference/reasons.md``::
 
-### CODE                  a reason code; a test fails if a rule names one that is not there
+### CODE              a reason code; a test fails if a rule uses a code without an entry
 
-Its meaning.              one line
+Its meaning.          one line
 
-What it says of the model, and what can be done about it.
+Its implications for the model, and possible remedies.
 """
 
 import difflib
@@ -18,7 +18,7 @@ _ENTRY = re.compile(r"^### (?P<code>\S+)\n\n(?P<meaning>.+)\n\n(?P<text>.+)$", r
 
 
 class Code(NamedTuple):
-    """A reason code, its meaning on one line, and what it says about the model and what can be done about it."""
+    """A reason code, its meaning in one line, its implications for the model and possible remedies."""
 
     code: str
     meaning: str
@@ -30,16 +30,16 @@ CODES = {entry["code"]: Code(**entry.groupdict()) for entry in _ENTRY.finditer(_
 
 
 def lookup(code: str) -> Code | None:
-    """Return the entry of a code in any case, or None if there is none."""
+    """Return the entry of a code, ignoring case, or None if there is none."""
     return CODES.get(code.upper())
 
 
 def meaning(code: str) -> str:
-    """Return the one line on ``code``, or nothing if there is none."""
+    """Return the meaning of ``code`` in one line, or an empty string if it is unknown."""
     known = lookup(code)
     return known.meaning if known else ""
 
 
 def similar(code: str) -> list[str]:
-    """Return the known codes that are spelled most like ``code``, the most similar first."""
+    """Return the known codes with the most similar spelling, the most similar first."""
     return difflib.get_close_matches(code.upper(), CODES, n=4, cutoff=0.4)

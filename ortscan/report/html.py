@@ -20,7 +20,7 @@ __all__ = ["cards_of", "migration_operators", "migration_scans", "report_section
 _MOST_OPEN, _SEARCHED_FROM = 8, 4
 _LONGEST_TEXT = 2000
 _WIDEST = 1000
-"""A wider drawing starts in its own size: made to fit, one could not read it."""
+"""The width up to which a drawing is scaled to fit. A wider one starts unscaled, because it would become unreadable."""
 _LOOKS = {"removed": "good", "planned": "good", "reduced": "some", "rewritten": "some", "kept": "bad"}
 _KEYS = (
     ("state", "state: from step to step"),
@@ -33,7 +33,7 @@ _KEYS = (
 
 
 def cards_of(report: RewriteReport) -> list[tuple[str, str, str]]:
-    """Return a card on the loops that are gone and one on the nodes before and after."""
+    """Return a card with the number of removed loops, and one with the number of nodes before and after."""
     before, after = totals(report)
     gone = sum(loop.fate in ("removed", "planned") for loop in report.loops)
     look = "good" if gone == len(report.loops) else "some" if any(loop.fate != "kept" for loop in report.loops) else "bad"
@@ -42,7 +42,7 @@ def cards_of(report: RewriteReport) -> list[tuple[str, str, str]]:
 
 
 def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> str:
-    """Return the sections: what runs, every loop, every recurrent node, the operators."""
+    """Return the sections of the page: running operators, loops, recurrent nodes, and all operators."""
     ordered = sorted(report.loops, key=lambda loop: _LOOKS[loop.fate] == "good")
     search = '<input type="search" placeholder="Search the loops" aria-label="Search the loops">\n'
     loops = "".join(_loop(loop, drawings.get(loop.where), number < _MOST_OPEN) for number, loop in enumerate(ordered))
@@ -60,7 +60,7 @@ def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> 
 
 
 def _runs(loops: Sequence[LoopReport], drawings: Mapping[str, Drawings]) -> str:
-    """Return bars of how many operators run for a loop in one run of the model; there are none of unknown trip counts."""
+    """Return bars with the number of operators that run for each loop in one run of the model. Unknown trip counts have no bar."""
     shown = []
     for loop in loops:
         drawn = drawings.get(loop.where)
@@ -69,15 +69,15 @@ def _runs(loops: Sequence[LoopReport], drawings: Mapping[str, Drawings]) -> str:
         look = "good" if drawn.runs_after < drawn.runs_before else "some"
         shown.append(Bar("before", drawn.runs_before, f"{drawn.runs_before:,}", loop.where))
         shown.append(Bar("after", drawn.runs_after, f"{drawn.runs_after:,}", loop.where, look))
-    said = '<p class="soft">In one run of the model, those of a body once a step: a count, not a time.</p>'
-    return said + bars(shown[:24]) if shown else ""
+    note = '<p class="soft">The count in one run of the model. Operators of a body count once a step.</p>'
+    return note + bars(shown[:24]) if shown else ""
 
 
 def _loop(loop: LoopReport, drawn: Drawings | None, is_open: bool) -> str:
     lines = _history(loop) + [f"<li>Note: {safe(note)}</li>" for note in loop.notes]
     lines += [f"<li>Try: {safe(advice.text)}</li>" for advice in loop.advice]
-    told = {"Is": loop.is_a, "From": loop.scope, "Cost": loop.cost, "Runs": loop.runs}
-    facts = "".join(f"<p>{label}: {safe(fact)}</p>" for label, fact in told.items() if fact)
+    labelled = {"Is": loop.is_a, "From": loop.scope, "Cost": loop.cost, "Runs": loop.runs}
+    facts = "".join(f"<p>{label}: {safe(fact)}</p>" for label, fact in labelled.items() if fact)
     changes = f'<ul class="did">{"".join(lines)}</ul>' if lines else ""
     codes = " ".join(reason.code for reason in loop.reasons)
     rules = " ".join(fired.rule for fired in loop.fired)
@@ -118,9 +118,9 @@ def _history(entry: LoopReport | NodeReport) -> list[str]:
 
 def _reason(reason: Reason) -> str:
     known = lookup(reason.code)
-    said = ": ".join(filter(None, [known.meaning.rstrip(".") if known else "", reason.detail]))
+    text = ": ".join(filter(None, [known.meaning.rstrip(".") if known else "", reason.detail]))
     long = f'<p class="soft">{safe(known.text)}</p>' if known else ""
-    return f"<li><code>{safe(reason.code)}</code> ({safe(reason.rule)}) {safe(said)}{long}</li>"
+    return f"<li><code>{safe(reason.code)}</code> ({safe(reason.rule)}) {safe(text)}{long}</li>"
 
 
 def _nodes(title: str, nodes: Sequence[NodeReport]) -> str:
@@ -137,7 +137,7 @@ def _operators(report: RewriteReport) -> str:
 
 
 def migration_scans(migration: "Migration", drawings: Mapping[str, Drawings]) -> str:
-    """Return what each Scan became, and drawings of those of the main graph."""
+    """Return what each Scan became, with drawings of the Scans of the main graph."""
     scans = listed((scan.name, became(scan)) for scan in migration.scans)
     drawn = "".join(
         f'<details class="loop rewritten" open><summary><b>{name(where)}</b></summary><div>{_drawing(each, where)}</div></details>'

@@ -1,4 +1,4 @@
-"""The Report that ``explain`` gives: what became of every loop, with its drawings, in words, as data and as an HTML page."""
+"""The Report of ``explain``: the fate of every loop, with drawings, in words, as data and as an HTML page."""
 
 import os
 from collections.abc import Mapping
@@ -25,21 +25,23 @@ __all__ = ["Report", "drawn"]
 
 
 class Report(Outcome):
-    """What became of every loop of a model, and why. ``drawings``: of the loops, by where they are; ``title``: of the page."""
+    """The fate of every loop of a model, with reasons. ``drawings`` shows the loops by their location; ``title`` is that of the
+    page.
+    """
 
     drawings: Mapping[str, Drawings] = MappingProxyType({})
     title: str = "A model"
 
     @classmethod
     def of(cls, outcome: Outcome, drawings: Mapping[str, Drawings] | None = None, model: object = None) -> "Self":
-        """Return ``outcome`` with drawings; ``model``: what was given, whose file the page is named after."""
-        made = cls(**{field.name: getattr(outcome, field.name) for field in fields(outcome)})
-        made.drawings = drawings or {}
-        made.title = Path(model).name if isinstance(model, str | os.PathLike) else cls.title
-        return made
+        """Return ``outcome`` with drawings. The page is named after the file ``model``, if it is a path."""
+        report = cls(**{field.name: getattr(outcome, field.name) for field in fields(outcome)})
+        report.drawings = drawings or {}
+        report.title = Path(model).name if isinstance(model, str | os.PathLike) else cls.title
+        return report
 
     def summary(self) -> str:
-        """Return one line on all loops, and one on each, with the reason that matters most where it is left."""
+        """Return one line on all loops, and one line on each loop, with the most important reason if it remains."""
         lines = [headline(self)]
         for loop in self.loops:
             code = f" ({loop.reasons[0].code})" if loop.reasons else ""
@@ -47,7 +49,7 @@ class Report(Outcome):
         return "\n".join(lines)
 
     def to_html(self) -> str:
-        """Return a whole HTML page that needs nothing else."""
+        """Return a self-contained HTML page."""
         return document(self.title, self._content())
 
     def _repr_html_(self) -> str:
@@ -58,7 +60,7 @@ class Report(Outcome):
         return head + html.report_sections(self, self.drawings)
 
 
-def drawn(outcome: Outcome, given: AnyModel, result: ir.Model, model: object) -> Report:
-    """Return ``outcome`` with drawings of the loops of ``given`` and ``result``; ``model``: what the caller gave."""
+def drawn(outcome: Outcome, original: AnyModel, result: ir.Model, model: object) -> Report:
+    """Return ``outcome`` with drawings of the loops of ``original`` and ``result``. ``model`` is the caller's argument."""
     steps = {loop.where: loop.steps for loop in outcome.loops}
-    return Report.of(outcome, drawings_of(steps, given, result), model)
+    return Report.of(outcome, drawings_of(steps, original, result), model)

@@ -1,4 +1,4 @@
-"""Tables and labelled paragraphs that fit the width of a terminal. All names go through ``Text``, so none is read as markup."""
+"""Tables and labelled paragraphs that fit the width of a terminal. All names become ``Text``, so none is read as markup."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -16,12 +16,12 @@ __all__ = ["Entries", "safe", "table", "wrapped"]
 
 _WORD = re.compile(r"""[(\["]*'[^']*'[^\s']*|\S+""")
 _LEAST = 30
-"""Columns of a paragraph, however narrow the window."""
+"""The fewest columns of a paragraph, even in a narrower window."""
 _GAP = 2
 
 
 def wrapped(content: str, width: int) -> Iterator[str]:
-    """Break ``content`` between words into lines of at most ``width`` columns; a quoted name and a longer word stay whole."""
+    """Yield ``content`` in lines of at most ``width`` columns. Quoted names and longer words are not broken."""
     line, filled = "", 0
     for word in _WORD.findall(content):
         size = cell_len(word)
@@ -33,7 +33,7 @@ def wrapped(content: str, width: int) -> Iterator[str]:
 
 
 class Entries:
-    """Each (label, content) as a paragraph with its label before it."""
+    """Paragraphs, each with a label before its content."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]], indent: int = 0) -> None:
         self._pairs, self._indent = [(plain(label), plain(content)) for label, content in pairs], indent
@@ -53,14 +53,15 @@ class Entries:
 
 
 def safe(content: object) -> Text:
-    """Return ``content`` as text to show just so."""
+    """Return ``content`` as literal text."""
     return Text(plain(content))
 
 
 def table(*columns: str, right: Iterable[str] = (), whole: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
-    """Make an empty table; the columns in ``right`` are aligned there, those in ``whole`` hold short words and never break.
+    """Return an empty table.
 
-    Those in ``names`` are cut at their end where there is no room for them.
+    Columns in ``right`` are aligned to the right. Columns in ``whole`` hold short words and are never broken. Those in ``names``
+    are truncated at their end if they do not fit.
     """
     result = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name in columns:

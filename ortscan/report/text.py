@@ -18,12 +18,12 @@ __all__ = ["code_text", "conversion_table", "explanation", "loop_table", "operat
 _STYLES = {"removed": "green", "planned": "green", "reduced": "yellow", "rewritten": "yellow", "kept": "red"}
 _MOST_LOOPS = 20
 _PREPARING = frozenset(rule.name for rule in RULES if rule.phase in ("cleanup", "loop_form", "scan_form", "tidy"))
-"""Rules whose changes make way for others."""
+"""Rules whose changes only prepare others."""
 _WIDEST_CODE = 24
 
 
 def operator_table(report: RewriteReport) -> RenderableType:
-    """Show the operators whose count changed, and the total."""
+    """Return a table of the operators whose count changed, and the total."""
     shown = table("operator", "before", "after", right=("before", "after"))
     for name, before, after in operator_changes(report):
         shown.add_row(safe(name), str(before), str(after))
@@ -33,7 +33,7 @@ def operator_table(report: RewriteReport) -> RenderableType:
 
 
 def loop_table(report: RewriteReport, every: bool = False) -> RenderableType:
-    """Show a line for each loop, those left first; of many loops only the first few unless ``every``."""
+    """Return a table with a line for each loop, the remaining ones first. Only the first few are shown unless ``every``."""
     loops = sorted(report.loops, key=lambda loop: loop.fate == "removed")
     listed = loops if every else loops[:_MOST_LOOPS]
     reasons = [loop.reasons[0].code if loop.reasons else "" for loop in listed]
@@ -49,15 +49,15 @@ def loop_table(report: RewriteReport, every: bool = False) -> RenderableType:
 
 
 def patch_list(report: RewriteReport) -> RenderableType:
-    """Show every change in the order it was made."""
+    """Return a list of all changes in the order they were made."""
     lines = [(f"#{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.patches]
     return Entries(lines + [(f"*{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.changes])
 
 
 def explanation(report: RewriteReport, every: bool = True) -> RenderableType:
-    """Show what became of every loop and recurrent node, what was done to it, why the rest of it stays, and what would change that.
+    """Return for each loop and recurrent node: its fate, the changes, why the rest remains, and advice.
 
-    ``every``: show changes too that only prepare others.
+    ``every`` also includes changes that only prepare others.
     """
     parts: list[RenderableType] = [Entries([("", line)]) for line in (headline(report), *report.messages)]
     for loop in report.loops:
@@ -74,7 +74,7 @@ def _heading(where: str, fate: Fate) -> Text:
 
 
 def code_text(code: Code) -> RenderableType:
-    """Show a reason code with its long text."""
+    """Return a reason code with its long text."""
     return Group(Text(code.code, style="bold"), Text(code.meaning), Text(), Text(code.text))
 
 
@@ -87,7 +87,7 @@ def _loop(loop: LoopReport, every: bool) -> list[tuple[str, str]]:
         *([("cost", loop.cost)] if loop.cost else []),
         *([("runs", loop.runs)] if loop.runs else []),
         *_did(telling),
-        *([("did", f"{counted(besides, 'change')} that prepared for others: -v lists them")] if besides else []),
+        *([("did", f"{counted(besides, 'change')} that only prepared others; -v lists them")] if besides else []),
         *_why(loop.reasons),
         *[("note", note) for note in loop.notes if every],
         *[("try", advice.text) for advice in loop.advice],
@@ -108,7 +108,7 @@ def _why(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
 
 
 def conversion_table(migration: Migration, every: bool = False) -> RenderableType:
-    """Show what each operator became; those of which only the version changed are one line unless ``every``."""
+    """Return a table of what each operator became. Operators with only a new version are one line unless ``every``."""
     shown = table("operator", "version", "nodes", "became", right=("nodes",), whole=("version",))
     quiet = 0
     for conversion in migration.conversions:
@@ -121,10 +121,10 @@ def conversion_table(migration: Migration, every: bool = False) -> RenderableTyp
             quiet += conversion.count
     if not quiet:
         return shown
-    line = Text(f"{counted(quiet, 'node')} kept as written, in a later version of the operator")
+    line = Text(f"{counted(quiet, 'node')} changed only in the version of the operator")
     return Group(shown, line) if shown.row_count else line
 
 
 def scan_table(migration: Migration) -> RenderableType:
-    """Show what each opset-8 Scan became, and why one runs its rows one by one."""
+    """Return a list of what each opset-8 Scan became, with the reason if its rows run one by one."""
     return Entries((f"Scan {scan.name}", became(scan)) for scan in migration.scans)

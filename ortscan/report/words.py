@@ -1,4 +1,4 @@
-"""What text, HTML and JSON say alike: sentences on loops and migrations, counts of operators, a report as plain data."""
+"""The words that text, HTML and JSON share: sentences on loops and migrations, operator counts, and a report as plain data."""
 
 import json
 import math
@@ -30,26 +30,26 @@ __all__ = [
 _RECURRENT = ("RNN", "LSTM", "GRU", "DynamicQuantizeLSTM")
 _FATES: dict[Fate, str] = {
     "removed": "no loop left",
-    "planned": "compiled where ortscan's library is registered",
+    "planned": "compiled if ortscan's library is registered",
     "reduced": "a smaller loop left",
     "rewritten": "another loop left",
     "kept": "as it was",
 }
 _FORMS = {
-    "one row": "a Scan over the steps of its one row",
-    "batched": "one Scan, its body for all rows at once",
-    "row by row": "a Scan over the rows around one over the steps",
+    "one row": "a Scan over the steps of its single row",
+    "batched": "one Scan whose body handles all rows at once",
+    "row by row": "a Scan over the rows that contains a Scan over the steps",
 }
 
 
 def headline(report: RewriteReport) -> str:
-    """Say in one sentence what became of the loops, and in one more each what became of recurrent nodes."""
+    """Return one sentence on what became of the loops, and one more on each group of recurrent nodes."""
     changed = sum(1 for node in report.nodes if not node.reasons)
     left = len(report.nodes) - changed
-    others = [f" {counted(changed, 'recurrent node')} made to run on onnxruntime."] if changed else []
-    others += [f" {counted(left, 'recurrent node')} that onnxruntime does not run left."] if left else []
-    taken = sum(1 for node in report.cells if node.fired)
-    others += [f" {counted(taken, 'recurrent node')} computed by ortscan's library where it is registered."] if taken else []
+    others = [f" {counted(changed, 'recurrent node')} rewritten so that onnxruntime runs it."] if changed else []
+    others += [f" {counted(left, 'recurrent node')} left that onnxruntime does not run."] if left else []
+    compiled = sum(1 for node in report.cells if node.fired)
+    others += [f" {counted(compiled, 'recurrent node')} computed by ortscan's library if it is registered."] if compiled else []
     if not report.loops:
         return "The model has no Scan or Loop." + "".join(others)
     fates = Counter(loop.fate for loop in report.loops)
@@ -64,7 +64,7 @@ def gone(report: RewriteReport) -> str:
 
 
 def refused_node(report: RewriteReport) -> str | None:
-    """Say in one sentence which recurrent node onnxruntime still does not run, and why; None if there is none."""
+    """Return a sentence on a recurrent node that onnxruntime still does not run, with the reason, or None if there is none."""
     node = next((node for node in report.nodes if node.reasons), None)
     if node is None:
         return None
@@ -72,7 +72,7 @@ def refused_node(report: RewriteReport) -> str | None:
 
 
 def loop_line(loop: LoopReport) -> str:
-    """Say what ``loop`` was and what it is now."""
+    """Return a description of ``loop`` before and now."""
     steps = "unknown number of steps" if loop.steps is None else "1 step" if loop.steps == 1 else f"{loop.steps} steps"
     if loop.kind in _RECURRENT:
         return f"{loop.kind}, {steps}: {loop.fate} ({_FATES[loop.fate]})"
@@ -83,7 +83,7 @@ def loop_line(loop: LoopReport) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes for people, in units of 1024."""
+    """Return a number of bytes as a text, in units of 1024."""
     value, units = float(count), ["B", "KiB", "MiB", "GiB"]
     while value >= 1024 and len(units) > 1:
         value /= 1024
@@ -92,7 +92,7 @@ def size(count: int) -> str:
 
 
 def migration_headline(migration: "Migration") -> str:
-    """Say in one sentence where the model went."""
+    """Return one sentence with the opsets before and after and the counts of changes."""
     if migration.source == migration.target:
         return f"The model is in opset {migration.source} already."
     rewritten = sum(conversion.count for conversion in migration.conversions if conversion.written)
@@ -102,16 +102,16 @@ def migration_headline(migration: "Migration") -> str:
 
 
 def became(scan: "LiftedScan") -> str:
-    """Say what an opset-8 Scan became."""
-    lengths = ", rows ending at their lengths" if scan.lengths else ""
+    """Return what an opset-8 Scan became."""
+    lengths = ", with sequence lengths" if scan.lengths else ""
     if scan.reason is None:
         return f"{_FORMS[scan.form]}{lengths}"
-    said = ": ".join(filter(None, [meaning(scan.reason.code), scan.reason.detail]))
-    return f"{_FORMS[scan.form]}{lengths}; {scan.reason.code}: {said}"
+    reason = ": ".join(filter(None, [meaning(scan.reason.code), scan.reason.detail]))
+    return f"{_FORMS[scan.form]}{lengths}; {scan.reason.code}: {reason}"
 
 
 def operator_changes(report: RewriteReport) -> list[tuple[str, int, int]]:
-    """List (operator, before, after) where the two differ, the largest difference first."""
+    """Return (operator, before, after) for each operator whose count changed, the largest difference first."""
     before, after = report.operators_before, report.operators_after
     changes = [(name, before[name], after[name]) for name in {*before, *after} if before[name] != after[name]]
     return sorted(changes, key=lambda change: (-abs(change[2] - change[1]), change[0]))
@@ -123,13 +123,13 @@ def totals(report: RewriteReport) -> tuple[int, int]:
 
 
 def report_dict(report: RewriteReport) -> dict[str, Any]:
-    """Return ``report`` as plain data; the loops first, then what was counted."""
+    """Return ``report`` as plain data: the loops first, then the counts."""
     counts = {"operators_before": dict(report.operators_before), "operators_after": dict(report.operators_after)}
     return {**report.to_dict(), **counts, "changed": report.changed}
 
 
 def dump(document: dict[str, Any]) -> str:
-    """Write ``document`` as standard JSON; the numbers JSON lacks become the strings "inf", "-inf" and "nan"."""
+    """Return ``document`` as standard JSON. Numbers that JSON lacks become the strings "inf", "-inf" and "nan"."""
     return json.dumps(_standard(document), indent=2, allow_nan=False, default=str)
 
 

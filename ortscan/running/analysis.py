@@ -1,4 +1,4 @@
-"""Shapes and sizes of the values of a model, inferred with every free dimension of the inputs followed by name."""
+"""Inferred shapes and sizes of the values of a model, with each free dimension of the inputs as a named symbol."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +21,12 @@ __all__ = ["Analysis", "KnownSizes", "analyse", "known_sizes"]
 _MOST_INLINED = 20_000
 _POINTER = 8
 _TENSOR = 320
-"""The bytes of a tensor in a sequence beside its elements (onnxruntime 1.32, measured)."""
+"""The bytes of a tensor in a sequence in addition to its elements (measured on onnxruntime 1.32)."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """A model with inferred shapes, to be read only, and the free dimension of each symbol in it."""
+    """A read-only model with inferred shapes, and the free dimension that each symbol in it represents."""
 
     model: ir.Model
     names: Mapping[str, str]
@@ -46,7 +46,7 @@ class Analysis:
 
 
 def analyse(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> Analysis:
-    """Infer the shapes of a copy of ``proto``. Weights are not read; functions are inlined unless they are very large."""
+    """Infer the shapes of a copy of ``proto``. Weights are not read. Functions are inlined unless they are very large."""
     model = own_ir(hide_map_types(proto, "the model"))
     if "" not in model.opset_imports:
         model.opset_imports[""] = model.opset_imports.get("ai.onnx") or newest_opset()
@@ -67,7 +67,7 @@ def analyse(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> Analysis:
 
 
 def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
-    """Yield the values that are neither inputs of the model nor initializers; bodies often declare symbols of their own."""
+    """Yield the values that are neither inputs of the model nor initializers. Bodies often declare their own symbols."""
     for node in graph:
         yield from node.outputs
         for attribute in node.attributes.values():
@@ -77,7 +77,7 @@ def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 @dataclass(frozen=True)
 class KnownSizes:
-    """For each set of free dimensions the largest value: its bytes if these dimensions are 1, and its name."""
+    """The largest value for each set of free dimensions: its name, and its bytes if these dimensions are 1."""
 
     largest: Mapping[tuple[str, ...], tuple[int, str]]
 

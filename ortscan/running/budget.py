@@ -19,28 +19,28 @@ __all__ = [
 Level = Literal["full", "quick"]
 
 FULL_SECONDS = 600.0
-"""After these seconds a full comparison starts no further case and stops the current run."""
+"""The time limit of a full comparison in seconds. After it no further case starts, and the current run stops."""
 
 FULL_BYTES = 2 << 30
 """The most memory for the inputs of a full comparison, or for a value whose size is known before the run."""
 
 QUICK_SECONDS = 2.0
-"""The same for a quick comparison; thirty times what the median model of a real exporter takes, including sessions."""
+"""The time limit of a quick comparison in seconds: 30 times the median over models of real exporters, including sessions."""
 
 QUICK_BYTES = 256 << 20
-"""The same for the memory of a quick comparison."""
+"""The same for a quick comparison."""
 
 QUICK_SHARE = 0.25
-"""The share of the rewriting time that a quick comparison may take if that is more than QUICK_SECONDS."""
+"""A quick comparison may also take this fraction of the rewriting time, if that is more than QUICK_SECONDS."""
 
 PROCESS_SHARE, PROCESS_BYTES = 4, 512 << 20
-"""The memory of a process that runs a model: this multiple of the limit of a value, and at least these bytes."""
+"""The memory of a process that runs a model: this multiple of the limit for a value, and at least these bytes."""
 
 LARGE_FOLDED = 64 << 20
-"""The largest value in bytes that onnxruntime may fold while it loads a model, because no timeout stops a node."""
+"""The largest value in bytes that onnxruntime may fold while it loads a model. No timeout can stop a node."""
 
 RUN_SECONDS = 10.0
-"""The time limit of the original on one set of inputs; a loop that only its data ends may never end."""
+"""The time limit in seconds of a run of the original. A loop whose condition depends on data may never end."""
 
 
 def quick_seconds(spent: float) -> float:
@@ -50,7 +50,7 @@ def quick_seconds(spent: float) -> float:
 
 @dataclass
 class Budget:
-    """The seconds and bytes of a comparison, from when this object is created; ``hits`` describes the limits that were reached."""
+    """The seconds and bytes of a comparison. The time starts with this object. ``hits`` describes the limits that were reached."""
 
     seconds: float
     bytes: int
@@ -63,7 +63,9 @@ class Budget:
         return max(0.0, self.started + self.seconds + self.granted - time.monotonic())
 
     def grant(self, seconds: float) -> None:
-        """Grant ``seconds`` more, at most as many as were spent, whatever the limit, because nothing was compared so far."""
+        """Extend the time by ``seconds``, at most by the time spent so far, even beyond the limit. Used if nothing was compared
+        yet.
+        """
         spent = time.monotonic() - self.started
         self.granted = max(self.granted, spent + min(spent, seconds) - self.seconds)
 
@@ -75,11 +77,13 @@ class Budget:
         return True
 
     def process_bytes(self, weight: int) -> int:
-        """Return the memory limit of a process that runs a model of ``weight`` bytes, whose weights it may hold several times."""
+        """Return the memory limit of a process that runs a model with ``weight`` bytes of weights. It may hold them several
+        times.
+        """
         return max(PROCESS_SHARE * self.bytes, PROCESS_BYTES) + PROCESS_SHARE * weight
 
     def allows(self, size: int) -> bool:
-        """Return True if a value or the inputs of a case may take ``size`` bytes; if not, note it in ``hits``."""
+        """Return True if a value or the inputs of a case may occupy ``size`` bytes. If not, note it in ``hits``."""
         if size <= self.bytes:
             return True
         limit = f"{self.bytes >> 20} MiB" if self.bytes >> 20 else f"{self.bytes} bytes"

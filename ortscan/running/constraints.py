@@ -1,10 +1,10 @@
-"""What the operators of a model say of the sizes of its inputs: which free dimensions are equal, and the numbers they are.
+"""Learn facts about the sizes of a model's inputs from its operators: equal free dimensions, and dimensions with a known number.
 
     x [T, B, I],  MatMul(x, W [5, 8])       ->   I is 5
     x [N],  Add(x, c [7])                   ->   N is 7, or 1
-    Scan over x [T, 4] and y [S, 4]         ->   T and S are the same
+    Scan over x [T, 4] and y [S, 4]         ->   T and S are equal
 
-All of it is advice: if it is wrong the original fails, and other sizes are tried.
+All of this is advice: if it is wrong, the original fails, and other sizes are tried.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ _BROADCASTING = frozenset([*_ELEMENTWISE.split(), "LayerNormalization"])
 
 
 class _Classes:
-    """Classes of equal names. A class may have a number."""
+    """Classes of equal names. A class may have a known number."""
 
     def __init__(self) -> None:
         self.parent: dict[str, str] = {}
@@ -53,24 +53,24 @@ class _Classes:
 
 
 class SizeFacts:
-    """What is known of the free dimensions: what must hold (`same`), and what holds unless a 1 is broadcast (`broadcasts`)."""
+    """The known facts about free dimensions: `same` sizes are always equal, and `broadcasts` are equal unless one of them is 1."""
 
     def __init__(self) -> None:
         self._certain = _Classes()
         self._likely = _Classes()
 
     def same(self, left: _Known, right: _Known) -> None:
-        """Learn that two sizes are equal. If two facts contradict each other the first one stands."""
+        """Record that two sizes are equal. If two facts contradict each other, the first one counts."""
         self._certain.join(left, right)
         self._likely.join(left, right)
 
     def broadcasts(self, left: _Known, right: _Known) -> None:
-        """Learn that two sizes are equal unless either is 1."""
+        """Record that two sizes are equal unless either is 1."""
         if 1 not in (left, right):
             self._likely.join(left, right)
 
     def groups(self, names: Iterable[str]) -> list[list[list[str]]]:
-        """Group ``names``: dimensions of one group are equal unless broadcast; those of one part of a group are always equal."""
+        """Group ``names``. Dimensions of a group are equal unless broadcast; dimensions of a part of a group are always equal."""
         groups: dict[str, dict[str, list[str]]] = {}
         for name in names:
             parts = groups.setdefault(self._likely.root(name), {})
@@ -78,13 +78,15 @@ class SizeFacts:
         return [list(parts.values()) for parts in groups.values()]
 
     def facts(self, names: Iterable[str]) -> list[tuple[list[list[str]], list[int | None]]]:
-        """Return all that is known of ``names``: the groups, the number of each part, and the likely number of the group."""
+        """Return all facts about ``names``: for each group its parts, the number of each part, and the likely number of the
+        group.
+        """
         return [
             (parts, [*(self.number(part[0]) for part in parts), self.likely_number(parts[0][0])]) for parts in self.groups(names)
         ]
 
     def allow(self, sizes: Mapping[str, int]) -> bool:
-        """Return True if dimensions may have these sizes as far as is known."""
+        """Return True if no known fact forbids these sizes."""
         for parts, numbers in self.facts(sizes):
             own = [{sizes[name] for name in part} for part in parts]
             if any(len(part) > 1 for part in own) or len(set().union(*own, numbers) - {1, None}) > 1:
@@ -98,12 +100,15 @@ class SizeFacts:
         return self._certain.numbers.get(self._certain.root(name))
 
     def likely_number(self, name: str) -> int | None:
-        """Return the number that a dimension is unless it is broadcast, or None."""
+        """Return the number that a dimension has unless it is broadcast, or None."""
         return self._likely.numbers.get(self._likely.root(name))
 
 
 def learn_sizes(analysis: Analysis, *, branches: bool = True) -> SizeFacts:
-    """Read all operators of the model and its bodies. ``branches=False`` leaves out the branches of Ifs, of which only one runs."""
+    """Return the facts from all operators of the model and its bodies.
+
+    With ``branches=False``, skip the branches of Ifs, because only one of them runs.
+    """
     sizes = SizeFacts()
     for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph, recursive=lambda node: branches or node.op_type != "If"):
         _learn_from(node, analysis, sizes)
@@ -165,7 +170,7 @@ def _learn_from(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
 
 
 def _learn_from_recurrent(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
-    """Inputs X [T, B, I], W [D, gates*H, I], R [D, gates*H, H], bias, lengths [B], and states [D, B, H].
+    """Use the shapes of the inputs: X [T, B, I], W [D, gates*H, I], R [D, gates*H, H], bias, lengths [B], and states [D, B, H].
 
     Quantised weights are transposed.
     """

@@ -1,6 +1,6 @@
-"""Find nodes that crash onnxruntime, which are never run, and nodes that might, which run in a subprocess (``own_process``).
+"""Find nodes that crash onnxruntime. Those are never run. Nodes that may crash it run in a subprocess (``own_process``).
 
-Works round ORT-SCAN-MOVED-AXES, ORT-SCAN-8-NOTHING, ORT-SCAN-STATE-RANK, ORT-LOOP-UNNAMED-RESULT, ORT-LOOP-EMPTY-COUNT,
+Works around ORT-SCAN-MOVED-AXES, ORT-SCAN-8-NOTHING, ORT-SCAN-STATE-RANK, ORT-LOOP-UNNAMED-RESULT, ORT-LOOP-EMPTY-COUNT,
 ORT-LOOP-EMPTY-CONDITION, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS, ORT-CAST-AFTER-TRANSPOSE,
 ORT-HALVES-AFTER-TRANSPOSE, ORT-EINSUM-OF-NOTHING, ORT-UNIQUE-OF-NOTHING, ORT-CONV-EMPTY-FILTER, ORT-LAYERNORM-EMPTY-NAME,
 ORT-ATTENTION-OF-NOTHING, ORT-QUANTIZED-LSTM-NO-STEPS, ORT-QUANTIZED-LSTM-NO-ROWS, ORT-DEQUANTIZED-CAPTURED and
@@ -36,7 +36,7 @@ _PERHAPS_DROPPED = frozenset(["Identity", "Expand", "Cast", "Dropout"])
 
 
 def crash_risks(proto: onnx.ModelProto) -> list[str]:
-    """Describe nodes that crash onnxruntime when a session is created or run, whatever the input."""
+    """Return descriptions of nodes that crash onnxruntime on any input, when a session is created or run."""
     risks = []
     for node, _ in all_nodes(proto):
         kind = node.op_type
@@ -54,7 +54,8 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
 def crashes_on_empty_input(proto: onnx.ModelProto) -> str | None:
     """Return an operator that crashes, hangs or returns uninitialised memory on empty inputs, or None.
 
-    Nodes that an If guards from empty inputs do not count. If the guard is wrong, ``may_crash`` has moved the run to a subprocess.
+    Nodes that an If guards from empty inputs do not count. If such a guard is wrong, the run is in a subprocess anyway
+    (``may_crash``).
     """
     constants, guarded = _constants(proto), guarded_nodes(proto)
     nodes = ((node, version) for node, version in all_nodes(proto) if tuple(node.output) not in guarded)
@@ -62,10 +63,15 @@ def crashes_on_empty_input(proto: onnx.ModelProto) -> str | None:
 
 
 def may_crash(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tuple[str, ...]] = frozenset()) -> bool:
-    """Return True if a run could crash, use up the memory or be unstoppable even though no input is empty.
+    """Return True if a run could crash, exhaust the memory or be unstoppable even though no input is empty.
 
-    Reasons are a long-running node, a growing loop, an operator that is not known to survive empty operands, and an operator that
-    is known not to survive them, if its operands may be empty. Nodes whose outputs are in ``watched`` do not count.
+    Possible reasons:
+
+    * a node may run long, or the values of a loop may grow
+    * an operator is not known to survive empty operands
+    * an operator is known to crash on empty operands, and its operands may be empty
+
+    Nodes with outputs in ``watched`` do not count.
     """
     if may_crash_loading(proto) or may_exhaust_memory(proto, analysis) or (analysis is not None and may_run_long(analysis)):
         return True
@@ -84,7 +90,7 @@ def may_crash(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tu
         _may_be_empty(value, analysis)
         for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph)
         if node.op_type in fragile
-        for value in _deadly_if_empty(node)
+        for value in _crashing_if_empty(node)
     )
 
 
@@ -95,7 +101,7 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
 
 
 def may_crash_loading(proto: onnx.ModelProto) -> bool:
-    """Return True if creating or first running a session could crash. In an old onnxruntime any model may."""
+    """Return True if creating or first running a session could crash. An old onnxruntime may crash on any model."""
     if is_old():
         return True
     return _casts_a_transpose(proto) or may_trap(proto)
@@ -107,8 +113,8 @@ def _casts_a_transpose(proto: onnx.ModelProto) -> bool:
 
 
 def rank_conflicts(model: ir.Model) -> list[str]:
-    """Describe Scan bodies declared for other ranks than their operands; ``model`` has inferred shapes."""
-    found = []
+    """Return descriptions of Scan bodies that declare other ranks than their operands have. ``model`` has inferred shapes."""
+    conflicts = []
     version = model.opset_imports.get("", 1)
     for node in ir.traversal.RecursiveGraphIterator(model.graph):
         body = node.attributes.get("body")
@@ -121,8 +127,8 @@ def rank_conflicts(model: ir.Model) -> list[str]:
             lost = (version < 9) + (position >= states)
             ranks = None if outer is None else (rank_of(outer), rank_of(formal))
             if ranks is not None and None not in ranks and ranks[0] != (ranks[1] or 0) + lost:
-                found.append(f"Scan '{node.name}' gets rank {ranks[0]} where its body input '{formal.name}' has rank {ranks[1]}")
-    return found
+                conflicts.append(f"Scan '{node.name}' gets rank {ranks[0]}, but its body input '{formal.name}' has rank {ranks[1]}")
+    return conflicts
 
 
 def _constants(proto: onnx.ModelProto) -> set[str]:
@@ -131,7 +137,7 @@ def _constants(proto: onnx.ModelProto) -> set[str]:
 
 
 def _fragile(node: onnx.NodeProto, version: int, constants: Container[str]) -> str | None:
-    """Return the operator if it may crash on empty operands, with the reason, or None."""
+    """Return the operator, with the reason, if it may crash on empty operands, else None."""
     axes = any(axis for attribute in node.attribute if attribute.name.endswith("put_axes") for axis in attribute.ints)
     if node.op_type in _FRAGILE:
         return node.op_type
@@ -148,10 +154,10 @@ def _filter_position(node: onnx.NodeProto) -> int:
     return 3 if node.op_type == "QLinearConv" else 1
 
 
-def _deadly_if_empty(node: ir.Node) -> Sequence[ir.Value | None]:
-    """Return the values that must not be empty. States of a recurrent node have the batch size of its sequence, or are refused.
+def _crashing_if_empty(node: ir.Node) -> Sequence[ir.Value | None]:
+    """Return the values that must not be empty. onnxruntime reads the count and the condition of a Loop without a check.
 
-    onnxruntime reads the first element of the count and of the condition of a Loop without a check.
+    The states of a recurrent node need no check: their batch size is that of the sequence, or onnxruntime rejects them.
     """
     if node.op_type in _RECURRENT:
         return node.inputs[:1]
@@ -172,7 +178,7 @@ def _has_unnamed_output(node: onnx.NodeProto) -> bool:
 
 
 def _captured_dequantized(proto: onnx.ModelProto) -> list[str]:
-    """Describe nodes that move a dequantized value which a nested graph captures; onnxruntime crashes when it loads them."""
+    """Describe nodes between a DequantizeLinear and a nested graph that captures its result. Loading them crashes onnxruntime."""
     risks = []
     for graph in (*all_graphs(proto), *proto.functions):
         if not any(node.op_type == "DequantizeLinear" for node in graph.node):
@@ -192,5 +198,5 @@ def _captured_dequantized(proto: onnx.ModelProto) -> list[str]:
                     moved.update(dict.fromkeys(node.output[:1], node.op_type))
         bodies = [body for node in graph.node for body in bodies_of(node)] if moved else []
         captured = {name for body in bodies for node in body.node for name in names_read(node)}
-        risks += [f"{op} '{name}' moves what was dequantized for a graph within" for name, op in moved.items() if name in captured]
+        risks += [f"{op} '{name}' moves a dequantized value for a nested graph" for name, op in moved.items() if name in captured]
     return risks

@@ -13,14 +13,16 @@ __all__ = ["GraphIndex", "Slice", "all_nodes", "names_read"]
 
 @dataclass(frozen=True)
 class Slice:
-    """Nodes by position, and the values they start from: the stops and inputs of the model."""
+    """Nodes by position, and their leaves: the stops and the inputs of the model that they start from."""
 
     nodes: set[int]
     leaves: set[str]
 
 
 class GraphIndex:
-    """The main graph of a model, or other ``nodes`` on its inputs and initializers. A node reads what its bodies capture."""
+    """An index of the main graph of a model, or of other ``nodes`` on its inputs and initializers. Captures count as reads of a
+    node.
+    """
 
     def __init__(self, graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto] | None = None):
         self.nodes = graph.node if nodes is None else list(nodes)
@@ -49,7 +51,10 @@ class GraphIndex:
         return [users] if isinstance(users, int) else users
 
     def backward(self, names: Iterable[str], stops: set[str], most_nodes: int) -> Slice | str:
-        """Return the nodes that compute ``names`` from ``stops`` and inputs, or why not. ``names`` themselves are no stops."""
+        """Return the nodes that compute ``names`` from ``stops`` and inputs, or the reason why not.
+
+        The search does not stop at ``names`` themselves.
+        """
         nodes: set[int] = set()
         leaves: set[str] = set()
         wanted = set(names)
@@ -82,7 +87,7 @@ class GraphIndex:
 
 
 def names_read(node: onnx.NodeProto) -> list[str]:
-    """Return the names that ``node`` reads or its graphs capture, each once."""
+    """Return the names that ``node`` or its graphs read, without repetitions."""
     names = dict.fromkeys(name for name in node.input if name)
     if not node.attribute:
         return list(names)
@@ -101,7 +106,7 @@ def _free_names(body: onnx.GraphProto) -> list[str]:
 def all_nodes(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, int]]:
     """Yield every node of the model with the version of the default operator set that applies to it.
 
-    If a model imports only other sets, onnxruntime takes the newest.
+    If a model imports only other operator sets, onnxruntime uses the newest version.
     """
     version = default_opset(proto.opset_import)
     if version is None:

@@ -1,11 +1,11 @@
-"""Loops that may use up the memory, and nodes that may run too long, because no timeout stops a single node::
+"""Find loops that may exhaust the memory, and nodes that run too long, because no timeout can stop a single node::
 
     Loop (..., x)      x' = Concat (x, x)
-    Loop (n, ...)      that stacks values, where n is computed by another loop, or a large constant, or missing
+    Loop (n, ...)      that stacks values, if n is missing, a large constant, or computed by another loop
     MaxPool <kernel_shape = [1500, 1500]> (x [1, 1, 3000, 3000])      5 * 10^12 comparisons
     MatMul (x [20000, 20000], x)                                      8 * 10^12 products
 
-Works round ORT-UNSTOPPABLE-NODE.
+Works around ORT-UNSTOPPABLE-NODE.
 """
 
 import math
@@ -24,23 +24,23 @@ from rewrites.graph.walk import node_graphs
 __all__ = ["may_exhaust_memory", "may_run_long"]
 
 _MANY_STEPS = 10_000
-_BY_ITSELF = frozenset(["Expand", "Resize", "Tile", "Upsample"])
-_MULTIPLYING = _BY_ITSELF | {"Concat", "Einsum", "SequenceInsert", "StringConcat"}
+_GROWING_ALONE = frozenset(["Expand", "Resize", "Tile", "Upsample"])
+_MULTIPLYING = _GROWING_ALONE | {"Concat", "Einsum", "SequenceInsert", "StringConcat"}
 _MOVING, _PAIRING = "Reshape", "Mul"
-"""Together they turn n numbers into n * n: x times its transpose, as a vector."""
+"""Together they turn n numbers into n * n: a vector multiplied by its transpose."""
 _OF_SIZES = frozenset(
     [
         *("Add", "Cast", "Concat", "Div", "Gather", "Identity", "Max", "Min", "Mod", "Neg", "ReduceMax", "ReduceMin", "Reshape"),
         *("Shape", "Size", "Slice", "Squeeze", "Sub", "Unsqueeze"),
     ]
 )
-"""The operators that compute numbers of steps from sizes and small constants."""
+"""The operators that compute trip counts from sizes and small constants."""
 
 _MOST = 4e9
-"""Operations in a node, such as products; a few seconds of one thread."""
+"""The most operations of a node, such as multiplications: a few seconds on one thread."""
 
 _FREE = 16
-"""The size of a free dimension; most generated sizes are smaller."""
+"""The assumed size of a free dimension. Most generated sizes are smaller."""
 
 _PRODUCTS = frozenset(["MatMul", "MatMulInteger", "QLinearMatMul", "Gemm"])
 _CONVOLUTIONS = frozenset(["Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "DeformConv"])
@@ -50,7 +50,7 @@ _ALL_PAIRS = frozenset(["Attention", "CDist", "DFT", "Det", "MultiHeadAttention"
 
 
 def may_exhaust_memory(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
-    """Return True if a Loop may carry a value that grows with each step, or stack an unbounded number of steps."""
+    """Return True if a Loop may carry a value that grows with each step, or may stack an unbounded number of steps."""
     loops = [node for node, _ in all_nodes(proto) if node.op_type == "Loop"]
     if not loops:
         return False
@@ -65,7 +65,7 @@ def may_exhaust_memory(proto: onnx.ModelProto, analysis: Analysis | None) -> boo
 
 
 def _is_bounded(count: str, producers: Mapping[str, onnx.NodeProto], constants: Mapping[str, int]) -> bool:
-    """Return True if ``count`` follows from sizes, small constants and inputs of the model, for which small values are chosen."""
+    """Return True if ``count`` follows from sizes, small constants and inputs of the model. Generated inputs are small."""
     pending, seen = [count], set[str]()
     while pending:
         name = pending.pop()
@@ -84,7 +84,7 @@ def _is_bounded(count: str, producers: Mapping[str, onnx.NodeProto], constants: 
 
 
 def _may_grow(loop: ir.Node, analysis: Analysis) -> bool:
-    """Return True if a state of ``loop`` has an unknown shape and may multiply with each step."""
+    """Return True if a state of ``loop`` has an unknown shape and may grow by a factor in each step."""
     body = loop.attributes["body"].as_graph()
     states = body.outputs[1 : len(body.inputs) - 1]
     if all(None not in (analysis.dims(value) or [None]) and value.dtype != ir.DataType.STRING for value in states):
@@ -94,14 +94,14 @@ def _may_grow(loop: ir.Node, analysis: Analysis) -> bool:
         count = sum(value in carried for value in node.inputs)
         if count or node_graphs(node):
             carried.update(node.outputs)
-        if node.op_type in _MULTIPLYING and (count > 1 or (node.op_type in _BY_ITSELF and count)):
+        if node.op_type in _MULTIPLYING and (count > 1 or (node.op_type in _GROWING_ALONE and count)):
             return True
         kinds.update([_MOVING] if count and node.op_type in ("Flatten", "Reshape") else [_PAIRING] if count > 1 else [])
     return {_MOVING, _PAIRING} <= kinds
 
 
 def _constants(proto: onnx.ModelProto) -> Iterator[tuple[str, int]]:
-    """Yield the names of integer constants, each with its largest number."""
+    """Yield the name of each integer constant with its largest number."""
     tensors = [(tensor.name, tensor) for graph in all_graphs(proto) for tensor in graph.initializer]
     for node, _ in all_nodes(proto):
         if node.op_type == "Constant" and node.attribute:
@@ -117,7 +117,7 @@ def _constants(proto: onnx.ModelProto) -> Iterator[tuple[str, int]]:
 
 
 def may_run_long(analysis: Analysis) -> bool:
-    """Return True if a node does more than _MOST operations, as far as shapes are known. A node in a loop counts once."""
+    """Return True if the known shapes imply more than _MOST operations for a node. A node in a loop counts once."""
     return any(_work(node, analysis) > _MOST for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph))
 
 

@@ -1,8 +1,8 @@
-"""Find recurrent nodes that an If guards from empty sequences and batches, so that empty inputs may be tried on them::
+"""Find recurrent nodes that an If guards from empty sequences and batches. Empty inputs may be tried on models with such nodes::
 
     If (Shape(x), or Size(x), is above 0) then GRU (x, W, R) else ...
 
-Works round ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
+Works around ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _DEEPEST = 8
 
 
 def guarded_nodes(proto: onnx.ModelProto) -> set[tuple[str, ...]]:
-    """Return the outputs of each recurrent node in a branch of an If whose condition tests all its critical sizes."""
+    """Return the outputs of each recurrent node in a branch of an If. The condition must test all sizes that may not be 0."""
     guarded: set[tuple[str, ...]] = set()
     for graph in all_graphs(proto):
         producers = {name: node for node in graph.node for name in node.output}
@@ -39,7 +39,7 @@ def _critical_axes(node: onnx.NodeProto) -> list[int]:
 
 
 def _tested(name: str, producers: Mapping[str, onnx.NodeProto], depth: int) -> Iterator[tuple[str, int]]:
-    """Yield the values and axes whose sizes ``name`` is computed from."""
+    """Yield the values and axes whose sizes contribute to ``name``."""
     node = producers.get(name)
     if node is None or depth > _DEEPEST:
         return

@@ -1,6 +1,6 @@
-"""Find vectors that may become very long, see ``rewrites.analysis.shapes.long_vectors``, in a ModelProto.
+"""Find vectors in a ModelProto that may become very long. See ``rewrites.analysis.shapes.long_vectors``.
 
-Works round ORT-FOLDED-JOINS and ONNX-LONG-VECTORS.
+Works around ORT-FOLDED-JOINS and ONNX-LONG-VECTORS.
 """
 
 import math
@@ -17,13 +17,13 @@ __all__ = ["endless_joins", "has_long_vectors"]
 
 _MOST_JOINED = 1 << 22
 _UNIT = 1 << 12
-"""Known numbers of elements are counted in units of this size."""
+"""The unit in which known numbers of elements are counted."""
 _MOST_ELEMENTS = 512
 _GROWING = GROWING | {"Constant"}
 
 
 def endless_joins(proto: onnx.ModelProto) -> list[str]:
-    """Describe the first join in a chain of doublings, which onnxruntime computes when it loads the model."""
+    """Return a description of the first join in a chain of doublings. onnxruntime would compute it when it loads the model."""
     nodes = (node for graph in (*all_graphs(proto), *proto.functions) for node in graph.node)
     if not any(node.op_type in ("Concat", "StringConcat") for node in nodes):
         return []
@@ -32,7 +32,7 @@ def endless_joins(proto: onnx.ModelProto) -> list[str]:
         offender = _first_endless(proto, {name: Measure(max(1, many // _UNIT)) for name, many in _known_lengths(proto).items()})
     if offender is None:
         return []
-    return [f"{offender.operator} '{offender.outputs[0]}' joins more than {_MOST_JOINED} values of values"]
+    return [f"{offender.operator} '{offender.outputs[0]}' joins more than {_MOST_JOINED} elements"]
 
 
 def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, Measure]) -> VectorStep | None:
@@ -41,11 +41,11 @@ def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, Measure]) ->
 
 
 def _known_lengths(proto: onnx.ModelProto) -> dict[str, int]:
-    """Return the number of elements of values whose axes are numbers or free sizes of the inputs, which count as 1.
+    """Return the number of elements of each value whose axes are numbers or free sizes of the inputs. Free sizes count as 1.
 
         x [1, 40, 8] -> LSTM -> Slices -> Concat    40 steps again, not 40 times what was joined before
 
-    Only what onnx infers in the main graph counts, because other declarations may be wrong.
+    Only shapes that onnx infers in the main graph count, because other declarations may be wrong.
     """
     bare = onnx.ModelProto()
     bare.CopyFrom(without_weights(proto))
@@ -76,7 +76,7 @@ def _length_of_type(declared: onnx.TypeProto, free: Set[str]) -> int | None:
 
 
 def has_long_vectors(proto: onnx.ModelProto) -> bool:
-    """Return True if a vector may be so long that onnx should not propagate its elements, at 200 bytes each."""
+    """Return True if a vector may be too long for onnx to propagate its elements, which takes 200 bytes each."""
     graphs = [*all_graphs(proto), *proto.functions]
     infos = [info for graph in all_graphs(proto) for info in (*graph.input, *graph.output, *graph.value_info)]
     if not any(node.op_type in _GROWING for graph in graphs for node in graph.node) and all(

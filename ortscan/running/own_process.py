@@ -1,7 +1,7 @@
 """A `Runner` in a subprocess, for models that may crash onnxruntime.
 
-Requests and replies are pickles on the standard input and output of ``python -c``, which needs no importable main module. The
-subprocess imports little beside onnxruntime, so it starts fast.
+Requests and replies are pickles on the standard input and output of ``python -c``. This works without an importable main module.
+The subprocess imports little besides onnxruntime, so it starts fast.
 """
 
 import contextlib
@@ -30,17 +30,17 @@ _CHILD = "from ortscan.running.own_process import serve; serve()"
 
 
 class OwnProcessRunner:
-    """A `Runner` that survives crashes: a run that crashes has failed, and the next run starts a new subprocess.
+    """A `Runner` that survives crashes: a crashed run has failed, and the next run starts a new subprocess.
 
-    The session runs in this process if there is no interpreter to start.
+    If there is no interpreter to start, the session runs in this process.
 
     Args:
         source: the model.
         outputs: the outputs to compute, in order.
         providers: execution providers.
-        optimise: whether onnxruntime may optimise the graph.
+        optimise: True if onnxruntime may optimise the graph.
         seconds: the time limit for creating the session.
-        memory: the memory limit of the subprocess in bytes, if the system can limit it.
+        memory: the memory limit of the subprocess in bytes, if the system supports limits.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class OwnProcessRunner:
 
     @functools.cached_property
     def error(self) -> str | None:
-        """Return why there is no session, or None. This waits for the subprocess to start."""
+        """Why there is no session, or None. This waits for the subprocess to start."""
         if self._here is None:
             return self._make_session()
         self.late = self._here.late
@@ -82,10 +82,10 @@ class OwnProcessRunner:
         reply = None if error is not None else self._ask((feed, seconds), seconds, _GRACE)
         if isinstance(reply, RunOutcome):
             return reply
-        cause, taken = error or self._cause_of_death(), time.perf_counter() - started
+        cause, duration = error or self._exit_cause(), time.perf_counter() - started
         if self._killed:
-            return RunOutcome(None, f"still running after {taken:.2g} s", taken, timed_out=True)
-        return RunOutcome(None, cause, taken, died=True)
+            return RunOutcome(None, f"still running after {duration:.2g} s", duration, timed_out=True)
+        return RunOutcome(None, cause, duration, died=True)
 
     def peak_bytes(self) -> int | None:
         """Return the peak memory of the session and its runs in bytes, or None if it is unknown."""
@@ -96,16 +96,16 @@ class OwnProcessRunner:
         """Stop the subprocess."""
         if self._process is not None:
             self._process.kill()
-            self._cause_of_death()
+            self._exit_cause()
 
     def _spawn(self) -> None:
         self._process = child_process.start(_CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def _make_session(self) -> str | None:
-        """Create the session in the subprocess and return None, or the reason why that fails."""
+        """Create the session in the subprocess. Return None, or the reason why that fails."""
         reply = self._ask((self._memory, self._recipe), self._seconds, _GRACE_AT_START)
         if reply is _NOTHING:
-            cause = self._cause_of_death()
+            cause = self._exit_cause()
             self.late = self._killed
             return TOO_SLOW.format(self._seconds) if self.late else cause
         error, self.late = reply
@@ -133,14 +133,14 @@ class OwnProcessRunner:
         if self._process is not None:
             self._process.kill()
 
-    def _cause_of_death(self) -> str:
+    def _exit_cause(self) -> str:
         process, self._process = self._process, None
         assert process is not None
         requests, replies = _pipes(process)
         with contextlib.suppress(OSError):
             requests.close()
         replies.close()
-        return f"onnxruntime kills its process ({child_process.cause(process)})"
+        return f"onnxruntime crashes its process ({child_process.cause(process)})"
 
 
 def _pipes(process: "subprocess.Popen[bytes] | None") -> tuple[IO[bytes], IO[bytes]]:
@@ -149,11 +149,11 @@ def _pipes(process: "subprocess.Popen[bytes] | None") -> tuple[IO[bytes], IO[byt
 
 
 def serve() -> None:
-    """Serve as the subprocess: create the requested session, reply, and answer requests until the input ends."""
+    """Run in the subprocess: create the requested session, reply, and answer requests until the input ends."""
     child_process.end_with_parent()
     replies = child_process.own_stdout()
     memory, recipe = pickle.load(sys.stdin.buffer)
-    import onnxruntime  # noqa: F401  # not counted as memory of the session
+    import onnxruntime  # noqa: F401  # its memory is not part of the session's
 
     if memory is not None:
         child_process.limit_memory(memory)

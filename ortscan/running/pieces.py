@@ -2,9 +2,9 @@
 
     x ─► a ─► b ─► c ─► y    ->    x ─► a ─► b        b ─► c ─► y
 
-Each value has the type that the model declares, so onnxruntime checks a node in a piece as in the whole. The whole takes 3 KB a
-node, and time quadratic in the nodes of a graph. Only names are checked across the whole model: a model in which a nested graph
-reuses a name of the graph around it is not cut.
+Each value has the type that the model declares, so onnxruntime checks a node in a piece as it does in the whole model. The whole
+model would take 3 KB a node, and time quadratic in the nodes of a graph. Only names are not checked across pieces. A model is
+therefore not cut if a nested graph reuses a name of the graph around it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _NODES = 25_000
 
 
 def pieces_of(proto: onnx.ModelProto) -> Iterator[onnx.ModelProto] | None:
-    """Return models that together have all nodes of ``proto``, or None if it cannot be cut."""
+    """Return models that together have all nodes of ``proto``. Return None if it cannot be cut."""
     graph = proto.graph
     if _has_shadowing(graph, set()):
         return None
@@ -80,7 +80,7 @@ def _count(node: onnx.NodeProto) -> int:
 
 
 def _has_shadowing(graph: onnx.GraphProto, outer: set[str]) -> bool:
-    """Return True if a nested graph gives a value a name that a graph around it uses."""
+    """Return True if a nested graph reuses a name of a graph around it for another value."""
     own = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer}
     own.update(name for node in graph.node for name in node.output)
     own.discard("")

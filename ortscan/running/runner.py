@@ -1,4 +1,4 @@
-"""Run a model on onnxruntime, and turn everything that may go wrong into a line of text."""
+"""Run a model on onnxruntime, and report any failure as a line of text."""
 
 import ctypes
 import threading
@@ -28,7 +28,7 @@ __all__ = ["TOO_SLOW", "Bare", "RunOutcome", "Runner", "Runs", "check_providers"
 
 _NO_MEMORY = ("bad_alloc", "Failed to allocate memory", "MemoryError", "BFCArena", "tensor would require more than")
 _CANCELED = "ModelLoadCanceled"
-TOO_SLOW = "no session of it was made within {:.2g} s"
+TOO_SLOW = "creating its session took longer than {:.2g} s"
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class RunOutcome:
     Args:
         values: the outputs.
         error: the reason why there are none.
-        seconds: how long the run took.
-        timed_out: the run was stopped.
-        died: it crashed its process.
-        exhausted: it needed more memory than there was.
+        seconds: the duration of the run.
+        timed_out: True if the run was stopped.
+        died: True if the run crashed its process.
+        exhausted: True if the run needed more memory than was available.
     """
 
     values: Sequence[Any] | None
@@ -54,38 +54,38 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class Bare:
-    """What a session needs: a path or bytes, and the folder of external data."""
+    """The source of a session: a path or bytes, and the folder of external data."""
 
     target: str | bytes
     folder: str | None
 
 
 class Runs(Protocol):
-    """A `Runner`, or one in a subprocess."""
+    """The interface of `Runner`, and of a runner in a subprocess."""
 
     outputs: list[str]
 
     @property
     def error(self) -> str | None:
-        """Return why there is no session, or None."""
+        """Why there is no session, or None."""
 
     @property
     def late(self) -> bool:
-        """Return True if that is only for lack of time."""
+        """True if there is no session only because the time limit was exceeded."""
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
         """Run once."""
 
 
 class Runner:
-    """A session of a model. ``error`` is onnxruntime's message if there is none.
+    """A session of a model. ``error`` is onnxruntime's message if there is no session.
 
     Args:
         source: the model.
         outputs: the outputs to compute, in order.
-        providers: execution providers; onnxruntime must have them.
-        configure: called with the SessionOptions before the session is created.
-        optimise: whether onnxruntime may optimise the graph (its default).
+        providers: execution providers, which onnxruntime must have.
+        configure: a function that is called with the SessionOptions before the session is created.
+        optimise: True if onnxruntime may optimise the graph (its default).
         seconds: the time limit for creating the session.
     """
 
@@ -133,7 +133,7 @@ class Runner:
         self._narrow = any(_is_narrow(declared) for declared in types.values())
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
-        """Run once. The run is stopped and has failed after ``seconds``."""
+        """Run once. After ``seconds`` the run is stopped and counts as failed."""
         import onnxruntime as ort
 
         options = ort.RunOptions()
@@ -157,13 +157,13 @@ class Runner:
         return RunOutcome(values, None, time.perf_counter() - started)
 
     def _run_narrow(self, feed: Mapping[str, Any], options: "ort.RunOptions") -> list[Any]:
-        """Run with OrtValues, because numpy lacks some types. OrtValues hold neither strings nor sequences from Python."""
+        """Run with OrtValues, because numpy lacks some types. In Python, OrtValues hold neither strings nor sequences."""
         results = self._session.run_with_ort_values(self.outputs, {k: _to_ort(v) for k, v in feed.items()}, options)
         return [_from_ort(value) for value in results]
 
 
 def register_called(options: "ort.SessionOptions", target: str | bytes) -> None:
-    """Register the operators of ortscan that the model at a path or in bytes calls."""
+    """Register those operators of ortscan that the model at a path or in bytes calls."""
     content = target if isinstance(target, bytes) else Path(target).read_bytes()
     if PYTHON.encode() in content:
         from ortscan.custom_ops.registration import register_python
@@ -174,7 +174,7 @@ def register_called(options: "ort.SessionOptions", target: str | bytes) -> None:
 
 
 def on_one_thread(options: "ort.SessionOptions") -> None:
-    """Create sessions without threads, whose start takes ten times as long as that of a small session."""
+    """Make the session run without extra threads. Starting those takes ten times as long as creating a small session."""
     options.intra_op_num_threads = 1
 
 
@@ -186,7 +186,7 @@ def check_providers(providers: Sequence[Any]) -> None:
     for provider in providers:
         name = provider if isinstance(provider, str) else provider[0]
         if name not in available:
-            raise OptionError(f"providers has '{name}', but this onnxruntime has {', '.join(available)}")
+            raise OptionError(f"providers has '{name}', but this onnxruntime has only {', '.join(available)}")
 
 
 def _terminate(options: "ort.RunOptions", stop: threading.Event) -> None:
@@ -195,7 +195,7 @@ def _terminate(options: "ort.RunOptions", stop: threading.Event) -> None:
 
 
 def _is_narrow(name: str) -> bool:
-    """Return True if numpy itself lacks the type, whose name is onnxruntime's or numpy's."""
+    """Return True if numpy lacks the type called ``name``, which is a name of onnxruntime or numpy."""
     return "bfloat16" in name or "float8" in name
 
 
@@ -211,7 +211,7 @@ def _to_ort(value: Any) -> "ort.OrtValue":
 
 def _from_ort(value: "ort.OrtValue") -> Any:
     if value.is_tensor_sequence() or not value.has_value():
-        raise OptionError("a sequence beside bfloat16 or float8 values cannot be read from Python")
+        raise OptionError("Python cannot read a sequence if another input or output is bfloat16 or float8")
     dtype = numpy_type(value.element_type())
     if not _is_narrow(dtype.name):
         return value.numpy()

@@ -9,7 +9,7 @@ import onnx
 __all__ = ["Dim", "SessionSpec", "input_specs", "output_specs", "overridable_names"]
 
 Dim = int | str
-"""A fixed size, or the name of a free one: its symbol, or ``x[0]`` if it has none."""
+"""A fixed size, or the name of a free one. The name is its symbol, or ``x[0]`` if it has none."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class SessionSpec:
 
     Args:
         name: its name.
-        kind: a tensor, a sequence of tensors, or something that cannot be generated, such as a map or a sparse value.
+        kind: a tensor, a sequence of tensors, or another kind that cannot be generated, such as a map or a sparse value.
         elem_type: the element type.
         dims: the sizes, or None if the rank is not declared.
         optional: True for an optional type.
@@ -34,7 +34,7 @@ class SessionSpec:
 
 
 def input_specs(graph: onnx.GraphProto) -> list[SessionSpec]:
-    """Return the inputs a caller must feed, in order: those without an initializer."""
+    """Return the inputs that a caller must feed, in order. Inputs with an initializer are not included."""
     initialized = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     return [spec for spec in _specs(graph.input) if spec.name not in initialized]
 
@@ -45,7 +45,9 @@ def output_specs(graph: onnx.GraphProto) -> list[SessionSpec]:
 
 
 def overridable_names(model: onnx.ModelProto) -> set[str]:
-    """Return the inputs a caller may omit. Before IR version 4 all initializers were listed as inputs, and none was optional."""
+    """Return the inputs that a caller may omit. Before IR version 4 all initializers were listed as inputs, but none could be
+    omitted.
+    """
     if model.ir_version < 4:
         return set()
     return {tensor.name for tensor in model.graph.initializer} & {value.name for value in model.graph.input}

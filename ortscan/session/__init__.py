@@ -1,7 +1,7 @@
-"""The session plugin: onnxruntime sessions that optimise their model first.
+"""onnxruntime sessions that optimise their model first.
 
-``InferenceSession`` stands in for onnxruntime's own class; ``patched`` puts it there for code one does not own. What can go wrong
-falls back to the original; how a model is optimised is in ``pipeline``.
+``InferenceSession`` is a drop-in replacement for onnxruntime's class. ``patched`` installs it for third-party code. If anything
+fails, the original model runs. ``pipeline`` does the optimisation.
 """
 
 __all__: list[str] = []

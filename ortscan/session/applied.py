@@ -1,4 +1,4 @@
-"""What ortscan did to the model of a session: ``Applied`` says it to callers, ``Prepared`` to the session."""
+"""The actions of ortscan on the model of a session: ``Applied`` for callers, and ``Prepared`` for the session itself."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,20 +14,20 @@ from rewrites.python_ops.names import DOMAIN
 if TYPE_CHECKING:
     from rewrites.base.report import RewriteReport
 
-__all__ = ["Applied", "Prepared", "as_it_is", "in_words"]
+__all__ = ["Applied", "Prepared", "unmodified", "in_words"]
 
-_ERRORS_IN_WORDS = (
+_KNOWN_ERRORS = (
     (
         r"Unsupported model IR version: (\d+), max supported IR version: (\d+)",
-        r"its IR version is \1, and onnxruntime reads up to \2",
+        r"its IR version is \1, but onnxruntime reads at most \2",
     ),
     (
         r"Opset (\d+) is under development.* for domain (\S+) is till opset (\d+)",
-        r"its opset of \2 is \1, and onnxruntime takes up to \3",
+        r"its opset of \2 is \1, but onnxruntime supports at most \3",
     ),
     (
         r"Could not find OrtValue with name ''",
-        r"onnxruntime needs a name for each last value of a state of Scan or Loop, and one has none",
+        r"onnxruntime needs a name for the last value of each state of a Scan or Loop, but one has no name",
     ),
 )
 _ERROR_CODE = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")
@@ -36,16 +36,16 @@ _SOURCE_LINE = re.compile(r"\S*/onnxruntime/\S+:\d+ \S.*?\) (?=[^\s(]+ [^\s(]+ )
 
 @dataclass
 class Applied:
-    """How the model a session runs came about: ``session.ortscan``.
+    """The origin of the model of a session: ``session.ortscan``.
 
     Attributes:
-        source: ``optimized`` now, ``cached`` (optimised at an earlier start), ``unchanged`` (there was nothing to do), or
-            ``original`` (it was not tried, or did not work).
-        why: One sentence if the model is the original, or was not kept.
-        seconds: What ortscan added to the start.
-        entry: The folder in the cache, if there is one.
-        target: What the model was optimised for.
-        verified: How the comparison with the original ended when it was optimised, in one line; empty if there was none.
+        source: ``optimized`` now; ``cached``, optimised at an earlier start; ``unchanged``, there was nothing to do; or
+            ``original``, not optimised on purpose or because that failed.
+        why: the reason in one sentence, if the model is the original or was not cached.
+        seconds: the time that ortscan added to the start.
+        entry: the cache entry, if there is one.
+        target: the target that the model was optimised for.
+        verified: the result of the comparison with the original when it was optimised, in one line; empty if there was none.
     """
 
     source: Literal["optimized", "cached", "unchanged", "original"]
@@ -58,11 +58,11 @@ class Applied:
 
     @lazy
     def report(self) -> "RewriteReport | None":
-        """The report of the optimisation, as ``explain`` gives it; None if there is none."""
+        """The report of the optimisation, as ``explain`` returns it; None if there is none."""
         return self.make_report()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy or a pickle needs: the report itself in the place of what makes it."""
+        """Return the state for a copy or a pickle. The report replaces the function that makes it."""
         return {**vars(self), "report": self.report, "make_report": _none}
 
 
@@ -72,16 +72,16 @@ def _none() -> None:
 
 @dataclass
 class Prepared:
-    """The model that a session opens in the place of the one it was given.
+    """The model that a session opens instead of its own.
 
     Attributes:
-        applied: What was done.
-        path: The file to open.
-        content: The bytes to open; if there are neither, the model that was given is opened.
-        python_ops: True if it holds Python custom ops.
-        data_of: The model beside which its external data is; None if it has none.
-        locations: The names of that external data.
-        holder: Keeps temporary files alive.
+        applied: what ortscan did.
+        path: the file to open.
+        content: the bytes to open. If there is no path either, the session opens its own model.
+        python_ops: True if the model has Python custom ops.
+        data_of: the model next to which its external data is; None if it has none.
+        locations: the names of that external data.
+        holder: an object that keeps temporary files alive.
     """
 
     applied: Applied
@@ -94,19 +94,19 @@ class Prepared:
 
     @property
     def is_original(self) -> bool:
-        """True if this is the model that was given."""
+        """True if this is the session's own model."""
         return self.path is None and self.content is None
 
 
-def as_it_is(source: SessionSource, how: Literal["original", "unchanged"], why: str | None = None) -> Prepared:
-    """Return the model that was given, and ``why`` it is that one."""
+def unmodified(source: SessionSource, how: Literal["original", "unchanged"], why: str | None = None) -> Prepared:
+    """Return the session's own model, and the reason ``why`` it is used."""
     return Prepared(Applied(how, why), python_ops=source.outline.names(DOMAIN.encode()))
 
 
 def in_words(problem: BaseException | None) -> str:
-    """Return ``problem`` as one sentence, without the lines of onnxruntime's code that its messages name."""
+    """Return ``problem`` as one sentence, without references to onnxruntime's source code."""
     message = one_line(str(problem))
-    for pattern, words in _ERRORS_IN_WORDS:
+    for pattern, words in _KNOWN_ERRORS:
         match = re.search(pattern, message)
         if match is not None:
             return match.expand(words)

@@ -1,4 +1,4 @@
-"""Optimises the model of a session now, and keeps the result in the cache."""
+"""Optimise the model of a session now, and store the result in the cache."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from ortscan.base.temporary import TemporaryFolder
 from ortscan.cache.digests import digest_of_bytes
 from ortscan.cache.facts import Facts
 from ortscan.cache.store import Store
-from ortscan.session.applied import Applied, Prepared, as_it_is
+from ortscan.session.applied import Applied, Prepared, unmodified
 from ortscan.session.source import SessionSource
 from rewrites.base.errors import OrtscanError, VerificationFailed
 from rewrites.python_ops.names import DOMAIN
@@ -23,16 +23,16 @@ __all__ = ["Slot", "fresh"]
 
 @dataclass(frozen=True)
 class Slot:
-    """The name ``key`` in ``store`` for what becomes of a model with this ``fingerprint``."""
+    """The name ``key`` in ``store`` for the optimised form of the model with this ``fingerprint``."""
 
     store: Store
     key: str
     fingerprint: Sequence[str]
 
     def fits(self, source: SessionSource, locations: Sequence[str]) -> bool:
-        """Return True if the content that was optimised, with external data at ``locations``, is what the key was made of.
+        """Return True if the optimised content, with external data at ``locations``, is the one that the key describes.
 
-        Its files may have been written since, or while they were read.
+        Its files may have been written since then, or while they were read.
         """
         with suppress(OSError, OrtscanError):
             is_same = digest_of_bytes(source.content) == self.fingerprint[0] and set(locations) <= set(source.outline.locations)
@@ -41,7 +41,7 @@ class Slot:
 
 
 def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
-    """Optimise now, and keep the result in ``slot`` if no file of the model has changed meanwhile. Raise what went wrong."""
+    """Optimise now, and store the result in ``slot`` unless a file of the model has changed meanwhile. Raise any error."""
     from ortscan.session.optimizing import let_go, optimized
 
     result = optimized(source, options)
@@ -57,10 +57,10 @@ def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) 
             return _written(source, result, facts, slot)
     finally:
         let_go(result.loaded)
-    plain = as_it_is(source, "unchanged")
-    plain.applied.make_report = lambda: report
-    _keep(slot, replace(facts, python_ops=plain.python_ops))
-    return plain
+    unchanged = unmodified(source, "unchanged")
+    unchanged.applied.make_report = lambda: report
+    _keep(slot, replace(facts, python_ops=unchanged.python_ops))
+    return unchanged
 
 
 def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slot | None) -> Prepared:
@@ -85,12 +85,12 @@ def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slo
         try:
             applied.entry = slot.store.put(slot.key, facts, content).folder
         except OSError as error:
-            applied.why = f"the model was not kept in {slot.store.folder}: {error.strerror or error}"
+            applied.why = f"the model was not cached in {slot.store.folder}: {error.strerror or error}"
     return Prepared(applied, None, content, python_ops, source if locations else None, locations)
 
 
 def _keep(slot: Slot | None, facts: Facts) -> None:
-    """Keep facts if that is possible; otherwise the next start works them out again."""
+    """Store the facts if that is possible. Otherwise the next start computes them again."""
     if slot is not None:
         with suppress(OSError):
             slot.store.put(slot.key, facts)

@@ -1,4 +1,4 @@
-"""``InferenceSession``: onnxruntime's own, with a model that was optimised first. ``import ortscan`` does not import this."""
+"""``InferenceSession``: onnxruntime's class, but with an optimised model. ``import ortscan`` does not import this module."""
 
 import functools
 import logging
@@ -33,21 +33,31 @@ __all__ = ["InferenceSession"]
 _log = logging.getLogger("ortscan.session")
 
 _UNKNOWN_PROVIDER = "Unknown Provider Type"
-_SWITCHED_OFF = "the SessionOptions switch all optimisation off (ORT_DISABLE_ALL); ortscan.enable 1 optimises it all the same"
+_SWITCHED_OFF = (
+    "the SessionOptions disable all optimisation (ORT_DISABLE_ALL); set ortscan.enable to 1 to optimise the model anyway"
+)
 _DISABLED = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
 class InferenceSession(Running):
     """An ``onnxruntime.InferenceSession`` that takes the loops out of its model first.
 
-    It takes what onnxruntime's takes, and an ``onnx.ModelProto`` or ``onnx_ir.Model`` too. What to do is read from entries of the
-    SessionOptions, such as ``add_session_config_entry("ortscan.target", "cuda")``; the page on session entries of the documents
-    lists them. The target is that of the first execution provider where none is given. A model that ortscan cannot optimise is
-    used as it is, with an OrtscanWarning, or raises an OrtscanError where ``ortscan.strict`` is 1. With ``ORT_DISABLE_ALL`` the
-    model is left alone too, unless ``ortscan.enable`` is 1. Exceptions raised inside Python custom ops come out of ``run``.
+        session = ortscan.InferenceSession("model.onnx")
+        session.run(None, feed)
 
-    ``ortscan``: what was done; ``session.ortscan.report`` says it loop by loop. Raises OptionError where an entry ``ortscan.*``
-    cannot be read, and what onnxruntime raises.
+    It takes the same arguments as onnxruntime's class, and also an ``onnx.ModelProto`` or ``onnx_ir.Model``. Its options are
+    entries of the SessionOptions, such as ``add_session_config_entry("ortscan.target", "cuda")``; see
+    ``docs/reference/session-entries.md``. The default target is that of the first execution provider. If ortscan cannot optimise a
+    model, the session runs the original with an OrtscanWarning, or raises an OrtscanError if ``ortscan.strict`` is 1. With
+    ``ORT_DISABLE_ALL`` the model is not optimised unless ``ortscan.enable`` is 1. Exceptions inside Python custom ops leave
+    ``run``.
+
+    Attributes:
+        ortscan: what ortscan did; ``session.ortscan.report`` describes each loop.
+
+    Raises:
+        OptionError: an entry ``ortscan.*`` cannot be read.
+        Exception: as onnxruntime's class.
     """
 
     ortscan: Applied
@@ -69,7 +79,7 @@ class InferenceSession(Running):
         super().__init__(model, sess_options, providers, provider_options, **kwargs)
 
     def _create_inference_session(self, providers: Any, provider_options: Any, disabled_optimizers: Any = None) -> None:
-        """Make the underlying session; onnxruntime's class calls this at the start, and again when providers change."""
+        """Create the underlying session. onnxruntime's class calls this at the start, and again when providers change."""
         arguments = (providers, provider_options, disabled_optimizers)
         if is_at_work():
             super()._create_inference_session(*arguments)
@@ -93,10 +103,10 @@ class InferenceSession(Running):
             self._ortscan_open_original(problem, arguments)
             self._ortscan_fix(settings)
         finally:
-            del problem  # its traceback leads back to here, and holds the model
+            del problem  # its traceback refers to this frame, which would keep the model
 
     def _ortscan_open_optimised(self, settings: Settings, arguments: tuple[Any, ...]) -> Exception | None:
-        """Open what ortscan makes of the model; give what went wrong, or None. Raises what the original itself raises."""
+        """Open the optimised model. Return the error if that fails, or None. Raise the errors of the original model itself."""
         options = self._sess_options
         ask = None if options is None else functools.partial(hold_weights, options)
         source = SessionSource(self._model_path, self._model_bytes, entry_of(options, FOLDER_ENTRY), ask)
@@ -104,10 +114,10 @@ class InferenceSession(Running):
         problem = self._ortscan_open_for(target, source, settings, arguments)
         try:
             if problem is None and arguments[0] and "target" not in settings.options and self.ortscan.source != "original":
-                there = target_of(self.get_providers(), self.get_providers())  # without those that could not be loaded
-                if there != target:
+                loaded_target = target_of(self.get_providers(), self.get_providers())  # without those that could not be loaded
+                if loaded_target != target:
                     self._sess_options = options
-                    problem = self._ortscan_open_for(there, source, settings, arguments)
+                    problem = self._ortscan_open_for(loaded_target, source, settings, arguments)
             _log.info(
                 "%s in %.3f s%s", self.ortscan.source, self.ortscan.seconds, f": {self.ortscan.why}" if self.ortscan.why else ""
             )
@@ -130,7 +140,7 @@ class InferenceSession(Running):
                         check_weights(options, source)
                 except OptionError:
                     raise
-                except Exception as error:  # whatever goes wrong here must not keep the caller's model from running
+                except Exception as error:  # no error here may keep the caller's model from running
                     if is_from_elsewhere(error):
                         raise
                     return error
@@ -154,12 +164,12 @@ class InferenceSession(Running):
         off = self._sess_options is not None and self._sess_options.graph_optimization_level == _DISABLED
         if settings.enable is None and off:
             return Settings(enable=False, why_not=_SWITCHED_OFF)
-        # a model that onnxruntime saves must run where the library is not, and it saves no functions
+        # onnxruntime saves no functions, and a saved model must run without the library
         is_saved = self._sess_options is not None and bool(self._sess_options.optimized_model_filepath)
         return replace(settings, plans=library_path() is not None and not is_saved)
 
     def _ortscan_open(self, prepared: Prepared, arguments: tuple[Any, ...]) -> None:
-        given = self._model_path, self._model_bytes, self._sess_options
+        before = self._model_path, self._model_bytes, self._sess_options
         is_ours = self._sess_options is None
         if is_ours and (prepared.data_of is not None or prepared.python_ops or library_path() is not None):
             self._sess_options = _shared_options() if prepared.data_of is None else ort.SessionOptions()
@@ -175,17 +185,18 @@ class InferenceSession(Running):
                     self._model_path, self._model_bytes = path, content
                 super()._create_inference_session(*arguments)
         except BaseException:
-            self._sess_options = given[2]
+            self._sess_options = before[2]
             raise
         finally:
-            self._model_path, self._model_bytes = given[:2]
+            self._model_path, self._model_bytes = before[:2]
         self.ortscan = prepared.applied
         self._ortscan_python_ops = prepared.python_ops
 
     def _ortscan_refuse(self, problem: Exception, arguments: tuple[Any, ...]) -> NoReturn:
-        """Raise what went wrong as an OrtscanError: to errors of Python onnxruntime's class listens, and tries other providers.
+        """Raise ``problem`` as an OrtscanError, because onnxruntime's class retries with other providers after Python's own
+        errors.
 
-        Where the model itself cannot be read, onnxruntime says so better.
+        If the model itself cannot be read, onnxruntime's error is better.
         """
         if isinstance(problem, OSError):
             with at_work():
@@ -201,10 +212,9 @@ class InferenceSession(Running):
                 super()._create_inference_session(*arguments)
         except Exception as error:
             raise error from problem
-        said = in_words(problem)
-        self.ortscan = Applied("original", f"ortscan could not optimise it: {said}")
-        words = f"{self._ortscan_name()} runs as it is, since ortscan could not optimise it: {said}"
-        warnings.warn(words, OrtscanWarning, stacklevel=5)
+        why = f"ortscan could not optimise it: {in_words(problem)}"
+        self.ortscan = Applied("original", why)
+        warnings.warn(f"{self._ortscan_name()} runs unchanged, because {why}", OrtscanWarning, stacklevel=5)
 
     def _ortscan_fix(self, settings: Settings) -> None:
         values = settings.options.get("fix_inputs")
@@ -213,12 +223,14 @@ class InferenceSession(Running):
 
 @functools.cache
 def _shared_options() -> "ort.SessionOptions":
-    """Return options for all sessions that were given none: the library of the Python op keeps about 1 KB for each it is put on."""
+    """Return options for all sessions without any. The library of the Python op keeps about 1 KB for each options object that
+    has it.
+    """
     return ort.SessionOptions()
 
 
 def _is_not_of_the_model(error: Exception) -> bool:
-    """Whether any other model would have met ``error`` too: it comes from elsewhere, or is about the other arguments."""
+    """Return True if ``error`` would also occur with any other model: it comes from elsewhere, or is about the other arguments."""
     if is_from_elsewhere(error) or _UNKNOWN_PROVIDER in str(error):
         return True
     return type(error) in (TypeError, ValueError) and is_raised_by(error, "onnxruntime")

@@ -1,12 +1,15 @@
-"""What onnxruntime opens if an optimised model refers to external data beside the original.
+"""Open an optimised model that refers to external data next to the original.
 
-onnxruntime looks for external data below the folder of the model file; for a model in bytes, in the folder that an entry of the
-SessionOptions names. That entry cannot be removed, and would apply to every later model of the same SessionOptions. So it is set
-only on SessionOptions of our own. With a caller's, the optimised model is a file beside the data while it is opened: in the model's
-own folder for a moment; if nothing can be written there, in a folder with hard links to the data files, or with copies. Hard links
-come second because onnx refuses data that has two names, and would do so for ever if the process were killed meanwhile.
+onnxruntime looks for external data below the folder of the model file. For a model in bytes, it looks in the folder that an entry
+of the SessionOptions names. This entry cannot be removed, and would apply to every later model with the same SessionOptions. So
+it is set only on SessionOptions of our own.
 
-A location names a file below the model's own folder, or the model is refused; so it names one below a folder of ours too.
+With a caller's SessionOptions, the optimised model is a file next to the data while it is opened. The file is in the model's own
+folder for a moment. If that folder is read-only, the file is in a folder with hard links to the data files, or with copies of
+them. Hard links are the second choice because onnx rejects data with two names, and would still do so after the process was
+killed.
+
+A location must name a file below the model's own folder, or the model is rejected. So it also names one below a folder of ours.
 """
 
 import contextlib
@@ -35,9 +38,9 @@ FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 @contextlib.contextmanager
 def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bool) -> Iterator[tuple[str | None, bytes | None]]:
-    """Yield the path or the bytes that a session opens; files made for that last as long as the block.
+    """Yield the path or the bytes that a session opens. Temporary files exist as long as the block.
 
-    Raise ModelFileError if external data is outside the model's folder, or no regular file.
+    Raise ModelFileError if external data is outside the model's folder, or is not a regular file.
     """
     if prepared.data_of is None:
         yield prepared.path, prepared.content
@@ -58,9 +61,9 @@ def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bo
 
 
 class _Model:
-    """A model that refers to external data; ``files``: the real path of each location that has a file on disk.
+    """A model that refers to external data. ``files`` has the real path of each location with a file on disk.
 
-    Weights that the SessionOptions hold in memory may have any location. Raise ModelFileError if a required one is invalid.
+    Weights that the SessionOptions hold in memory may have any location. Raise ModelFileError if a required location is invalid.
     """
 
     def __init__(self, content: bytes, source: SessionSource, locations: Sequence[str]) -> None:
@@ -78,7 +81,7 @@ class _Model:
         return all(is_below(path, folder) for path in self.files.values())
 
     def below(self, folder: str) -> bytes:
-        """Return the model for ``folder``: its data by paths without links, which onnxruntime would not follow."""
+        """Return the model for ``folder``: its data has paths without links, because onnxruntime would not follow links."""
         names = {location: os.path.relpath(path, folder) for location, path in self.files.items()}
         if self._in_memory or all(location == name for location, name in names.items()):
             return self.content
@@ -103,14 +106,14 @@ def _beside_its_data(model: _Model, folder: str | None, stack: contextlib.ExitSt
             return path
     own = _gathered(model.files, os.link, stack) or _gathered(model.files, shutil.copyfile, stack)
     if own is None:
-        raise OSError(errno.EIO, "the external data can neither be linked to nor copied to where onnxruntime finds it")
+        raise OSError(errno.EIO, "the external data can neither be linked nor copied to a folder where onnxruntime finds it")
     path = os.path.join(own, name)
     _write(path, model.content)
     return path
 
 
 def _gathered(files: Mapping[str, str], bring: Callable[[str, str], object], stack: contextlib.ExitStack) -> str | None:
-    """Return a new folder to which ``bring`` has brought the files, or None if it cannot. No location leads out of it."""
+    """Return a new folder with the files, or None if ``bring`` cannot put them there. No location leaves that folder."""
     folder = stack.enter_context(TemporaryFolder())
     try:
         for location, path in files.items():

@@ -1,8 +1,8 @@
-"""Optimises the model of a session in a subprocess, so that the memory this takes is not left with whoever makes the session.
+"""Optimise the model of a session in a subprocess, so that the memory is returned to the system afterwards.
 
-    fresh(source, …)    ->    the same in a subprocess, from which the optimised model comes as a file
+    fresh(source, …)    ->    the same in a subprocess, which returns the optimised model as a file
 
-The file is in the cache, or if that is not possible in a temporary folder. What the subprocess logs and warns of is passed on.
+The file is in the cache, or if that is not possible in a temporary folder. Logs and warnings of the subprocess are passed on.
 """
 
 import logging
@@ -35,7 +35,7 @@ __all__ = ["fresh_in_subprocess", "serve"]
 
 _CHILD = f"from {__name__} import serve; serve()"
 _HELLO = b"ortscan\n"
-"""What the subprocess writes when it has begun; no other program does."""
+"""The first output of the subprocess. No other program writes this."""
 
 _LONGEST_START, _LONGEST = 60.0, 1800.0
 """Seconds."""
@@ -44,9 +44,9 @@ _PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subproc
 
 
 def fresh_in_subprocess(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared | None:
-    """Do what ``fresh`` does in a subprocess; return None if none can be started.
+    """Do what ``fresh`` does, but in a subprocess. Return None if no subprocess can be started.
 
-    Raise what ``fresh`` raises, and LimitExceeded if the subprocess crashes.
+    Raise the errors of ``fresh``, and LimitExceeded if the subprocess crashes.
     """
     try:
         spare, process = TemporaryFolder(), child_process.start(_CHILD, start_new_session=True, **_PIPES)
@@ -59,11 +59,11 @@ def fresh_in_subprocess(source: SessionSource, options: Mapping[str, Any], slot:
             if process.stdout.read(len(_HELLO)) != _HELLO:
                 return None
         with _killed_after(_LONGEST, process):
-            reply = _reply_to(_request(source, options, slot, spare.path), source.given, process.stdin, process.stdout)
+            reply = _reply_to(_request(source, options, slot, spare.path), source.serialized, process.stdin, process.stdout)
     finally:
         child_process.end(process)
     if reply is None:
-        raise LimitExceeded(f"the process that optimises it ended ({child_process.cause(process)}).")
+        raise LimitExceeded(f"the process that optimises it crashed ({child_process.cause(process)}).")
     return _received(reply, source, spare)
 
 
@@ -81,7 +81,7 @@ def _killed_after(seconds: float, process: "subprocess.Popen[bytes]") -> Iterato
 def _request(source: SessionSource, options: Mapping[str, Any], slot: Slot | None, spare: Path) -> dict[str, Any]:
     return {
         "source": (source.path, source.folder, source.is_in_memory),
-        "bytes": None if source.given is None else len(source.given),
+        "bytes": None if source.serialized is None else len(source.serialized),
         "options": dict(options),
         "slot": slot,
         "spare": spare,
@@ -125,7 +125,7 @@ def _error(kind: str, text: str, number: int | None, path: Any) -> Exception:
 
 
 def serve() -> None:
-    """Be the subprocess: do the one thing that is asked for, and reply with how it went."""
+    """Run in the subprocess: optimise the requested model, and send back the result."""
     child_process.end_with_parent()
     replies = child_process.own_stdout()
     replies.write(_HELLO)
@@ -141,7 +141,7 @@ def serve() -> None:
     reply["warnings"] = [str(warning.message) for warning in caught if issubclass(warning.category, OrtscanWarning)]
     pickle.dump(reply, replies)
     replies.flush()
-    os._exit(0)  # nothing is left to do but to give memory back, piece by piece
+    os._exit(0)  # a normal exit would only spend time on freeing memory
 
 
 def _done(request: dict[str, Any], content: bytes | None) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _done(request: dict[str, Any], content: bytes | None) -> dict[str, Any]:
 
 
 def _handed_over(prepared: Prepared, spare: Path) -> Prepared:
-    """Return what can be sent to the parent; the model is in a file that stays. Raise OSError."""
+    """Return the form of ``prepared`` that can be sent to the parent. The model is in a file that stays. Raise OSError."""
     path = prepared.path
     if path is not None:
         os.rename(Path(path).parent, spare / "kept")

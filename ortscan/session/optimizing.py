@@ -1,4 +1,4 @@
-"""Optimises the model of a session. Imported only if the cache has no entry, because it imports onnx and onnx_ir."""
+"""Optimise the model of a session. This is imported only if the cache has no entry, because it imports onnx and onnx_ir."""
 
 import gc
 import os
@@ -12,7 +12,7 @@ import onnx
 
 from ortscan.base.messages import quietly
 from ortscan.base.proto_graphs import hollow_of
-from ortscan.edge.border import one_sentence
+from ortscan.edge.border import wrap_errors
 from ortscan.modelio import Interface, LoadedModel, ModelLike, load, to_caller_type, to_proto
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, parse
@@ -46,9 +46,9 @@ class Optimized:
     """The optimised model and its report.
 
     Attributes:
-        locations: The files that hold external data of the original, as it names them.
-        verified: How the comparison with the original ended, in one line.
-        refuted: How the optimised model differs from the original, if it does.
+        locations: the files that hold external data of the original, as it names them.
+        verified: the result of the comparison with the original, in one line.
+        refuted: how the optimised model differs from the original, or empty.
     """
 
     loaded: LoadedModel
@@ -59,7 +59,7 @@ class Optimized:
 
 
 def optimized(source: SessionSource, options: Mapping[str, Any]) -> Optimized:
-    """Optimise the model of a session, and compare the result with the original unless that is switched off.
+    """Optimise the model of a session, and compare the result with the original unless that is disabled.
 
     Raise OrtscanError and OSError.
     """
@@ -75,17 +75,17 @@ def optimized(source: SessionSource, options: Mapping[str, Any]) -> Optimized:
             raise OptionError(f"this version of ortscan has no option '{name}'.")
     result = rewritten(model, wanted, level, on_difference)
     if result.refuted and source.path is not None and Path(source.path).read_bytes() != source.content:
-        raise ModelFileError(f"{source.path} was changed while the session was being made.")
+        raise ModelFileError(f"{source.path} was changed while the session was being created.")
     result.locations = locations
     if result.report.changed and not {"fix_shapes", "fix_dims"} & options.keys():
         result.loaded.interface = _with_known_outputs(result.loaded.interface, known_outputs(hollow))
     return result
 
 
-@one_sentence
+@wrap_errors
 @quietly
 def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None, on_difference: OnDifference) -> Optimized:
-    """Rewrite, check and compare, and let go of all that took."""
+    """Rewrite, check and compare, then free the memory that this took."""
     rewriting, started = Rewriting(model, **options), time.monotonic()
     outcome = self_checked(rewriting)
     spent = time.monotonic() - started
@@ -103,19 +103,21 @@ def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None,
         result.loaded, result.report = outcome.loaded, outcome.report
     except VerificationFailed as error:
         result.refuted = str(error)
-    gc.collect()  # what models were compared as is full of cycles, and holds weights
+    gc.collect()  # the compared models are full of reference cycles and hold weights
     return result
 
 
 def let_go(loaded: LoadedModel) -> None:
-    """Drop the weights of a model that is done with; it is full of cycles, and stays until the garbage collector finds it."""
+    """Drop the weights of a model that is no longer needed. Its reference cycles would keep them until the next garbage
+    collection.
+    """
     for graph in graphs_in(loaded.model):
         for value in graph.initializers.values():
             value.const_value = None
 
 
 def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None:
-    """Return the model as bytes, and whether it refers to external data; None if it is too large for bytes."""
+    """Return the model as bytes, and True if it refers to external data. Return None if it is too large for bytes."""
     model = to_caller_type(loaded, references=True)
     proto = model if isinstance(model, onnx.ModelProto) else to_proto(loaded)
     if proto.ByteSize() > PROTOBUF_LIMIT:
@@ -124,7 +126,7 @@ def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None
 
 
 def _model(source: SessionSource, proto: onnx.ModelProto, locations: Sequence[str]) -> ModelLike:
-    """Return the model to optimise, which finds its external data; weights that are given in memory are absent."""
+    """Return the model to optimise, which finds its external data. Weights that the SessionOptions hold in memory are absent."""
     if locations and source.is_in_memory:
         loaded = load(proto, source=os.path.join(source.data_folders[0], _NOWHERE, "model.onnx")).model
         for slot in tensor_slots(loaded):
@@ -134,17 +136,17 @@ def _model(source: SessionSource, proto: onnx.ModelProto, locations: Sequence[st
         return loaded
     if not source.folder:
         if source.path is None or not locations:
-            return source.content  # not read again: somebody may replace the file in between
+            return source.content  # the file is not read again, because it may be replaced in between
         if len(source.data_files) == len(locations):
             return source.path
     return load(proto, source=os.path.join(source.data_folders[0], "model.onnx")).model
 
 
 def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
-    """Return the element type and shape that onnxruntime's session states of each tensor among the original's outputs.
+    """Return the element type and shape that onnxruntime's session reports for each tensor among the original's outputs.
 
-    If a file leaves an output's shape open, onnxruntime infers it from the nodes, and may infer less from the optimised ones. The
-    result is empty if no session can be made, or making one would crash the process.
+    If a file leaves an output's shape open, onnxruntime infers it from the nodes, and may infer less from the optimised nodes.
+    The result is empty if no session can be created, or if creating one would crash the process.
     """
     if crash_risks(hollow):
         return {}
@@ -159,13 +161,13 @@ def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
     except Exception as error:
         if not is_raised_by(error, "onnxruntime"):
             raise
-        return {}  # the outputs are then as they are declared
+        return {}  # the declarations stay then
     kinds = {f"tensor({name.lower()})": number for name, number in onnx.TensorProto.DataType.items()}
     return {output.name: (kinds[output.type], output.shape) for output in session.get_outputs() if output.type in kinds}
 
 
 def _with_known_outputs(interface: Interface, known: _KnownOutputs) -> Interface:
-    """Declare what is ``known`` of the outputs if nothing is declared, and sizes if they only have names."""
+    """Declare the ``known`` types and shapes of outputs without any, and the known sizes of dimensions that only have names."""
     outputs = []
     for info in interface.outputs:
         declared = onnx.ValueInfoProto()
@@ -176,13 +178,13 @@ def _with_known_outputs(interface: Interface, known: _KnownOutputs) -> Interface
     return replace(interface, outputs=tuple(outputs))
 
 
-def _declare(words: onnx.TypeProto, element: int, shape: Sequence[int | str | None]) -> None:
-    if not words.WhichOneof("value"):
-        words.tensor_type.elem_type = element
-    if not shape or not words.HasField("tensor_type"):  # an unknown shape and that of a scalar look the same
+def _declare(declared: onnx.TypeProto, element: int, shape: Sequence[int | str | None]) -> None:
+    if not declared.WhichOneof("value"):
+        declared.tensor_type.elem_type = element
+    if not shape or not declared.HasField("tensor_type"):  # an unknown shape looks like that of a scalar
         return
-    dims = words.tensor_type.shape.dim
-    if not words.tensor_type.HasField("shape"):
+    dims = declared.tensor_type.shape.dim
+    if not declared.tensor_type.HasField("shape"):
         for _ in shape:
             dims.add()
     if len(dims) == len(shape):

@@ -1,7 +1,7 @@
 """The structure of a serialised model, read without its weights and without importing onnx.
 
-outline_of(content)    ->    nodes, inputs, and where external data is
-may_be_changed(outline, options)    ->    False if ``optimize`` certainly leaves the model as it is
+outline_of(content)                   nodes, inputs, and the locations of external data
+may_be_changed(outline, options)      False if ``optimize`` certainly leaves the model unchanged
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from ortscan.verb_options import OPTIMIZE_OPTIONS
 __all__ = ["LEAST_STEPS", "Node", "Outline", "fields_of", "may_be_changed", "number_at", "outline_of"]
 
 LEAST_STEPS = 4
-"""The same as ``rewrites.loop_form.written_out.chains.LEAST_STEPS``, which takes half a second to import."""
+"""A copy of ``rewrites.loop_form.written_out.chains.LEAST_STEPS``, whose import takes half a second."""
 
 _VARINT, _BYTES = 0, 2
 _SIZES = {1: 8, 5: 4}
@@ -40,7 +40,7 @@ _WAY_TO_EXTERNAL_DATA = {
     "tensor": {13: "entry"},
     "entry": {},
 }
-"""The messages in which there are tensors, with the fields that lead to them."""
+"""The messages that contain tensors, each with the fields that lead to tensors."""
 
 _LOOPS = (b"Scan", b"Loop", b"RNN", b"GRU", b"LSTM")
 _RUNS_IFS = "cpu"
@@ -61,10 +61,10 @@ class Outline:
     """A model without the initializers of its main graph.
 
     Attributes:
-        text: All other bytes; the whole model if it cannot be read as one.
-        messages: The nodes of the main graph, serialised.
-        inputs: The names of the inputs of the main graph.
-        locations: The files that hold external data, as the model names them, each once.
+        text: all other bytes; or the whole content if it cannot be parsed.
+        messages: the nodes of the main graph, serialised.
+        inputs: the names of the inputs of the main graph.
+        locations: the files that hold external data, as the model names them, without repetitions.
     """
 
     text: bytes
@@ -88,7 +88,7 @@ class Outline:
 
 
 def outline_of(content: "bytes | mmap") -> Outline:
-    """Return the outline of ``content``, a ModelProto."""
+    """Return the outline of ``content``, a serialised ModelProto."""
     kept: list[bytes] = []
     messages: list[bytes] = []
     inputs: set[bytes] = set()
@@ -116,7 +116,7 @@ def outline_of(content: "bytes | mmap") -> Outline:
 
 
 def _external_locations(content: "bytes | mmap") -> Iterator[str]:
-    """Yield the locations of external data of all tensors, in nested graphs and functions too. Raise as ``fields_of`` does."""
+    """Yield the locations of external data of all tensors, including nested graphs and functions. Raise as ``fields_of`` does."""
     waiting = [("model", 0, len(content))]
     while waiting:
         kind, begin, end = waiting.pop()
@@ -131,9 +131,9 @@ def _external_locations(content: "bytes | mmap") -> Iterator[str]:
 
 
 def fields_of(content: "bytes | mmap", within: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the number of each field of a message, its kind, and where its value begins and ends.
+    """Yield for each field of a message its number, its wire type, and the start and end of its value.
 
-    Raise IndexError or KeyError if it is no message.
+    Raise IndexError or KeyError if it is not a valid message.
     """
     at, end = within
     while at < end:
@@ -154,7 +154,7 @@ def fields_of(content: "bytes | mmap", within: tuple[int, int]) -> Iterator[tupl
 
 
 def number_at(content: "bytes | mmap", at: int) -> tuple[int, int]:
-    """Return the number that begins at ``at``, and where it ends. Raise KeyError if it has more than 64 bits."""
+    """Return the number that begins at ``at``, and the position of its end. Raise KeyError if it has more than 64 bits."""
     value = shift = 0
     while True:
         byte = content[at]
@@ -168,10 +168,10 @@ def number_at(content: "bytes | mmap", at: int) -> tuple[int, int]:
 
 
 def may_be_changed(outline: Outline, options: Mapping[str, Any]) -> bool:
-    """Return False only if ``optimize`` certainly leaves the model as it is.
+    """Return False only if ``optimize`` certainly leaves the model unchanged.
 
-    It changes loops and recurrent nodes, steps that are written out, and, for targets that lack it, an If.
-    Some options make it change other models too.
+    It changes loops, recurrent nodes and unrolled steps. It also changes an If for targets that lack it, and some options make it
+    change other models too.
     """
     if not options.keys() <= _ONLY_FOR_LOOPS:
         return True
@@ -186,7 +186,7 @@ def may_be_changed(outline: Outline, options: Mapping[str, Any]) -> bool:
 
 
 def _may_be_written_out(nodes: Sequence[Node], inputs: Container[bytes]) -> bool:
-    """Return True if four rows of one tensor are read by constant indices: ``chains.may_be_written_out`` on serialised nodes."""
+    """Return True if nodes read four rows of a tensor by constant indices: ``chains.may_be_written_out`` on serialised nodes."""
     producers = {output: node for node in nodes for output in node.outputs}
     rows = Counter[bytes]()
     for node in nodes:
@@ -202,7 +202,7 @@ def _may_be_written_out(nodes: Sequence[Node], inputs: Container[bytes]) -> bool
 
 
 def _is_constant(name: bytes, producers: Mapping[bytes, Node], inputs: Container[bytes]) -> bool:
-    """Return True for the output of a Constant and for an initializer, also behind Identity nodes."""
+    """Return True for the output of a Constant or an initializer, also behind Identity nodes."""
     for _ in producers:
         node = producers.get(name)
         if node is None or node.operator != b"Identity" or not node.inputs:

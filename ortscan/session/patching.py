@@ -1,4 +1,4 @@
-"""``patched``: lets code one does not own make ortscan's sessions where it makes onnxruntime's."""
+"""``patched``: make third-party code create ortscan's sessions instead of onnxruntime's."""
 
 import abc
 import contextlib
@@ -16,27 +16,37 @@ _active: list[type] = []
 
 
 class _StandIn(abc.ABCMeta):
-    """Makes a class that stands for another that other's equal for ``isinstance`` and ``issubclass``; not so classes made from it.
+    """The metaclass of a class that replaces another one. ``isinstance`` and ``issubclass`` treat both alike, except for
+    subclasses.
 
-    It is an ABCMeta so that abstract classes can be made from it too.
+    It is an ABCMeta so that abstract classes can be derived from such a class too.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        other = vars(cls).get("_ortscan_stands_for")
+        other = vars(cls).get("_ortscan_replaces")
         return super().__instancecheck__(instance) if other is None else isinstance(instance, other)
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        other = vars(cls).get("_ortscan_stands_for")
+        other = vars(cls).get("_ortscan_replaces")
         return super().__subclasscheck__(subclass) if other is None else issubclass(subclass, other)
 
 
 @contextlib.contextmanager
 def patched(**options: Any) -> Iterator[type]:
-    """Put ``ortscan.InferenceSession`` in the place of ``onnxruntime.InferenceSession`` while the block runs, in all threads.
+    """Replace ``onnxruntime.InferenceSession`` by ``ortscan.InferenceSession`` while the block runs, in all threads.
 
-    Modules that imported the class by name get the other one too, until the end of the block. ``options`` are those of a session
-    (``target="cuda"``, ``strict=True``, ``cache=False``, …) for SessionOptions that do not say otherwise. Blocks may be nested; the
-    innermost counts, the last to be entered where threads overlap. Raises OptionError for an option there is not.
+        with ortscan.patched(target="cuda"):
+            third_party.load("model.onnx")
+
+    Modules that imported the class by name get the replacement too, until the end of the block. Blocks may be nested: the
+    innermost counts, or in overlapping threads the last one that was entered.
+
+    Args:
+        options: the options of a session (``target="cuda"``, ``strict=True``, ``cache=False``, …). Entries of the SessionOptions
+            override them.
+
+    Raises:
+        OptionError: there is no such option.
     """
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.running import Running
@@ -47,7 +57,7 @@ def patched(**options: Any) -> Iterator[type]:
     class PatchedSession(InferenceSession, metaclass=_StandIn):
         __doc__ = InferenceSession.__doc__
         _ortscan_defaults = spelled(options)
-        _ortscan_stands_for = original
+        _ortscan_replaces = original
 
     PatchedSession.__name__ = PatchedSession.__qualname__ = "InferenceSession"
     with _lock:
@@ -73,5 +83,5 @@ def _exchange(old: type, new: type) -> None:
 
 
 def _is_off_limits(module: str) -> bool:
-    """Whether a module makes sessions of its own, or is where the class comes from."""
+    """Return True if a module creates its own sessions, or defines the class."""
     return module.partition(".")[0] == "ortscan" or module.startswith("onnxruntime.")

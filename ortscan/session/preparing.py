@@ -1,4 +1,4 @@
-"""From a model and the options of a session to the model the session runs, by way of the cache."""
+"""From a model and the options of a session to the model that the session runs, through the cache."""
 
 import contextlib
 import functools
@@ -18,7 +18,7 @@ from ortscan.cache.location import cache_folder
 from ortscan.cache.lock import one_at_a_time
 from ortscan.cache.ownership import why_not_trusted
 from ortscan.cache.store import PARTS, Entry, Store
-from ortscan.session.applied import Applied, Prepared, as_it_is
+from ortscan.session.applied import Applied, Prepared, unmodified
 from ortscan.session.fresh import Slot, fresh
 from ortscan.session.outline import may_be_changed
 from ortscan.session.settings import Settings
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 __all__ = ["as_path_or_bytes", "at_work", "forget", "is_at_work", "prepare"]
 
 _LARGE = 16 << 20
-"""From so many bytes on, the memory that optimising takes is worth the start of a subprocess."""
+"""Models of at least this many bytes are optimised in a subprocess, because of the memory that this takes."""
 
-_NOWHERE = "the model was not kept: this user has no folder, and neither ORTSCAN_CACHE_DIR nor ortscan.cache_dir names one"
+_NOWHERE = "the model was not cached: this user has no cache folder, and neither ORTSCAN_CACHE_DIR nor ortscan.cache_dir names one"
 _busy = threading.local()
 _one_at_a_time = ForkSafeLock()
 
 
 @contextlib.contextmanager
 def at_work() -> Iterator[None]:
-    """Mark this thread as one in which sessions are ortscan's own, to be left alone."""
+    """Mark this thread: sessions that it creates belong to ortscan and are not optimised."""
     before, _busy.on = is_at_work(), True
     try:
         yield
@@ -54,10 +54,10 @@ def is_at_work() -> bool:
 
 
 def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
-    """Return what onnxruntime takes: bytes for the content of a pipe, for a ModelProto and an onnx_ir Model.
+    """Return a model that onnxruntime accepts: bytes for the content of a pipe, for a ModelProto and for an onnx_ir Model.
 
-    A model that is too large for bytes, or has folders of its own, is written to a temporary file, whose path is returned. The
-    second item keeps that file alive. Anything else is returned as it is, for onnxruntime to take or refuse.
+    If a model is too large for bytes, or has external data, write it to a temporary file and return the path. The second item
+    keeps that file alive. Any other value is returned unchanged, for onnxruntime to accept or reject.
     """
     if is_pipe(model):
         return Path(model).read_bytes(), None
@@ -85,13 +85,13 @@ def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
 
 
 def prepare(source: SessionSource, settings: Settings, target: str, look_up: bool) -> Prepared:
-    """Return what a session should open in the place of ``source``; ``look_up``: it may be an entry of the cache.
+    """Return the model that a session opens instead of ``source``. If ``look_up`` is True, it may be an entry of the cache.
 
-    Raise whatever goes wrong: OrtscanError on purpose, OSError if the model cannot be read.
+    Raise any error: OrtscanError on purpose, OSError if the model cannot be read.
     """
     started = time.perf_counter()
     if settings.enable is False:
-        prepared = as_it_is(source, "original", settings.why_not)
+        prepared = unmodified(source, "original", settings.why_not)
     elif source.in_ort_format:
         prepared = Prepared(Applied("original", "the model is in onnxruntime's own format"))
     else:
@@ -103,7 +103,7 @@ def prepare(source: SessionSource, settings: Settings, target: str, look_up: boo
 
 
 def forget(prepared: Prepared) -> None:
-    """Remove the cache entry of what was prepared: onnxruntime does not open it."""
+    """Remove the cache entry of ``prepared``, because onnxruntime cannot open it."""
     if prepared.applied.entry is not None:
         Store(prepared.applied.entry.parents[1]).drop(prepared.applied.entry.name)
 
@@ -115,7 +115,7 @@ def _options(settings: Settings, target: str) -> dict[str, Any]:
 
 def _prepared(source: SessionSource, settings: Settings, options: Mapping[str, Any], look_up: bool) -> Prepared:
     if not may_be_changed(source.outline, options):
-        return as_it_is(source, "unchanged")
+        return unmodified(source, "unchanged")
     store = _store(settings) if settings.cache else ""
     if isinstance(store, str):
         prepared = _optimised(source, options, None)
@@ -133,12 +133,12 @@ def _prepared(source: SessionSource, settings: Settings, options: Mapping[str, A
             return _optimised(source, options, slot)
     if entry is not None:
         return _cached(source, entry)
-    with _one_at_a_time:  # whoever was waited for could not keep it
+    with _one_at_a_time:  # the other process could not store it
         return _optimised(source, options, slot)
 
 
 def _store(settings: Settings) -> Store | str:
-    """Return the cache, or in words why there is none."""
+    """Return the cache, or the reason why there is none."""
     folder = cache_folder(settings.cache_dir)
     if folder is None:
         return _NOWHERE
@@ -148,23 +148,23 @@ def _store(settings: Settings) -> Store | str:
         if why is not None:
             _warn_of_untrusted(folder, why)
     except UnicodeEncodeError:
-        why = "onnxruntime opens no path of such a name"
+        why = "onnxruntime cannot open a path with this name"
     except OSError as error:
         why = error.strerror or str(error)
-    return f"the model was not kept in {folder}: {why}" if why else Store(Path(os.path.realpath(folder)), settings.cache_size)
+    return f"the model was not cached in {folder}: {why}" if why else Store(Path(os.path.realpath(folder)), settings.cache_size)
 
 
 @functools.cache
 def _warn_of_untrusted(folder: Path, why: str) -> None:
-    """Issue an OrtscanWarning, once a process, that sessions keep nothing in ``folder``."""
+    """Issue an OrtscanWarning, once a process, that sessions store nothing in ``folder``."""
     warn(
-        f"sessions optimise their models at every start, because nothing is kept in {folder}: {why}. Set ORTSCAN_CACHE_DIR or "
-        f"ortscan.cache_dir to a folder of this user that, like those above it, others cannot write to; or set ortscan.cache to 0."
+        f"sessions optimise their models at every start, because nothing is cached in {folder}: {why}. Set ORTSCAN_CACHE_DIR or "
+        f"ortscan.cache_dir to a folder of this user that others cannot write to, nor to those above it; or set ortscan.cache to 0."
     )
 
 
 def _optimised(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
-    """Optimise a small model here and a large one in a subprocess. Raise what ``fresh`` raises."""
+    """Optimise a small model here, and a large one in a subprocess. Raise the errors of ``fresh``."""
     if source.size >= _LARGE:
         from ortscan.base import child_process
         from ortscan.session.optimize_subprocess import fresh_in_subprocess
@@ -176,7 +176,7 @@ def _optimised(source: SessionSource, options: Mapping[str, Any], slot: Slot | N
 
 
 def _cached(source: SessionSource, entry: Entry) -> Prepared:
-    """Return the model of an entry. Raise VerificationFailed if it is kept as one that differs from the original."""
+    """Return the model of an entry. Raise VerificationFailed if the entry says that it differs from the original."""
     facts, path = entry.facts, entry.model
     if facts.refuted:
         raise VerificationFailed(facts.refuted)

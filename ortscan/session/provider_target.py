@@ -1,4 +1,4 @@
-"""From the execution providers of a session to the target its model is optimised for."""
+"""From the execution providers of a session to the target that its model is optimised for."""
 
 from collections.abc import Container, Sequence
 from typing import Any
@@ -19,18 +19,22 @@ _TARGETS = {
     "OpenVINOExecutionProvider": "openvino",
 }
 _RUNS_NO_OPERATOR = frozenset({"AzureExecutionProvider"})
-"""Of the standard ones: what it is given runs on the CPU."""
+"""Providers that run no standard operators. Nodes assigned to them run on the CPU."""
 
 
 def target_of(providers: Sequence[Any] | None, available: Container[str], chosen_elsewhere: bool = False) -> str:
-    """Return the target for the first of ``providers`` (names, or pairs of a name and options) that is ``available``.
+    """Return the target for the first of ``providers`` that is ``available``.
 
-    onnxruntime leaves out those that are not, and runs on the CPU where none is left, or none was named. A provider that is not
-    known gets ``onnx``, which means standard operators only; so do devices chosen on the SessionOptions (``chosen_elsewhere``),
-    which cannot be read from there.
+    onnxruntime skips providers that are not available, and runs on the CPU if none is left or none was named. An unknown provider
+    gets the target ``onnx``, which means standard operators only.
+
+    Args:
+        providers: names, or pairs of a name and options.
+        available: the available providers.
+        chosen_elsewhere: True if devices were chosen on the SessionOptions, where they cannot be read; the target is ``onnx`` then.
     """
-    if not providers or not isinstance(providers, Sequence):  # onnxruntime says what is wrong with the latter
+    if not providers or not isinstance(providers, Sequence):  # onnxruntime raises an error if this is no sequence
         return "onnx" if chosen_elsewhere else "cpu"
-    names = [one[0] if isinstance(one, tuple) and one else one for one in providers]
+    names = [provider[0] if isinstance(provider, tuple) and provider else provider for provider in providers]
     usable = (name for name in names if isinstance(name, str) and name in available and name not in _RUNS_NO_OPERATOR)
     return _TARGETS.get(next(usable, _CPU), "onnx")

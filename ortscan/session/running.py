@@ -1,4 +1,4 @@
-"""Runs of a session: with the values of fixed inputs, and with what is raised inside Python custom ops coming out."""
+"""Runs of a session, with the values of fixed inputs, and with exceptions from inside Python custom ops."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
@@ -16,9 +16,9 @@ _NOTHING = contextlib.nullcontext()
 
 
 class FixedInputs:
-    """The option ``fix_inputs`` of a session, ``values`` by names, for a model that takes ``inputs``.
+    """The option ``fix_inputs`` of a session: ``values`` by name, for a model with ``inputs``.
 
-    The optimised model does not take them any more; the original does, if it runs in its place. Callers may leave them out.
+    The optimised model does not have these inputs any more, but the original does if it runs instead. Callers may omit them.
     """
 
     def __init__(self, values: Mapping[str, Any], inputs: Iterable[ort.NodeArg]) -> None:
@@ -29,7 +29,7 @@ class FixedInputs:
         return name in self._values
 
     def in_feed(self, feed: Mapping[str, Any], *, as_ort_values: bool = False) -> dict[str, Any]:
-        """Return ``feed`` as the model takes it. Raise OptionError if it has another value than the one that is built in."""
+        """Return ``feed`` for the model. Raise OptionError if it has another value than the one that is built in."""
         for name in self._values.keys() & feed.keys():
             now = np.asarray(feed[name].numpy() if isinstance(feed[name], ort.OrtValue) else feed[name])
             if not np.array_equal(now.reshape(-1), np.asarray(self._values[name]).astype(now.dtype).reshape(-1)):
@@ -40,25 +40,25 @@ class FixedInputs:
 
 
 def _as_input(value: Any, node: ort.NodeArg) -> np.ndarray:
-    named = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(string)": "object"}
-    array = np.asarray(value).astype(named.get(node.type, node.type.removeprefix("tensor(").removesuffix(")")))
+    dtypes = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(string)": "object"}
+    array = np.asarray(value).astype(dtypes.get(node.type, node.type.removeprefix("tensor(").removesuffix(")")))
     return array.reshape([1] * len(node.shape)) if array.ndim == 0 else array
 
 
 class Running(ort.InferenceSession):  # type: ignore[misc]
-    """onnxruntime's session, run as the model in it needs."""
+    """onnxruntime's session, with the additions that an optimised model needs for its runs."""
 
     _ortscan_python_ops = False
     _ortscan_fixed: FixedInputs | None = None
 
     def get_inputs(self) -> Any:
-        """Return the inputs as onnxruntime's class does, without those that the option ``fix_inputs`` says."""
+        """Return the inputs as onnxruntime's class does, except for those in the option ``fix_inputs``."""
         inputs = super().get_inputs()
         fixed = self._ortscan_fixed
         return inputs if fixed is None else [node for node in inputs if node.name not in fixed]
 
     def run(self, output_names: Any, input_feed: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run as onnxruntime's class does; what was raised inside a Python custom op is raised here."""
+        """Run as onnxruntime's class does, and raise the exceptions of Python custom ops."""
         if self._ortscan_fixed is not None:
             input_feed = self._ortscan_fixed.in_feed(input_feed)
         with self._ortscan_run((input_feed, *args), kwargs):
@@ -85,16 +85,16 @@ class Running(ort.InferenceSession):  # type: ignore[misc]
     def run_async(
         self, output_names: Any, input_feed: Any, callback: Callable[..., Any], user_data: Any, run_options: Any = None
     ) -> Any:
-        """Run as onnxruntime's class does; the message the callback gets says what was raised inside a Python custom op."""
+        """Run as onnxruntime's class does. The message for the callback includes exceptions of Python custom ops."""
         if self._ortscan_fixed is not None:
             input_feed = self._ortscan_fixed.in_feed(input_feed)
         if not self._ortscan_python_ops:
             return super().run_async(output_names, input_feed, callback, user_data, run_options)
         from ortscan.custom_ops.runs import explaining_callback
 
-        told, over = explaining_callback(callback, (input_feed, run_options))
+        explained, over = explaining_callback(callback, (input_feed, run_options))
         try:
-            return super().run_async(output_names, input_feed, told, user_data, run_options)
+            return super().run_async(output_names, input_feed, explained, user_data, run_options)
         except BaseException:
             over()
             raise
@@ -108,4 +108,4 @@ class Running(ort.InferenceSession):  # type: ignore[misc]
 
 
 for _name in ("run", "run_with_ort_values", "run_with_iobinding", "run_with_ortvaluevector", "run_async"):
-    getattr(Running, _name).__qualname__ = getattr(ort.InferenceSession, _name).__qualname__  # what a TypeError names
+    getattr(Running, _name).__qualname__ = getattr(ort.InferenceSession, _name).__qualname__  # the name in a TypeError

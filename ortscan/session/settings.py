@@ -1,6 +1,6 @@
 """Read the options of a session from the entries ``ortscan.*`` of its SessionOptions.
 
-onnxruntime keeps entries that it does not know, so they travel unchanged through code that creates sessions for its callers.
+onnxruntime keeps unknown entries, so they travel unchanged through code that creates sessions for its callers.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def _folder(text: str) -> str:
 OPTIONS: dict[str, Callable[[str], Any]] = {
     name: option.session for name, option in OPTIMIZE_OPTIONS.items() if option.session is not None
 }
-"""The options of ``optimize`` that a session takes, each with what reads it."""
+"""The options of ``optimize`` that a session accepts, each with the function that reads it."""
 
 _OWN: dict[str, Callable[[str], Any]] = {
     "enable": flag,
@@ -49,17 +49,17 @@ _looked_for_slips = threading.Event()
 
 @dataclass(frozen=True)
 class Settings:
-    """What a session was asked for.
+    """The options of a session.
 
     Attributes:
-        enable: Optimise the model; None if no entry says so or otherwise.
-        why_not: Why it is not optimised, in words.
-        strict: Raise what goes wrong instead of using the original model.
-        plans: Run loops compiled unless an option says otherwise.
-        cache: Keep optimised models on disk.
-        cache_dir: The folder for them.
-        cache_size: The number of bytes of them.
-        options: The options of ``optimize``.
+        enable: True to optimise the model; None if no entry decides that.
+        why_not: the reason why it is not optimised, in words.
+        strict: raise errors instead of using the original model.
+        plans: run loops compiled unless an option decides otherwise.
+        cache: store optimised models on disk.
+        cache_dir: the folder for them.
+        cache_size: the most bytes that they may take.
+        options: the options of ``optimize``.
     """
 
     enable: bool | None = None
@@ -73,7 +73,7 @@ class Settings:
 
 
 def read_settings(options: "ort.SessionOptions | None", defaults: Mapping[str, str] | None = None) -> Settings:
-    """Read the entries ``ortscan.*``; ``defaults`` holds the texts of missing ones. Raise OptionError if one cannot be read."""
+    """Read the entries ``ortscan.*``. ``defaults`` has the texts of missing entries. Raise OptionError if one cannot be read."""
     entries = {name: entry_of(options, PREFIX + name) for name in (*_OWN, *OPTIONS)}
     texts = {**(defaults or {}), **{name: text for name, text in entries.items() if text is not None}}
     values = {name: _read(name, text) for name, text in texts.items()}
@@ -84,7 +84,7 @@ def read_settings(options: "ort.SessionOptions | None", defaults: Mapping[str, s
 
 
 def spelled(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return options as the texts that entries hold. Raise OptionError for an unknown one."""
+    """Return options as texts for entries. Raise OptionError for an unknown option."""
     texts = {}
     for name, value in options.items():
         if name not in OPTIONS and name not in _OWN:
@@ -92,14 +92,14 @@ def spelled(options: Mapping[str, Any]) -> dict[str, str]:
             raise OptionError(f"there is no session option '{name}'; there are {', '.join(known)}{did_you_mean(name, known)}.")
         try:
             texts[name] = json.dumps(dict(value), default=_as_list) if name == "fix_inputs" else _spell(value)
-        except Exception:  # a str or an iterator is anybody's code
+        except Exception:  # the caller's code may run here and raise anything
             raise OptionError(f"the session option {PREFIX}{name} cannot be {shown(value)}.") from None
         _read(name, texts[name])
     return texts
 
 
 def _as_list(value: Any) -> Any:
-    """Return an array, or a number of numpy's, as json writes it."""
+    """Return an array, or a numpy number, in a form that json can write."""
     return value.tolist()
 
 
@@ -126,10 +126,10 @@ def _read(name: str, text: str) -> Any:
 
 
 def warn_of_mistyped(options: "ort.SessionOptions | None", *, once: bool) -> None:
-    """Warn of entries that are probably misspelled options; this takes about 20 ms.
+    """Warn of entries that are probably misspelled options. This takes about 20 ms.
 
-    onnxruntime cannot list the entries it holds, so it is asked for what people write in the place of each option's name.
-    ``once``: do nothing if this process has looked at any SessionOptions before.
+    onnxruntime cannot list the entries it holds, so this asks for common misspellings of each option. If ``once`` is True,
+    nothing is done if this process has already checked any SessionOptions.
     """
     if options is None or (once and _looked_for_slips.is_set()):
         return
@@ -137,11 +137,11 @@ def warn_of_mistyped(options: "ort.SessionOptions | None", *, once: bool) -> Non
     for name in sorted(_KNOWN):
         for slip in sorted(set(_slips(name)) - _KNOWN):
             if entry_of(options, PREFIX + slip) is not None:
-                warn(f"the session option {PREFIX}{slip} is not known, perhaps {PREFIX}{name} was meant")
+                warn(f"the session option {PREFIX}{slip} is unknown; did you mean {PREFIX}{name}?")
 
 
 def _slips(name: str) -> Iterator[str]:
-    """Yield misspellings of ``name``: with hyphens, in other cases, one letter missing, one doubled, two exchanged."""
+    """Yield misspellings of ``name``: with hyphens, in other cases, with one letter missing or doubled, or two letters swapped."""
     yield from (name.replace("_", "-"), name.replace("_", ""), name.upper(), name.title().replace("_", ""), name + "s", name + "es")
     first, *others = name.split("_")
     yield first + "".join(other.title() for other in others)

@@ -1,4 +1,4 @@
-"""The model that a session was given, before anything is done to it."""
+"""The model of a session as the caller passed it."""
 
 import mmap
 import os
@@ -21,46 +21,46 @@ _LARGE_FOR_A_PROTO = 16 << 20
 
 @dataclass(frozen=True)
 class SessionSource:
-    """A path, or the bytes of a model.
+    """The model of a session: a path, or bytes.
 
     Attributes:
-        path: The path; None for bytes.
-        given: The bytes; None for a path.
-        folder: Where onnxruntime was told to look for external data, if it was.
-        ask_memory: Returns True if onnxruntime holds weights in memory, which come before those on disk.
+        path: the path; None for bytes.
+        serialized: the bytes; None for a path.
+        folder: the folder in which onnxruntime looks for external data, if the caller set one.
+        ask_memory: a function that returns True if onnxruntime holds weights in memory. These take precedence over those on disk.
     """
 
     path: str | None
-    given: bytes | None
+    serialized: bytes | None
     folder: str | None = None
     ask_memory: Callable[[], bool] | None = None
 
     @lazy
     def content(self) -> bytes:
-        """The bytes of the model. Raises OSError."""
-        if self.given is not None:
-            return self.given
+        """The bytes of the model. Raise OSError."""
+        if self.serialized is not None:
+            return self.serialized
         assert self.path is not None
         return Path(self.path).read_bytes()
 
     def fingerprint(self) -> list[str]:
-        """Return the digests of the model and of its external data, as they are now; empty ones for files that are not there.
+        """Return the current digests of the model and of its external data. The digest of a missing file is empty.
 
         Raise OSError, and as ``data_file`` does.
         """
-        own = digest_of_bytes(self.given) if self.given is not None else digest_of_file(self.path or "")
+        own = digest_of_bytes(self.serialized) if self.serialized is not None else digest_of_file(self.path or "")
         files = self.data_files
         return [own, *(digest_of_file(files[location]) if location in files else "" for location in self.outline.locations)]
 
     @property
     def data_folders(self) -> list[str]:
-        """The folders that external data may be in; it is relative to the first."""
+        """The folders that may contain external data. Locations are relative to the first."""
         if self.folder:
             return [os.path.abspath(self.folder)]
         return folders_of(self.path) if self.path is not None else [os.getcwd()]
 
     def data_file(self, location: str) -> str:
-        """Return the path of external data. Raise ModelFileError if it is outside the model's folder, or no regular file."""
+        """Return the path of external data. Raise ModelFileError if it is outside the model's folder, or is not a regular file."""
         try:
             return real_path(location, self.data_folders)
         except OutOfReach as error:
@@ -68,7 +68,7 @@ class SessionSource:
 
     @property
     def data_files(self) -> dict[str, str]:
-        """The paths of external data on disk by its locations; none if weights in memory replace it. Raises as ``data_file``."""
+        """The paths of external data on disk by location. Empty if weights in memory replace it. Raise as ``data_file`` does."""
         locations = self.outline.locations
         if not locations or self.is_in_memory:
             return {}
@@ -77,30 +77,30 @@ class SessionSource:
 
     @lazy
     def is_in_memory(self) -> bool:
-        """True if external data may be given to onnxruntime in memory. Files on disk do not count then."""
+        """True if the caller may have passed external data to onnxruntime in memory. Files on disk are not used then."""
         return self.ask_memory is not None and self.ask_memory()
 
     @property
     def in_ort_format(self) -> bool:
-        """True if this is in onnxruntime's own format, which only onnxruntime reads."""
+        """True if the model is in onnxruntime's own format, which only onnxruntime reads."""
         if self.path is not None and self.path.endswith(".ort"):
             return True
-        if self.given is not None:
-            return self.given[_ORT_MAGIC] == b"ORTM"
+        if self.serialized is not None:
+            return self.serialized[_ORT_MAGIC] == b"ORTM"
         assert self.path is not None
         with open(self.path, "rb") as file:
             return file.read(8)[_ORT_MAGIC] == b"ORTM"
 
     @lazy
     def outline(self) -> Outline:
-        """The structure of the model; the weights of a file are not read for it. Raises OSError."""
+        """The structure of the model. The weights in the file are not read for this. Raise OSError."""
         with self.mapped() as content:
             return outline_of(content)
 
     @contextmanager
     def mapped(self) -> Iterator[bytes | mmap.mmap]:
-        """Map the bytes of the model; only the parts of a file that are read come into memory. Raise OSError."""
-        if self.given is not None or "content" in vars(self) or not os.path.getsize(self.path or ""):
+        """Map the bytes of the model. Only the parts of a file that are read are loaded into memory. Raise OSError."""
+        if self.serialized is not None or "content" in vars(self) or not os.path.getsize(self.path or ""):
             yield self.content
             return
         with open(self.path or "", "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -108,8 +108,8 @@ class SessionSource:
 
     @property
     def size(self) -> int:
-        """The size of the model in bytes, with external data on disk. Raises OSError."""
-        size = len(self.given) if self.given is not None else os.path.getsize(self.path or "")
+        """The size of the model in bytes, including external data on disk. Raise OSError."""
+        size = len(self.serialized) if self.serialized is not None else os.path.getsize(self.path or "")
         if size < _LARGE_FOR_A_PROTO and not self.is_in_memory:
             with suppress(ModelFileError):
                 size += sum(map(os.path.getsize, set(self.data_files.values())))

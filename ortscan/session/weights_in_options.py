@@ -1,10 +1,10 @@
-"""Weights that SessionOptions hold: in the place of those on disk, or of the model's own (``add_initializer``).
+"""Weights in SessionOptions (``add_initializer``). They replace those on disk or in the model.
 
-SessionOptions cannot be asked what they hold. But sessions of small models tell, which nothing is optimised in:
+SessionOptions cannot list what they hold. But sessions of small models reveal it:
 
-* ``hold_weights``: onnxruntime refuses weights in memory that do not fit a model before it says that the model's own weights are
-  out of reach. The weight of ``_PROBE`` is at an absolute path, which onnxruntime never reads.
-* ``check_weights``: a session of a model with empty weights of the same names returns what the SessionOptions hold.
+* ``hold_weights``: the weight of ``_PROBE`` is at an absolute path, which onnxruntime never reads. If the SessionOptions hold
+  weights that do not fit this model, onnxruntime reports that before it reports the path.
+* ``check_weights``: a session of a model with empty weights of the same names returns the weights in the SessionOptions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ _PROBE = (
     b'\x08\x08:\\\n\x1e\n\x0fortscan: weight\x12\x01y"\x08Identity\x12\x01g*&\x08\x01\x10\x02'
     b"B\x0fortscan: weightj\r\n\x08location\x12\x01/p\x01b\x0f\n\x01y\x12\n\n\x08\x08\x02\x12\x04\n\x02\x08\x01B\x04\n\x00\x10\x12"
 )
-"""A model of one Identity of one external initializer."""
+"""A model with an Identity of an external initializer."""
 
 _FATAL = 4
 _OUTPUT = "ortscan: weights"
@@ -40,7 +40,7 @@ _GRAPH, _INITIALIZER, _TYPE, _NAME = 7, 5, 2, 8
 
 
 def hold_weights(options: "ort.SessionOptions") -> bool:
-    """Return True if ``options`` hold weights in memory, by file or by name. No session is made, and nothing is written."""
+    """Return True if ``options`` hold weights in memory, by file or by name. No session is created, and nothing is written."""
     try:
         with _traceless(options):
             _session(options, _PROBE)
@@ -52,7 +52,7 @@ def hold_weights(options: "ort.SessionOptions") -> bool:
 
 
 def check_weights(options: "ort.SessionOptions", source: SessionSource) -> None:
-    """Raise UnsupportedModel if ``options`` hold another value for one of the weights, which ortscan has computed with."""
+    """Raise UnsupportedModel if ``options`` hold another value for a weight that ortscan has used in computations."""
     replaced = dict[str, Any]()
     for kind, names in _names_by_type(source).items():
         held = _held(options, names, kind if kind in _IN_SEQUENCES else _FLOAT)
@@ -65,7 +65,9 @@ def check_weights(options: "ort.SessionOptions", source: SessionSource) -> None:
 
     for tensor in parse(source.content, source.path or "the given bytes").graph.initializer:
         if tensor.name in replaced and not _is_equal(tensor, replaced[tensor.name], source):
-            raise UnsupportedModel(f"the SessionOptions hold another value for the weight {tensor.name!r}, which is computed with.")
+            raise UnsupportedModel(
+                f"the SessionOptions hold another value for the weight {tensor.name!r}, which ortscan computes with."
+            )
 
 
 def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
@@ -82,7 +84,7 @@ def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
 
 
 def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
-    """Return the weights that ``options`` replace, with their values; None if that cannot be told for their type."""
+    """Return the weights that ``options`` replace, with their values. Return None if that is unknown for their type."""
     from onnxruntime.capi import _pybind_state as native
 
     quiet = native.RunOptions()
@@ -99,7 +101,7 @@ def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dic
 
 @contextmanager
 def _traceless(options: "ort.SessionOptions") -> Iterator[None]:
-    """Switch off what makes sessions with ``options`` write files."""
+    """Disable the options that make sessions write files."""
     before = {name: getattr(options, name) for name, value in _LEAVES_A_TRACE.items() if getattr(options, name) != value}
     try:
         for name in before:
@@ -125,13 +127,13 @@ def _is_equal(tensor: "onnx.TensorProto", value: Any, source: SessionSource) -> 
         return False
     try:
         own = onnx.numpy_helper.to_array(tensor, base_dir=source.data_folders[0])
-    except Exception:  # whatever keeps onnx from reading it
+    except Exception:  # onnx cannot read it, for any reason
         return False
     return bool(own.dtype == value.dtype and own.shape == value.shape and own.tobytes() == value.tobytes())
 
 
 def _model_of_weights(names: Sequence[str], kind: int) -> bytes:
-    """Return a ModelProto that puts empty weights into a sequence, which onnxruntime does not fold."""
+    """Return a serialised model with empty weights in a sequence, because onnxruntime does not fold sequences."""
     node = [*((1, name) for name in names), (2, _OUTPUT), (4, "SequenceConstruct")]
     weights = [(5, _message([(1, 0), (2, kind), (8, name)])) for name in names]
     element = _message([(4, _message([(1, _message([(1, _message([(1, kind)]))]))]))])

@@ -1,6 +1,6 @@
-"""Whether a model that was rewritten is still one, and has the shapes it had.
+"""Checks of a rewritten model without running it: it must be valid, and its shapes must agree with the original's.
 
-Only what can be told without comparing numbers; those are ``verification``'s.
+``verification`` compares the numbers.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Finds what a model asks of an older onnxruntime that it does not have."""
+"""Find the features of a model that an older onnxruntime lacks."""
 
 from collections.abc import Iterator
 
@@ -14,15 +14,15 @@ __all__ = ["fit_versions", "lacking"]
 
 _ML = "ai.onnx.ml"
 _OVERLOADS = 10
-"""Functions have them since this version of the format."""
+"""The IR version that introduced overloads of functions."""
 
 _WITHOUT = {("Constant", ""), ("Constant", "ai.onnx")}
-"""It becomes an initializer."""
+"""Operators without a kernel. A Constant becomes an initializer."""
 _CHECKED = ("", "ai.onnx", _ML, "com.microsoft")
 
 
 def lacking(model: ir.Model, runtime: Runtime, before: ir.Model) -> Lacking | None:
-    """Return what ``runtime`` does not have of what ``model`` uses and ``before`` does not, or None."""
+    """Return the first feature that ``model`` uses, ``before`` does not use and ``runtime`` lacks, or None."""
     if model.opset_imports.get("", 1) > runtime.opset:
         return Lacking(f"{runtime} runs opset {runtime.opset} at most, not {model.opset_imports['']}")
     if model.opset_imports.get(_ML, 1) > runtime.ml:
@@ -37,7 +37,7 @@ def lacking(model: ir.Model, runtime: Runtime, before: ir.Model) -> Lacking | No
 
 
 def _missing(model: ir.Model, runtime: Runtime) -> Iterator[tuple[str, str]]:
-    """Yield each node without a kernel: its operator with its types, and where it is."""
+    """Yield each node without a kernel: its operator with its types, and its location."""
     graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for graph in graphs:
         imports = graph.opset_imports if isinstance(graph, ir.Function) else model.opset_imports
@@ -56,56 +56,60 @@ def _lacks(node: ir.Node, domain: str, version: int, runtime: Runtime) -> str | 
     except onnx.defs.SchemaError:
         first = next((_type(value) for value in node.inputs if value is not None), None)
         types = {"T": first} if first is not None else {}
-        return None if runtime.has_kernel(domain, node.op_type, 1, types) else _said(domain, node.op_type, types)
+        return None if runtime.has_kernel(domain, node.op_type, 1, types) else _operator_text(domain, node.op_type, types)
     if schema.has_function or schema.has_context_dependent_function:  # type: ignore[attr-defined]
-        return None  # its body runs in its place
+        return None  # onnxruntime runs the nodes of its body
     types = _types(node, schema)
-    return None if runtime.has_kernel(domain, node.op_type, schema.since_version, types) else _said(domain, node.op_type, types)
+    return (
+        None
+        if runtime.has_kernel(domain, node.op_type, schema.since_version, types)
+        else _operator_text(domain, node.op_type, types)
+    )
 
 
 def _types(node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str, str]:
-    """Return the type variables of an operator as far as they are known; of a list of values of any types none."""
-    found: dict[str, str] = {}
+    """Return the known type variables of an operator. A list of values of mixed types has none."""
+    types: dict[str, str] = {}
     for formals, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs)):
-        for place, value in enumerate(values):
-            formal = formals[min(place, len(formals) - 1)]
+        for position, value in enumerate(values):
+            formal = formals[min(position, len(formals) - 1)]
             is_mixed = formal.option == onnx.defs.OpSchema.FormalParameterOption.Variadic and not formal.is_homogeneous
             known = _type(value) if value is not None and not is_mixed else None
             if known is not None:
-                found.setdefault(formal.type_str, known)
-    return found
+                types.setdefault(formal.type_str, known)
+    return types
 
 
 def _type(value: ir.Value) -> str | None:
     if value.type is None:
         return None
-    said = onnx.TypeProto()
-    ir.serde.serialize_type_into(said, value.type)
-    return _spelled(said)
+    declared = onnx.TypeProto()
+    ir.serde.serialize_type_into(declared, value.type)
+    return _spelled(declared)
 
 
-def _spelled(said: onnx.TypeProto) -> str | None:
-    kind = said.WhichOneof("value")
+def _spelled(declared: onnx.TypeProto) -> str | None:
+    kind = declared.WhichOneof("value")
     if kind == "tensor_type":
-        return f"tensor({onnx.helper.tensor_dtype_to_string(said.tensor_type.elem_type).removeprefix('TensorProto.').lower()})"
+        return f"tensor({onnx.helper.tensor_dtype_to_string(declared.tensor_type.elem_type).removeprefix('TensorProto.').lower()})"
     if kind in ("sequence_type", "optional_type"):
-        inner = _spelled(getattr(said, kind).elem_type)
+        inner = _spelled(getattr(declared, kind).elem_type)
         return None if inner is None else f"{'seq' if kind == 'sequence_type' else 'optional'}({inner})"
     return None
 
 
-def _said(domain: str, op_type: str, types: dict[str, str]) -> str:
+def _operator_text(domain: str, op_type: str, types: dict[str, str]) -> str:
     return f"{f'{domain}::' if domain else ''}{op_type} of {', '.join(sorted(set(types.values()))) or 'any type'}"
 
 
 def fit_versions(model: ir.Model, runtime: Runtime) -> list[str]:
-    """Take versions of ``model`` to those that ``runtime`` loads, where that changes nothing else; return what to tell of it."""
-    said = []
+    """Lower the versions of ``model`` to those that ``runtime`` loads, if nothing else changes. Return messages on that."""
+    messages = []
     if model.ir_version > runtime.ir_version:
-        said.append(f"taken from IR version {model.ir_version} to {runtime.ir_version}, the newest of {runtime}")
+        messages.append(f"lowered from IR version {model.ir_version} to {runtime.ir_version}, the newest of {runtime}")
         model.ir_version = runtime.ir_version
     version = model.opset_imports.get(_ML, 1)
     if version > runtime.ml and all(node.domain != _ML for node in all_nodes(model.graph)):
-        said.append(f"{_ML}, of which it uses nothing, taken from version {version} to {runtime.ml}")
+        messages.append(f"lowered the unused {_ML} from version {version} to {runtime.ml}")
         model.opset_imports[_ML] = runtime.ml
-    return said
+    return messages

@@ -1,9 +1,9 @@
-"""Whether a model that was rewritten is still one, and has the shapes it had: what is looked at before anyone gets it.
+"""Check that a rewritten model is still valid and has the same shapes, before anybody gets it.
 
-Each question is asked of the original only where the result fails, since a result can be no better than what it was made from.
-None is shown large weights, which are declared as inputs instead: no operator's right to exist depends on what they hold.
+A check runs on the original only if the result fails it, because a result cannot be better than its original. Large weights are
+declared as inputs, because the validity of an operator does not depend on their values.
 
-Works round ONNX-NAMES-OF-OTHER-GRAPHS, ONNX-OUTER-PRODUCT and ONNX-LONG-VECTORS.
+Works around ONNX-NAMES-OF-OTHER-GRAPHS, ONNX-OUTER-PRODUCT and ONNX-LONG-VECTORS.
 """
 
 from collections.abc import Callable
@@ -39,25 +39,25 @@ __all__ = ["Original", "new_fault"]
 _LARGE_BYTES = 1 << 16
 _KEPT_BYTES = 64 << 20
 _NO_FAULT = "Invalid rank for"
-"""What onnx says where it follows integers of several axes through sums as if they were vectors."""
+"""An error that onnx reports wrongly, because it propagates integer matrices through sums as if they were vectors."""
 _ONNXRUNTIMES_OWN = frozenset({"", "ai.onnx.ml", "com.microsoft"})
 _LOADING_SECONDS, _SECONDS_A_NODE = 20.0, 0.001
-"""What takes longer to load is not known to load or not to."""
+"""The time limit for loading, and the additional time for each node. After that it stays unknown if the model loads."""
 _MOST_OPTIMISED = 5000
-"""Nodes of a model that onnxruntime optimises to load it here; with more that would take longer than the rewriting."""
+"""The most nodes of a model that onnxruntime optimises on loading. With more, that would take longer than the rewriting."""
 _MOST_AT_ONCE = 100_000
-"""Nodes of a model that onnxruntime loads here at once; what has more is loaded in pieces, and whole where one does not load."""
+"""The most nodes that are loaded at once. A larger model is loaded in pieces, and as a whole if a piece does not load."""
 
 
 class Original:
-    """What a result is held against; it is read when first needed."""
+    """The original model that a result is compared with. It is read when it is first needed."""
 
     def __init__(self, model: AnyModel) -> None:
         self._model = model
 
     @lazy
     def loaded(self) -> LoadedModel:
-        """The model as it is taken in."""
+        """The loaded model."""
         return load(self._model)
 
     @lazy
@@ -72,12 +72,12 @@ class Original:
         return without_weights(read(Path(self._model)))
 
     def has(self, find: "_Question") -> bool:
-        """Whether the original has a fault of this kind itself."""
+        """Return True if the original itself has a fault of this kind."""
         return find(self.loaded, self.proto) is not None or (find is _inference_fault and self.fault_shown is not None)
 
     @lazy
     def fault_shown(self) -> str | None:
-        """What onnx finds where it sees all constants, as it may in the result, which may have them elsewhere."""
+        """The fault that onnx finds if it sees all constants. It may see more of them in the result, where they are elsewhere."""
         shown = onnx.ModelProto()
         shown.CopyFrom(self.proto)
         show_captured_constants(shown.graph, given_to(shown))
@@ -88,9 +88,9 @@ _Question = Callable[[LoadedModel, onnx.ModelProto], str | None]
 
 
 def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
-    """Return what is wrong with ``after`` and was not with ``before``, in one line, or None.
+    """Return a fault of ``after`` that ``before`` does not have, in one line, or None.
 
-    Raises UnsupportedModel where ``before`` was no model for either onnx or onnxruntime, and ``after`` is none.
+    Raise UnsupportedModel if both onnx and onnxruntime reject ``before`` and ``after``.
     """
     original = before if isinstance(before, Original) else Original(before)
     try:
@@ -98,25 +98,25 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
     except InvariantBroken as error:
         return str(error)
     shared: list[_Question] = []
-    for find in (_broken_invariant, _checker_says, _inference_fault, _deadly_node, _load_fault):
+    for find in (_broken_invariant, _checker_fault, _inference_fault, _crashing_node, _load_fault):
         if find is not _load_fault:
             fault = find(after, result)
         else:
-            fault = None if _deadly_node in shared else _loading_says(after, result)
+            fault = None if _crashing_node in shared else _loading_fault(after, result)
         if fault is not None and not original.has(find):
             return fault
         shared += [find] if fault is not None else []
     if _inference_fault in shared and (names := contradictory_outputs(result)):  # onnx's full check may still accept the original
         return f"the shapes declared for the outputs {', '.join(map(quoted, names))} contradict those inferred"
     if _load_fault in shared and not _may_have_other_operators(original.loaded.model):
-        for find in (_checker_says, _inference_fault):
+        for find in (_checker_fault, _inference_fault):
             if find in shared:
                 raise UnsupportedModel(f"The model is not valid: {find(original.loaded, original.proto) or original.fault_shown}")
     return disagreement(original.proto, result)
 
 
 def _may_have_other_operators(model: ir.Model) -> bool:
-    """Whether the model has operators of a library that onnxruntime may be given where the model runs."""
+    """Return True if the model uses operators of an unknown library. It may be registered with onnxruntime where the model runs."""
     mine = _ONNXRUNTIMES_OWN | {domain for domain, _, _ in model.functions}
     return any(node.domain in model.opset_imports and node.domain not in mine for node in all_nodes(model.graph))
 
@@ -129,12 +129,12 @@ def _broken_invariant(loaded: LoadedModel, _: onnx.ModelProto) -> str | None:
     return None
 
 
-def _checker_says(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
+def _checker_fault(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
     return error_of_onnx(lambda: onnx.checker.check_model(proto))
 
 
 def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
-    """Infer strictly, what vectors hold included: the shapes found must be those declared, the outputs' above all."""
+    """Return the error of strict inference, including the propagation of vectors. Inferred shapes must match the declared ones."""
 
     shown = onnx.ModelProto()
     shown.CopyFrom(proto)
@@ -147,15 +147,15 @@ def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     return infer(follow=False) if fault is not None and _NO_FAULT in fault else fault
 
 
-def _deadly_node(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
+def _crashing_node(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
     return next((f"it would crash onnxruntime: {risk}" for risk in crash_risks(proto)), None)
 
 
 def _load_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
-    return None if crash_risks(proto) else _loading_says(loaded, proto)
+    return None if crash_risks(proto) else _loading_fault(loaded, proto)
 
 
-def _loading_says(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
+def _loading_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     nodes = sum(1 for _ in all_nodes(loaded.model.graph))
     seconds = max(_LOADING_SECONDS, _SECONDS_A_NODE * nodes)
     pieces = pieces_of(proto) if nodes > _MOST_AT_ONCE else None
@@ -169,7 +169,7 @@ def _loading_says(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
 
 
 def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_crash: bool = False) -> str | None:
-    """Load a model, and return what onnxruntime has against it; None where it has nothing, or that takes longer."""
+    """Load a model. Return onnxruntime's error, or None if there is none or loading takes too long."""
     source = ModelSource(proto, proto.SerializeToString())
     runner: Runner | OwnProcessRunner
     if may_crash:
@@ -185,13 +185,15 @@ def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_cra
 
 
 def _slim(loaded: LoadedModel) -> onnx.ModelProto:
-    """Serialise without large weights, which are not read."""
+    """Serialise the model without large weights, which are not read."""
     values = [value for value in loaded.model.graph.initializers.values() if _is_large(value.const_value)]
-    places = [(InitializerSlot(value), _reference(value.const_value)) for value in values if value.const_value is not None]
-    with substituted(places):
+    substitutes = [(InitializerSlot(value), _reference(value.const_value)) for value in values if value.const_value is not None]
+    with substituted(substitutes):
         whole = to_proto(loaded)
         slim = without_weights(whole)
-    loaded.judged = whole if slim is whole and not places and loaded.listed is None and whole.ByteSize() < _KEPT_BYTES else None
+    loaded.judged = (
+        whole if slim is whole and not substitutes and loaded.listed is None and whole.ByteSize() < _KEPT_BYTES else None
+    )
     unsettle(loaded)
     return slim
 

@@ -1,10 +1,10 @@
-"""Outputs that a model declares with another shape than they have get the shape that they have, as in onnxruntime.
+"""Correct the shapes of outputs that a model declares wrongly. They get their actual shape, as in onnxruntime.
 
     hT = Loop (n, , h0)    h0 [4], hT declared as [4, 1]    ->    hT = Scan (h0, xs), declared as [4]
     ys = Loop (128, , h0)    ys declared as [6, 6]    ->    ys = Scan (h0, xs), declared as [128, 6]
 
-onnx does not infer all shapes of a Loop's results, nor what is made of a value whose rank it has lost, so that it accepts the
-original. It refuses the rewritten model, of which it infers the shape. onnxruntime warns of such an output and returns it as it is.
+onnx accepts the original, because it cannot infer all shapes of a Loop's results, nor shapes computed from values of unknown
+rank. But it infers the shape in the rewritten model, and rejects that. onnxruntime only warns of such an output and returns it.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ __all__ = ["contradictory_outputs", "declare_inferred_shapes", "declared_as_in",
 
 
 def declare_inferred_shapes(after: LoadedModel) -> bool:
-    """Declare the outputs of a result whose shapes contradict inference as they are inferred, and return True if there are any."""
+    """Declare the inferred shapes of outputs whose declarations contradict inference. Return True if there are any."""
     proto = without_weights(to_proto(after))
     contradictions, names = contradictory_outputs(proto), _names_of_inputs(proto)
     for info in contradictions.values():
@@ -36,9 +36,9 @@ def declare_inferred_shapes(after: LoadedModel) -> bool:
 
 
 def contradictory_outputs(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
-    """Return the outputs whose declared shapes contradict inference, as they are inferred.
+    """Return the outputs whose declared shapes contradict inference, with their inferred shapes.
 
-    A size that onnx infers from one branch of an If alone is left open.
+    A size that onnx infers from only one branch of an If is left open.
     """
     bare = _without_output_shapes(model)
     inferred = _inferred(bare)
@@ -53,7 +53,7 @@ def contradictory_outputs(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoPro
 def warn_of_redeclarations(after: LoadedModel) -> list[str]:
     """Warn of each output whose declared shape was corrected, and return the warnings."""
     sentences = [
-        f"the model declares shape {_text(was)} for the output {quoted(name)}, whose shape is {_text(now)}; the result declares it"
+        f"the model declares shape {_text(was)} for the output {quoted(name)}, but it has {_text(now)}; the result declares that"
         for name, (was, now) in after.redeclared.items()
     ]
     for sentence in sentences:
@@ -62,7 +62,7 @@ def warn_of_redeclarations(after: LoadedModel) -> list[str]:
 
 
 def declared_as_in(before: AnyModel, after: LoadedModel) -> AnyModel:
-    """Return the original with the declarations that ``after`` had to correct, so that both can be called alike."""
+    """Return the original with the corrected declarations of ``after``, so that both have the same interface."""
     if not after.redeclared:
         return before
     loaded = load(before)
@@ -88,12 +88,12 @@ def _without_output_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _inferred(bare: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
-    """Return the outputs as onnx infers them, or none if it refuses the model."""
+    """Return the outputs as onnx infers them, or none if it rejects the model."""
     results: list[onnx.ModelProto] = []
-    said = error_of_onnx(
+    error = error_of_onnx(
         lambda: results.append(onnx.shape_inference.infer_shapes(bare, check_type=True, strict_mode=True, data_prop=True))
     )
-    return {} if said is not None else {info.name: info for info in results[0].graph.output}
+    return {} if error is not None else {info.name: info for info in results[0].graph.output}
 
 
 def _text(info: onnx.ValueInfoProto) -> str:

@@ -1,7 +1,7 @@
-"""Compare the types and shapes that onnx infers for the values that two models share.
+"""Compare the types and shapes that onnx infers for the common values of two models.
 
-Each free dimension gets a number first, since names hide differences: a row taken out of [3, 1, 4] and squeezed has another rank if
-the batch is 1. If onnx cannot infer the shape of a value in one of the models, that value is not compared.
+Each free dimension gets a number first, because names hide differences. For example, a row of [3, 1, 4] that is squeezed has
+another rank if the batch size is 1. If onnx cannot infer the shape of a value in one of the models, that value is not compared.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ from rewrites.base.errors import is_raised_by
 __all__ = ["disagreement"]
 
 _FIRST, _STEP = 11, 12
-"""Free dimensions get 11, 23, 35, …: all different, none a divisor of another, and unlike the sizes that models have."""
+"""Free dimensions get 11, 23, 35, …: all different, no multiples of each other, and unlike typical sizes of models."""
 
 _Free = list[tuple[str, onnx.TensorShapeProto.Dimension]]
 
@@ -31,9 +31,9 @@ _Free = list[tuple[str, onnx.TensorShapeProto.Dimension]]
 def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
     """Return the first difference between the types or shapes of an output or an inner value, in one line, or None.
 
-    The sizes are tried in three ways: all different, all 1, and, if the first way shows a difference, equal when the operators of
-    ``before`` need them equal. A difference that this last way does not show comes from sizes that do not fit each other. If
-    inference contradicts itself in ``before`` at some sizes, nothing is compared at them.
+    The sizes are tried in three ways: all different; all 1; and, if the first way shows a difference, equal where the operators
+    of ``before`` require it. If the last way shows no difference, the sizes of the first way did not fit each other. If inference
+    rejects ``before`` at some sizes, nothing is compared at them.
     """
     old, new = _bare(before, after.graph.input), _bare(after)
     free = [_free_dims(old.graph), _free_dims(new.graph)]
@@ -53,11 +53,11 @@ def _difference_at(sizes: Mapping[str, int], old: onnx.ModelProto, new: onnx.Mod
     was = _inferred(old, strict=True)
     now = _inferred(new, strict=False) if was is not None else None
     difference = next(_contradictions(was.graph, now.graph), None) if was is not None and now is not None else None
-    return None if was is None or difference is None or _spreads_in_vain(was) else difference
+    return None if was is None or difference is None or _has_impossible_expand(was) else difference
 
 
 def _fitting(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return ``sizes`` with one number for the dimensions that the operators of ``model`` need to be equal."""
+    """Return ``sizes`` with the same number for dimensions that the operators of ``model`` require to be equal."""
     facts = learn_sizes(analyse(model, input_specs(model.graph)))
     fitting = dict(sizes)
     for group in facts.groups(sizes):
@@ -69,9 +69,9 @@ def _fitting(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]
 def _contradictions(before: onnx.GraphProto, after: onnx.GraphProto) -> Iterator[str]:
     was = _types(before)
     for info in chain(after.output, after.value_info):
-        said = _contradiction(was[info.name], info.type) if info.name in was and info.type.HasField("tensor_type") else None
-        if said is not None:
-            yield f"'{info.name}' {said}"
+        difference = _contradiction(was[info.name], info.type) if info.name in was and info.type.HasField("tensor_type") else None
+        if difference is not None:
+            yield f"'{info.name}' {difference}"
 
 
 def _types(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
@@ -83,12 +83,12 @@ def _contradiction(was: onnx.TypeProto, now: onnx.TypeProto) -> str | None:
         return None
     type_was, type_now = was.tensor_type.elem_type, now.tensor_type.elem_type
     if type_was and type_now and type_was != type_now:
-        names = [onnx.TensorProto.DataType.Name(one).lower() for one in (type_was, type_now)]
-        return f"is of {names[0]} in the original and of {names[1]} in the result"
+        names = [onnx.TensorProto.DataType.Name(elem_type).lower() for elem_type in (type_was, type_now)]
+        return f"has the type {names[0]} in the original and {names[1]} in the result"
     old, new = _dims(was.tensor_type), _dims(now.tensor_type)
     if old is None or new is None:
         return None
-    if len(old) != len(new) or any(None not in (one, other) and one != other for one, other in zip(old, new, strict=True)):
+    if len(old) != len(new) or any(None not in (a, b) and a != b for a, b in zip(old, new, strict=True)):
         return f"has the shape {_shown(old)} in the original and {_shown(new)} in the result"
     return None
 
@@ -98,7 +98,9 @@ def _shown(dims: Iterable[int | None]) -> str:
 
 
 def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) -> onnx.ModelProto:
-    """Return a copy that declares its inputs only, as ``inputs`` do where given: those of a result may have sizes built in."""
+    """Return a copy that declares only its inputs. ``inputs`` replace these declarations, because a result may have built-in
+    sizes.
+    """
     proto = onnx.ModelProto()
     proto.CopyFrom(model)
     declared = {info.name: info for info in inputs}
@@ -116,9 +118,9 @@ def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) ->
 
 
 def _free_dims(graph: onnx.GraphProto) -> _Free:
-    """Return the free dimensions of the inputs; those of one name have one size."""
+    """Return the free dimensions of the inputs. Dimensions with the same name have the same size."""
     dims = [(f"{info.name}[{axis}]", dim) for info in graph.input for axis, dim in enumerate(info.type.tensor_type.shape.dim)]
-    return [(dim.dim_param or place, dim) for place, dim in dims if not dim.HasField("dim_value")]
+    return [(dim.dim_param or position, dim) for position, dim in dims if not dim.HasField("dim_value")]
 
 
 def _inferred(model: onnx.ModelProto, strict: bool) -> onnx.ModelProto | None:
@@ -133,19 +135,21 @@ def _inferred(model: onnx.ModelProto, strict: bool) -> onnx.ModelProto | None:
         return None
 
 
-def _spreads_in_vain(model: onnx.ModelProto) -> bool:
-    """Whether an Expand cannot do what it is told at these sizes: onnx makes [11, 3] of [11, 3] and a shape of [2, 3]."""
+def _has_impossible_expand(model: onnx.ModelProto) -> bool:
+    """Return True if an Expand is impossible at these sizes. For [11, 3] and the shape [2, 3], onnx infers [11, 3] without an
+    error.
+    """
     shapes = dict[str, list[int | None] | None]()
-    told = dict[str, onnx.TensorProto]()
+    constants = dict[str, onnx.TensorProto]()
     for graph in all_graphs(model):
         infos = chain(graph.input, graph.output, graph.value_info)
         shapes |= {info.name: _dims(info.type.tensor_type) for info in infos}
-        told |= {tensor.name: tensor for tensor in graph.initializer if not uses_external_data(tensor)}
+        constants |= {tensor.name: tensor for tensor in graph.initializer if not uses_external_data(tensor)}
     for node, _ in all_nodes(model):
-        if node.op_type == "Expand" and node.input[1] in told:
-            sizes = onnx.numpy_helper.to_array(told[node.input[1]]).tolist()
+        if node.op_type == "Expand" and node.input[1] in constants:
+            sizes = onnx.numpy_helper.to_array(constants[node.input[1]]).tolist()
             pairs = zip(reversed(shapes.get(node.input[0]) or []), reversed(sizes), strict=False)
-            if any(one is not None and one != other and 1 not in (one, other) for one, other in pairs):
+            if any(size is not None and size != target and 1 not in (size, target) for size, target in pairs):
                 return True
     return False
 

@@ -1,6 +1,6 @@
-"""The verifier: runs two models on onnxruntime on the same inputs and compares what they compute.
+"""The verifier: run two models on onnxruntime on the same inputs, and compare their outputs.
 
-What it says of two models holds whoever made the second, and however.
+It knows nothing about how the second model was created.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ __all__ = ["Case", "FirstDifference", "OutputError", "OutputResult", "Verificati
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for: who reads options needs one small module of this package."""
+    """Import the requested name. Reading options needs only a small module of this package."""
     import importlib
 
     if name not in __all__:

@@ -1,4 +1,6 @@
-"""Compare a large model loop by loop, each on inputs of its own: faster than running the whole model, and nearer to a defect."""
+"""Compare a large model loop by loop, each with its own inputs. This is faster than running the model, and locates defects
+better.
+"""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -17,10 +19,10 @@ from ortscan.verification.result import Verification
 __all__ = ["compare_loops", "has_loops_of_its_own", "is_large"]
 
 LARGE_NODES = 2000
-"""A quick comparison of a model with more nodes, those of bodies included, is done loop by loop."""
+"""A quick comparison runs loop by loop if the model has more nodes than this, including those of bodies."""
 
 LARGE_BYTES = 64 << 20
-"""So is that of a model with more bytes of weights."""
+"""A quick comparison also runs loop by loop if the model has more bytes of weights than this."""
 
 _SECONDS_A_NODE = 0.002
 _ANY_BYTES = 1 << 40
@@ -33,7 +35,7 @@ def is_large(proto: onnx.ModelProto) -> bool:
 
 
 def has_loops_of_its_own(proto: onnx.ModelProto) -> bool:
-    """Return True if the main graph holds a loop or a recurrent node."""
+    """Return True if the main graph contains a loop or a recurrent node."""
     return any(node.op_type in _LOOPS for node in proto.graph.node)
 
 
@@ -44,11 +46,11 @@ def compare_loops(
     sizes: Mapping[str, int],
     settings: CompareSettings,
 ) -> Verification:
-    """Compare each loop and recurrent node of the main graph by itself, in an order drawn by the seed, until time is up.
+    """Compare each loop and recurrent node of the main graph separately, in random order, until the time is up.
 
-    A difference counts if the whole models differ as well, or cannot run: alone a loop may get inputs that it never gets in its
-    model. If ``sizes`` fixes some sizes, and those at a loop are unknown, the whole models must differ. If no loop can be cut out,
-    the models are compared as a whole, if there is time. See `compare_models` for the arguments.
+    A difference counts if the whole models differ as well, or cannot run, because a separate loop may get inputs that it never
+    gets in its model. If ``sizes`` fixes some sizes, and those at a loop are unknown, the whole models must differ. If no loop
+    can be cut out, the models are compared as a whole, if there is time. See `compare_models` for the arguments.
     """
     budget, stack = settings.budget, settings.stack
     before, after = GraphIndex(old.proto.graph), GraphIndex(new.proto.graph)
@@ -88,12 +90,12 @@ def compare_loops(
             patient = replace(settings, budget=Budget(RUN_SECONDS, _ANY_BYTES))
             whole = compare_models(old, new, specs, sizes, [{}], patient)
             if whole.outcome == "different":
-                return replace(whole, notes=(*whole.notes, f"{label} differs by itself"))
+                return replace(whole, notes=(*whole.notes, f"{label} differs on its own"))
             if whole.outcome == "equal":
-                leave_out(label, "it differs only on inputs that it does not get in its model")
+                leave_out(label, "it differs only on inputs that never reach it in its model")
                 continue
             if sizes and any(_is_of_unknown_size(types[name], specs) for name in cut.inputs):
-                leave_out(label, "it differs by itself, on sizes that it may not get in its model")
+                leave_out(label, "it differs on its own, at sizes that may not occur in its model")
                 continue
             return outcome
         outcomes.append(outcome)
@@ -119,10 +121,10 @@ def _labelled(outcome: Verification, label: str) -> Verification:
 
 def _summed_up(outcomes: Sequence[Verification], left_out: Mapping[str, Sequence[str]], unchanged: int, loops: int) -> Verification:
     not_tried = [f"{_listed(labels)} ({reason})" if reason else _listed(labels) for reason, labels in left_out.items()]
-    notes = [f"compared loop by loop, each on inputs of its own: {len(outcomes)} of {loops}"]
+    notes = [f"compared {len(outcomes)} of {loops} loops separately, each on its own inputs"]
     if unchanged:
-        notes.append(f"{unchanged} more are as they were")
-    problems = () if outcomes or (unchanged and not left_out) else ("no loop could be compared by itself",)
+        notes.append(f"{unchanged} more are unchanged")
+    problems = () if outcomes or (unchanged and not left_out) else ("no loop could be compared separately",)
     return Verification(
         ok=not problems,
         cases=[case for outcome in outcomes for case in outcome.cases],
@@ -130,7 +132,7 @@ def _summed_up(outcomes: Sequence[Verification], left_out: Mapping[str, Sequence
         problems=problems,
         notes=(*notes, *dict.fromkeys(note for outcome in outcomes for note in outcome.notes)),
         inconclusive=bool(problems),
-        not_tried=(*not_tried, "the model around its loops", *dict.fromkeys(text for each in outcomes for text in each.not_tried)),
+        not_tried=(*not_tried, "the nodes outside loops", *dict.fromkeys(text for each in outcomes for text in each.not_tried)),
     )
 
 

@@ -1,6 +1,6 @@
-"""Compare two models that are open: prepare the inputs, make sessions, run all cases, draw the conclusion.
+"""Compare two opened models: prepare the inputs, create sessions, run all cases, and draw the conclusion.
 
-Works round ORT-DEQUANTIZED-OUTER-WEIGHTS: an original that is refused once it is optimised runs as it is.
+Works around ORT-DEQUANTIZED-OUTER-WEIGHTS: an original that onnxruntime rejects when it optimises it runs unoptimised.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,36 +39,36 @@ from ortscan.verification.result import Verification
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["CompareSettings", "compare_models", "problems_at_sight"]
+__all__ = ["CompareSettings", "compare_models", "static_problems"]
 
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _OF_A_NODE = 16.0
-"""How many roundings of 1 a recurrent node may be off by."""
+"""The tolerance of a recurrent node, in roundings of 1."""
 _SMALL_BYTES = 1 << 20
-"""Weights of models whose runs are too short for several threads to make them shorter."""
+"""Models with fewer bytes of weights run on one thread, because several threads do not make such short runs shorter."""
 _SHORTEST_START = 1.0
-"""Seconds that making a session may take, whatever the budget."""
+"""The seconds that creating a session may take in any case, even beyond the budget."""
 _BYTES_A_SECOND, _MOST_MORE = 16 << 20, 4.0
-"""How much longer that may take if there are so many bytes of weights to read, on a machine with other work."""
+"""The additional time for reading weights, on a busy machine: bytes in a second, and the most seconds."""
 _LARGEST_INSIDE = 256 << 20
-"""Bytes of weights of models whose inner values are compared if outputs differ."""
-_UNOPTIMISED = "the original ran without onnxruntime's optimisation, which fails on it: {}"
+"""Inner values are compared if outputs differ and the model has at most this many bytes of weights."""
+_UNOPTIMISED = "the original ran without onnxruntime's optimisation, which rejects it: {}"
 _CPU = ("CPUExecutionProvider",)
 
 
 @dataclass(frozen=True)
 class CompareSettings:
-    """How to compare.
+    """The settings of a comparison.
 
     Attributes:
-        budget: the time and memory there is.
-        stack: what temporary files and processes live as long as.
-        seed: what values are drawn with.
+        budget: the available time and memory.
+        stack: the lifetime of temporary files and subprocesses.
+        seed: the seed of generated values.
         rtol: the caller's relative tolerance.
         atol: the caller's absolute tolerance.
-        providers: where the result runs.
-        configure: called with the SessionOptions of each session.
-        level: how much is tried.
+        providers: the execution providers that run the result.
+        configure: a function that is called with the SessionOptions of each session.
+        level: how thorough the comparison is.
     """
 
     budget: Budget
@@ -81,8 +81,8 @@ class CompareSettings:
     level: Level = "full"
 
 
-def problems_at_sight(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
-    """Return why the two need not, or must not, be run."""
+def static_problems(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
+    """Return the reasons why the models need not, or must not, be run."""
     problems = [f"the original would crash onnxruntime: {risk}" for risk in crash_risks(before)]
     problems += [f"the result would crash onnxruntime: {risk}" for risk in crash_risks(after)]
     problems += [f"the result is computed wrongly by onnxruntime: {loop}" for loop in unsound_loops(after)]
@@ -98,33 +98,35 @@ def compare_models(
     settings: CompareSettings,
     recorded: Sequence[Mapping[str, Any]] = (),
 ) -> Verification:
-    """Run both models on given inputs, with generated values for the rest, and compare their outputs.
+    """Run both models on the caller's inputs, with generated values for the rest, and compare their outputs.
 
     Args:
         old: the original.
         new: the result.
         specs: the inputs.
-        sizes: the free dimensions that are fixed.
-        sets: the sets of given inputs.
-        settings: how to compare.
-        recorded: the known outputs of each set, by name.
+        sizes: the fixed sizes of free dimensions.
+        sets: the caller's sets of inputs.
+        settings: the settings of the comparison.
+        recorded: the recorded outputs of each set, by name.
     """
     budget, stack = settings.budget, settings.stack
     names = [spec.name for spec in output_specs(old.proto.graph)]
     coarsest = coarsest_floats(old.proto)
     notes = []
     if unsound_loops(old.proto):
-        notes.append("the original ran with Identity added at outputs of loop bodies that onnxruntime computes wrongly")
+        notes.append(
+            "the original ran with Identity nodes at outputs of loop bodies, which onnxruntime would otherwise compute wrongly"
+        )
         old = changed_source(old, sound_oracle(old.proto), stack)
     old, changes = runnable_oracle(old, new, stack)
     notes += changes
     guards = [Guards(source, stack) for source in (old, new)]
 
-    def prepared(specs: Sequence[SessionSpec], given: Mapping[str, Any]) -> InputPlan:
+    def prepared(specs: Sequence[SessionSpec], values: Mapping[str, Any]) -> InputPlan:
         watched = [each.watched for each in guards]
-        return prepare((old.proto, new.proto), watched, specs, sizes, given, settings.seed, settings.level, budget)
+        return prepare((old.proto, new.proto), watched, specs, sizes, values, settings.seed, settings.level, budget)
 
-    plans = [prepared(specs, given) for given in sets]
+    plans = [prepared(specs, values) for values in sets]
     if too_large := dict.fromkeys(reason for plan in plans for reason in plan.too_large):
         return refuse(names, list(too_large), notes, inconclusive=True)
     perilous = settings.configure is None and any(plan.perilous or plan.inputs.inner.fixed()[0] > LARGE_FOLDED for plan in plans)
@@ -173,7 +175,7 @@ def compare_models(
     )
     judge = Judge(before, after, comparer, limit, () if perilous else guards)
     not_tried = [what for plan in plans for what in plan.not_tried]
-    judged = run_all(judge, plans, lambda plan, specs: prepared(specs, plan.inputs.given), notes, not_tried)
+    judged = run_all(judge, plans, lambda plan, specs: prepared(specs, plan.inputs.fixed), notes, not_tried)
     records = compare_with_records(judge, sets, recorded) if any(recorded) else RecordedOutcome()
     origin = []
     if (witness := next((result for result in judged if result.witness is not None), None)) is not None:
@@ -183,7 +185,9 @@ def compare_models(
 
 
 def _stand_in(old: ModelSource, refused: Runs, runs: Callable[..., Runs], stack: ExitStack) -> tuple[Runs, ModelSource, list[str]]:
-    """Return what runs instead of an original that onnxruntime refuses, if there is anything, with its model and notes."""
+    """Return a replacement for an original that onnxruntime rejects: the runs, the model and notes. It may be the original
+    itself.
+    """
     assert refused.error is not None
     stand_in = reference_oracle(old, refused.error, stack)
     if stand_in is not None:
@@ -193,7 +197,7 @@ def _stand_in(old: ModelSource, refused: Runs, runs: Callable[..., Runs], stack:
 
 
 def _inside(old: ModelSource, new: ModelSource, witness: Judged, settings: CompareSettings, comparer: Comparer) -> str:
-    """Say which value inside both is the first to differ in a case that differs."""
+    """Return a phrase on the first inner value that differs in a case with a difference."""
     if witness.witness is None or weight(old.proto) > _LARGEST_INSIDE:
         return ""
     kinds = [each.computed for each in comparer.tolerances.values() if each.computed is not None]

@@ -1,11 +1,12 @@
-"""Cut one loop out of two models at values that both have, so that it can be compared by itself.
+"""Cut one loop out of two models, at values that both have, so that it can be compared separately.
 
     before:  x ─► MatMul ─► p ─► Scan ─► y ─► rest           after:  x ─► MatMul ─► p ─► LSTM ─► Squeeze ─► y ─► rest
 
     before:  p ─► Scan ─► y                                  after:  p ─► LSTM ─► Squeeze ─► y
 
-Models are only cut at floats that may have any value: a rewrite may rely on the possible values of a mask, a count or a shape, so
-these are computed as before. Both sides must then depend on the same values. A value that only one of them needs is no cut.
+Models are cut only at floats that may have any value. A rewrite may rely on the possible values of a mask, a count or a shape, so
+these are computed as in the whole model. Both sides must then depend on the same values: a value that only one side needs is no
+cut.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +36,7 @@ _FARTHEST = 40
 
 @dataclass(frozen=True)
 class LoopCut:
-    """What to compare: the nodes of both sides, by position, the values they share and the values they return."""
+    """The parts to compare: the nodes of both sides by position, their common inputs and their outputs."""
 
     before: Sequence[int]
     after: Sequence[int]
@@ -58,10 +59,10 @@ class LoopCut:
 
 
 def cut_loop(position: int, before: GraphIndex, after: GraphIndex, types: Types) -> LoopCut | str:
-    """Cut the loop at ``position`` out of both, or return why it cannot be."""
+    """Cut the loop at ``position`` out of both models, or return why that is impossible."""
     outputs = _results(position, before, after)
     if not outputs:
-        return "nothing that it gives has a name in both models"
+        return "none of its results has the same name in both models"
     shared = after.producers.keys() & before.producers.keys() - before.forward(outputs)
     stops = {name for name in shared if _is_general(name, before, types)}
     for _ in range(_ROUNDS):
@@ -77,12 +78,12 @@ def cut_loop(position: int, before: GraphIndex, after: GraphIndex, types: Types)
     leaves = sorted(old.leaves | new.leaves)
     untyped = [name for name in (*leaves, *outputs) if name not in types]
     if untyped:
-        return f"the type of '{untyped[0]}' is not known"
+        return f"the type of '{untyped[0]}' is unknown"
     return LoopCut(sorted(old.nodes), sorted(new.nodes), leaves, outputs)
 
 
 def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
-    """Return the nearest values that depend on the loop's results and that the other model has as well."""
+    """Return the nearest values that depend on the loop's results and exist in both models."""
     results: dict[str, None] = {}
     pending = [name for name in before.nodes[position].output if name]
     seen = set(pending)
@@ -99,7 +100,7 @@ def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
 
 
 def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> bool:
-    """Return True if a value is a float that may have any value for all a rewrite can know."""
+    """Return True if a value is a float that may have any value, as far as a rewrite can know."""
     if name not in types or types[name].tensor_type.elem_type not in _FLOATS or depth > _DEEPEST:
         return False
     if name not in index.producers:
@@ -114,12 +115,12 @@ def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> b
 
 
 def value_types(proto: onnx.ModelProto, specs: Sequence[SessionSpec], sizes: Mapping[str, int]) -> dict[str, onnx.TypeProto]:
-    """Return the types of the values of the main graph that are tensors of known rank, if the inputs have ``sizes``.
+    """Return the types of those values of the main graph that are tensors of known rank, if the inputs have ``sizes``.
 
     onnx infers them without the large weights.
     """
     hollow = without_negative_sizes(hollow_of(proto))
-    hollow.ir_version = max(proto.ir_version, 4)  # older ones know no initializer that is no input
+    hollow.ir_version = max(proto.ir_version, 4)  # in older versions every initializer is an input
     if sizes:
         _bind(hollow.graph, specs, sizes)
     try:
@@ -132,7 +133,7 @@ def value_types(proto: onnx.ModelProto, specs: Sequence[SessionSpec], sizes: Map
 
 
 def _bind(graph: onnx.GraphProto, specs: Sequence[SessionSpec], sizes: Mapping[str, int]) -> None:
-    """Set the sizes of the inputs. Other values lose dimensions in terms of these, so that they are inferred."""
+    """Set the sizes of the inputs. Other values lose the dimensions with these names, so that they are inferred again."""
     ranked = {spec.name: spec.dims for spec in specs if spec.kind == "tensor" and spec.dims is not None}
     for value in graph.input:
         dims = value.type.tensor_type.shape.dim

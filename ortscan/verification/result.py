@@ -1,4 +1,4 @@
-"""What a verification found: as data, as one to three lines of text, and as an HTML page."""
+"""The result of a verification: as data, as one to three lines of text, and as an HTML page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -21,7 +21,7 @@ __all__ = [
 
 _LONGEST_REASON = 120
 _MOST_CASES = 400
-"""The number of cases on an HTML page."""
+"""The most cases on an HTML page."""
 
 Outcome = Literal["equal", "different", "inconclusive"]
 CaseStatus = Literal["equal", "different", "skipped", "fails only after"]
@@ -29,12 +29,12 @@ CaseStatus = Literal["equal", "different", "skipped", "fails only after"]
 
 @dataclass(frozen=True)
 class OutputError:
-    """How far one output is off in one case.
+    """The error of one output in one case.
 
     Attributes:
         absolute: the largest ``|before - after|``; NaN if the values cannot be subtracted.
-        relative: the same over the largest ``|before|``.
-        allowed: what was tolerated.
+        relative: the same, divided by the largest ``|before|``.
+        allowed: the tolerance.
         reason: why the output differs, or None.
     """
 
@@ -46,14 +46,14 @@ class OutputError:
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs that was tried.
+    """A set of inputs that was tried.
 
     Attributes:
-        dims: the size of every free dimension, ``{"T": 3, "B": 2}``; an anonymous dimension is called ``x[0]``.
+        dims: the size of every free dimension, ``{"T": 3, "B": 2}``. A dimension without a name is called ``x[0]``.
         varied: what else distinguishes the case (trip counts, kind of values).
         status: the outcome.
-        reason: why nothing was learned from a ``skipped`` case; the runtime's message if the result fails.
-        outputs: how far each output is off.
+        reason: why nothing was learned from a ``skipped`` case, or the runtime's message if the result fails.
+        outputs: the error of each output.
     """
 
     dims: Mapping[str, int]
@@ -70,7 +70,7 @@ class Case:
 
 @dataclass(frozen=True)
 class OutputResult:
-    """One output over all cases: the worst errors, what was tolerated in the worst case, in how many cases it was compared."""
+    """An output over all cases: the largest errors, the tolerance in that case, and the number of cases with a comparison."""
 
     name: str
     status: Literal["equal", "different", "not comparable", "not compared"]
@@ -83,10 +83,10 @@ class OutputResult:
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """The element that differs most in the first output of the first case that differs.
+    """The first difference: the element with the largest error in the first differing output of the first differing case.
 
-    ``index`` is () if there is no element to point at (a different shape, a missing value); for sequences it starts with the
-    position in the sequence. ``inside`` says which value inside both models is the first to differ there, if one does.
+    ``index`` is () if no element can be named (a different shape, a missing value). For sequences it starts with the position in
+    the sequence. ``inside`` names the first inner value that differs there, if there is one.
     """
 
     output: str
@@ -100,22 +100,22 @@ class FirstDifference:
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome of `verify`. True in a condition exactly when ``ok``.
+    """The result of `verify`. It is true in a condition if it is ``ok``.
 
     Attributes:
-        ok: something was compared, and nothing differs.
+        ok: True if something was compared and nothing differs.
         cases: all cases that were tried.
         outputs: the result for each output.
         first_difference: the first element that differs.
-        problems: why it is not ok apart from differing numbers (interface, loading, nothing compared).
-        notes: remarks for the reader.
-        inconclusive: nothing speaks against the second model, but nothing was learned: the first model ran on no inputs that were
-            tried, or returned nothing to compare.
-        level: how much was tried.
+        problems: the reasons why it is not ok, other than different numbers (interface, loading, nothing compared).
+        notes: notes for the reader.
+        inconclusive: True if nothing differs but nothing was learned either, because the first model ran on none of the inputs, or
+            returned nothing to compare.
+        level: how thorough the comparison was.
         not_tried: what the cases do not cover.
         limits_hit: the limits of time and memory that ended the comparison early.
         witness: the inputs of the first case that differs.
-        times_as_fast: roughly how many times as fast as the first model the second was in these runs: see ``bench``.
+        times_as_fast: the approximate speed of the second model relative to the first in these runs; see ``bench``.
     """
 
     ok: bool
@@ -140,7 +140,7 @@ class Verification:
         return self.ok
 
     def summary(self) -> str:
-        """Return one to three lines: what was compared, and the outcome; remarks; what was not tried."""
+        """Return one to three lines: what was compared and the outcome; notes; and what was not tried."""
         ran = [case for case in self.cases if case.status in ("equal", "different")]
         lines = [self._headline(ran)]
         skipped = [case for case in self.cases if case.status == "skipped"]
@@ -149,17 +149,17 @@ class Verification:
             remarks.insert(0, f"{counted(len(skipped), 'case')} skipped ({_clipped(skipped[0].reason or '')})")
         if remarks:
             lines.append("; ".join(remarks))
-        untried = [*self.not_tried, *(f"more, for {limit} was reached" for limit in self.limits_hit)]
+        untried = [*self.not_tried, *(f"more, because {limit} was reached" for limit in self.limits_hit)]
         if untried:
             lines.append(f"not tried: {'; '.join(untried)}")
         return "\n".join(map(sentence, lines))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the same as plain dicts and lists. Element values stay numpy or Python scalars."""
+        """Return the result as plain dicts and lists. Element values stay numpy or Python scalars."""
         return {**asdict(replace(self, witness=None)), "summary": self.summary()}
 
     def to_html(self) -> str:
-        """Return a whole HTML page that needs nothing else."""
+        """Return a self-contained HTML page."""
         return document("verification", header("ortscan", "Verification", []) + verification_html(self.to_dict()))
 
     def _repr_html_(self) -> str:
@@ -189,7 +189,7 @@ def _describe(first: FirstDifference) -> str:
 
 
 def _ranges(cases: Sequence[Case]) -> str:
-    """``: T in 1, 2, 3; B in 1, 3``."""
+    """Return the sizes of the cases, such as ``: T in 1, 2, 3; B in 1, 3``."""
     seen: dict[str, set[int]] = {}
     for case in cases:
         for name, size in case.dims.items():

@@ -1,4 +1,4 @@
-"""Verify that a changed model computes what the original computes: run both on onnxruntime, on generated or given inputs."""
+"""Verify that a changed model computes the same as the original: run both on onnxruntime, on generated inputs or the caller's."""
 
 import logging
 import math
@@ -16,7 +16,7 @@ from ortscan.running.crash_risks import crash_risks
 from ortscan.running.runner import check_providers
 from ortscan.running.specs import input_specs, output_specs, overridable_names
 from ortscan.verification.compare_loops import compare_loops, has_loops_of_its_own, is_large
-from ortscan.verification.compare_models import CompareSettings, compare_models, problems_at_sight
+from ortscan.verification.compare_models import CompareSettings, compare_models, static_problems
 from ortscan.verification.inputs.given_inputs import Given, read_inputs
 from ortscan.verification.inputs.interface import interface_differences
 from ortscan.verification.inputs.shapes import given_dims, given_shapes, shapes_with_dims, with_shapes
@@ -34,7 +34,7 @@ __all__ = ["verify"]
 _log = logging.getLogger("ortscan.verification")
 _CPU = ("CPUExecutionProvider",)
 _LONGEST = 10**6
-"""The longest time limit in seconds. Clocks of threads end somewhere beyond."""
+"""The longest time limit in seconds. Timers of threads overflow somewhere beyond that."""
 
 
 def verify(
@@ -53,39 +53,37 @@ def verify(
     time_limit: float | None = None,
     memory_limit: int | None = None,
 ) -> Verification:
-    """Run two models on the same inputs on onnxruntime and compare what they compute.
+    """Run two models on the same inputs on onnxruntime and compare their outputs.
 
-    ``before`` is right by definition. Both run with onnxruntime's default optimisation, as they would in use: switching it off
-    on one side would add its own roundings, on both it would check what nobody runs. A model that may crash the process runs in a
-    subprocess, unless ``configure`` is given. Free dimensions, trip counts, lengths and indices take a range of values; all cases
-    are in the outcome, also those that the original refuses. A check that compared nothing is not ok.
+    ``before`` is right by definition. Both run with onnxruntime's default optimisation, as they would in production. A model that
+    may crash the process runs in a subprocess, unless ``configure`` is set. Free dimensions, trip counts, lengths and indices
+    take a range of values. The outcome lists all cases, including those that the original rejects. A comparison without any
+    result is not ok.
 
     Args:
         before: the original: a path, bytes, onnx.ModelProto or onnx_ir.Model. It is not changed.
-        after: what is to be checked, likewise.
-        inputs: values to use in place of generated ones: one dict of input name to array (a list of arrays for a sequence), a
-            list of such dicts, the path of an .npz with keys ``name`` or ``in:name``, or of a folder of test data
-            (``input_0.pb``). Inputs left out are generated. Outputs that were recorded there too (``out:name`` or ``out:0``,
-            ``output_0.pb``) are compared with what both models give.
-        seed: what generated values are drawn with.
-        rtol: float error tolerated relative to the largest magnitude of the element's own row or column in that case; default by
-            the coarsest float type the output is computed from: float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
-        atol: float error tolerated besides; default likewise: 1e-10, 1e-5, 4e-3, 3e-2, and less for outputs that stay below 1.
-            Integers, booleans and strings must be the same whatever the tolerances.
-        shapes: sizes of named inputs, such as ``{"x": [64, 1, 128]}``; None leaves a dimension free.
+        after: the model to check, of the same kinds.
+        inputs: values that replace generated ones: a dict of input names to arrays (a list of arrays for a sequence), a list of
+            such dicts, the path of an .npz with keys ``name`` or ``in:name``, or a folder of test data (``input_0.pb``). Missing
+            inputs are generated. Outputs recorded there too (``out:name`` or ``out:0``, ``output_0.pb``) are compared as well.
+        seed: the seed of generated values.
+        rtol: the tolerance relative to the largest magnitude of the element's own row or column in that case. The default depends
+            on the coarsest float type that the output is computed from: float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
+        atol: the additional absolute tolerance. The defaults are 1e-10, 1e-5, 4e-3 and 3e-2, and less for outputs that stay below
+            1. Integers, booleans and strings must always be equal.
+        shapes: shapes of inputs, such as ``{"x": [64, 1, 128]}``; None leaves a dimension free.
         dims: sizes of named dimensions, such as ``{"T": 64}``.
-        providers: where ``after`` runs; default the CPU, where ``before`` always runs.
-        configure: called with the SessionOptions of each session before it is made, to register custom operators or to set
-            threads.
-        level: ``quick`` tries few and small cases, and of a large model each loop by itself.
-        time_limit: seconds after which no more is tried; a run is stopped then. Default QUICK_SECONDS or FULL_SECONDS.
-        memory_limit: bytes that generated inputs may take, and any value whose size is known beforehand. Default QUICK_BYTES or
+        providers: the execution providers for ``after``, by default the CPU. ``before`` always runs on the CPU.
+        configure: a function that is called with the SessionOptions of each session before it is created, to register custom
+            operators or to set threads.
+        level: ``full``; or ``quick``, which tries few and small cases, and each loop of a large model separately.
+        time_limit: the seconds after which nothing more is tried and the current run stops. Default QUICK_SECONDS or FULL_SECONDS.
+        memory_limit: the most bytes of generated inputs, and of any value whose size is known beforehand. Default QUICK_BYTES or
             FULL_BYTES.
 
     Raises:
         ModelFileError: a model or an .npz cannot be read.
-        OptionError: an option is not of its kind; ``inputs``, ``shapes`` or ``providers`` do not fit the model or this
-            onnxruntime.
+        OptionError: an option is invalid, or ``inputs``, ``shapes`` or ``providers`` do not fit the model or this onnxruntime.
     """
     _check_options(seed, rtol, atol, providers, level, time_limit, memory_limit)
     fixed, named = given_shapes(shapes), given_dims(dims)
@@ -101,7 +99,7 @@ def verify(
         recorded: list[dict[str, Any]] = []
         if inputs is not None:
             sets, recorded = read_inputs(inputs, specs, overridable_names(old.proto), outputs)
-        problems = problems_at_sight(old.proto, new.proto)
+        problems = static_problems(old.proto, new.proto)
         if problems:
             alike = not interface_differences(old.proto, new.proto)
             names = [spec.name for spec in outputs]
@@ -117,14 +115,14 @@ def verify(
 
 
 def _check_options(seed: Any, rtol: Any, atol: Any, providers: Any, level: Any, time_limit: Any, memory_limit: Any) -> None:
-    """Raise OptionError for an option that is not of its kind, or out of range."""
+    """Raise OptionError if an option has an invalid type or value."""
     if not isinstance(seed, numbers.Integral) or seed < 0:
         raise OptionError(f"seed must be a whole number of 0 or more, not {shown(seed)}.")
     tolerance, above_zero = "a number of 0 or more", sys.float_info.min
     _check_number("rtol", rtol, numbers.Real, 0, tolerance)
     _check_number("atol", atol, numbers.Real, 0, tolerance)
     if isinstance(providers, str):
-        raise OptionError("providers is a list of names, not one string.")
+        raise OptionError("providers must be a list of names, not a string.")
     if not isinstance(level, str) or level not in ("full", "quick"):
         raise OptionError(f"level must be 'full' or 'quick', not {shown(level)}.")
     _check_number("time_limit", time_limit, numbers.Real, above_zero, "a number of seconds above 0")

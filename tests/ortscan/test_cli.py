@@ -433,7 +433,7 @@ def test_where_the_library_is_missing_the_version_and_what_needs_it_say_so(tmp_p
     decoder = Path(__file__).parents[2] / "examples" / "torch_attention_decoder.onnx"
     assert main(["optimize", str(decoder), str(tmp_path / "o.onnx"), "--native", "--verify", "quick"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "here what is planned runs as before: the environment variable ORTSCAN_NATIVE is 0." in said
+    assert "compiled loops run on onnxruntime here: the environment variable ORTSCAN_NATIVE is 0." in said
 
 
 def test_the_help_and_the_readme_know_every_target_and_exit_code(capsys):

@@ -45,11 +45,11 @@ def test_one_bad_model_of_a_folder_does_not_stop_the_others(models: Path, capsys
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (["optimize", "in", "out", "--report", "x.html"], "--report is for one model, not for a folder."),
-        (["explain", "empty"], "empty holds no .onnx file."),
-        (["verify", "in", "in/one.onnx"], "of in and in/one.onnx one is a folder, and the other none."),
-        (["optimize", "in", "in/one.onnx"], "of in and in/one.onnx one is a folder, and the other none."),
-        (["optimize", "in", "out.onnx"], "in is a folder, and out.onnx is named as a model is: give a folder to write to."),
+        (["optimize", "in", "out", "--report", "x.html"], "--report works with one model, not with a folder."),
+        (["explain", "empty"], "empty contains no .onnx file."),
+        (["verify", "in", "in/one.onnx"], "in and in/one.onnx must both be folders, or both be files."),
+        (["optimize", "in", "in/one.onnx"], "in and in/one.onnx must both be folders, or both be files."),
+        (["optimize", "in", "out.onnx"], "in is a folder, so the output must be a folder too, not out.onnx."),
         (["optimize", "in/one.onnx", "out.onnx", "--target", "CPU"], ", perhaps 'cpu' was meant."),
         (["verify", "-", "-"], "only one model can come from standard input."),
         (["optimze", "in", "out"], ", perhaps 'optimize' was meant."),

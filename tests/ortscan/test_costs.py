@@ -48,9 +48,9 @@ def test_what_operators_cost_decides_whether_a_loop_goes(tmp_path):
     ("content", "said"),
     [
         (None, "cannot be read"),
-        ("nonsense", "are no JSON"),
-        ("[" * 60000, "are no JSON"),
-        ("{}", "has written"),
+        ("nonsense", "are not valid JSON"),
+        ("[" * 60000, "are not valid JSON"),
+        ("{}", "was not written by"),
         ('{"ortscan_costs": 2, "ns": {}}', "format 1"),
         ('{"ortscan_costs": 1, "ns": {"nodes": 3}}', "there is no cost 'nodes'.*'node'"),
         ('{"ortscan_costs": 1, "ns": {"node": 0}}', "'node' must be a number"),

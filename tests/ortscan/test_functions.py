@@ -125,7 +125,7 @@ CALLING_BODY = "y = Scan <num_scan_inputs = 1, body = b (float[3] a) => (float[3
     ],
 )
 def test_calls_without_end_are_refused_in_one_sentence(work, leaf, where):
-    with pytest.raises(ortscan.OrtscanError, match=r"would have \d{13} nodes of its functions with all calls written out"):
+    with pytest.raises(ortscan.OrtscanError, match=r"would have \d{13} nodes with all calls of its functions expanded"):
         work(calling(13, 10, leaf, where))
 
 

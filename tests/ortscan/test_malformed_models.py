@@ -57,33 +57,33 @@ def nested(depth: int) -> ir.Model:
 DEFECTS: dict[str, tuple[Callable[[], object], str]] = {
     "attribute of another kind": (
         lambda: model(SCAN.replace("axis = 0", "axis = 0.5")),
-        "axis is of the kind FLOAT, but must be INT",
+        "axis has the type FLOAT, but must be INT",
     ),
-    "attribute outside bodies": (lambda: model("y = Concat <axis = 0.5> (x, x)"), "axis is of the kind FLOAT"),
+    "attribute outside bodies": (lambda: model("y = Concat <axis = 0.5> (x, x)"), "axis has the type FLOAT"),
     "attribute nobody knows": (
         lambda: model(SCAN.replace("axis = 0", "axes = 0")),
-        "an attribute 'axes', which its operator does not",
+        "an attribute 'axes' that its operator does not have",
     ),
     "attribute left out": (lambda: model("y = Concat (x, x)"), "axis is missing"),
     "too many inputs": (lambda: model(SCAN.replace("(a) }", "(a, a) }")), "has 2 inputs, but takes 1"),
     "too few inputs": (lambda: model("y = Add (x)"), "has 1 inputs, but takes 2"),
-    "an input left out": (lambda: model('y = Add ("", x)'), "leaves an input out"),
+    "an input left out": (lambda: model('y = Add ("", x)'), "omits a required input"),
     "too many outputs": (lambda: model("y, z = Neg (x)"), "has 2 outputs, but takes 1"),
     "more parts than are said": (lambda: model("y, z, u = Split <num_outputs = 2> (x)"), "has 3 outputs, but num_outputs is 2"),
     "fewer outputs than it says": (lambda: model(f"y = Split <num_outputs = {1 << 40}> (x)"), f"num_outputs is {1 << 40}"),
-    "an operator that is none": (lambda: model(SCAN.replace("Softmax <axis = 0>", "Blub")), "is of no operator that opset 18"),
+    "an operator that is none": (lambda: model(SCAN.replace("Softmax <axis = 0>", "Blub")), "is not an operator in opset 18"),
     "a constant of nowhere": (
         lambda: model("k = nowhere.Constant <value_ints = [1]> () u = Unsqueeze (x, k) y = Squeeze (u, k)"),
-        "is of the domain 'nowhere', which is not imported",
+        "has the domain 'nowhere', which is not imported",
     ),
     "an operator of nowhere in a body": (
         lambda: model(SCAN.replace("Softmax <axis = 0>", "nowhere.Softmax")),
-        "of the domain 'nowhere'",
+        "has the domain 'nowhere'",
     ),
-    "an operator of later": (lambda: model("y = Mish (x)", version=17), "is of no operator that opset 17"),
+    "an operator of later": (lambda: model("y = Mish (x)", version=17), "is not an operator in opset 17"),
     "two values of one name": (lambda: model("y = Neg (x) y = Abs (x)"), "Output 'y' is redeclared"),
-    "bytes that do not fit": (lambda: with_tensor(raw_data=bytes(7)), "has 7 bytes where its type and shape [2] need 8"),
-    "entries that do not fit": (lambda: with_tensor(raw_data=None, float_data=[1.0]), "has 1 entries of float_data where"),
+    "bytes that do not fit": (lambda: with_tensor(raw_data=bytes(7)), "has 7 bytes, but its type and shape [2] need 8"),
+    "entries that do not fit": (lambda: with_tensor(raw_data=None, float_data=[1.0]), "has 1 entries of float_data, but"),
     "data of another type": (lambda: with_tensor(raw_data=None, data_type=7, float_data=[1, 2]), "has 0 entries of int64_data"),
     "a type that is none": (lambda: with_tensor(data_type=77), "has the element type 77, which is not defined"),
     "a tensor without type": (lambda: with_tensor(data_type=0), "has the element type 0, which is not defined"),
@@ -188,7 +188,7 @@ def test_what_ortscan_itself_does_wrong_is_said_to_be_a_defect(monkeypatch: pyte
     space: dict[str, object] = {"__name__": "rewrites.somewhere"}
     exec("def fails(*_):\n    raise KeyError('lost')", space)  # as if raised in a module of ours
     monkeypatch.setattr("ortscan.pipeline.preparation.load", space["fails"])
-    with pytest.raises(InvariantBroken, match="a defect of ortscan, please report it: KeyError: 'lost'") as error:
+    with pytest.raises(InvariantBroken, match="a defect of ortscan; please report it: KeyError: 'lost'") as error:
         ortscan.optimize(model())
     assert isinstance(error.value.__cause__, KeyError)
 

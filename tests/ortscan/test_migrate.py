@@ -100,7 +100,7 @@ def test_an_operator_that_changed_after_the_newest_opset_known_is_refused(monkey
     monkeypatch.setattr("ortscan.modelio.refusals.NEWEST", 27)
     for work in (ortscan.optimize, ortscan.explain, partial(ortscan.migrate, opset=18)):
         assert work(model_from_text(text, 27, check=False))
-        with pytest.raises(ortscan.OrtscanError, match="is of opset 28, in which Mod '' is not what it was in 27"):
+        with pytest.raises(ortscan.OrtscanError, match="has opset 28, in which Mod '' differs from that in 27"):
             work(model_from_text(text, 28, check=False))
     assert ortscan.optimize(model_from_text("g (float[3] x) => (float[3] y) { y = Neg (x) }", 28, check=False))
 
@@ -179,7 +179,7 @@ def test_a_function_with_an_old_scan_is_inlined_and_others_are_kept():
     new = ortscan.migrate(model, 18)
     assert [function.name for function in new.functions] == ["G"]
     assert [scan.form for scan in report.scans] == ["batched"]
-    assert report.messages == ["inlined the function my::F, which cannot be migrated where it stands"]
+    assert report.messages == ["inlined the function my::F, which cannot be migrated as a function"]
     assert_same_numbers(ort_run(new, FEEDS), ort_run(model, FEEDS))
 
 
@@ -205,7 +205,7 @@ def test_the_command_line_compares_writes_and_says_what_it_did(path, tmp_path, c
     assert main(["migrate", str(path), str(tmp_path / "new.onnx"), "--opset", "18"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "opset 8 -> 18, IR 4 -> 8: 2 nodes rewritten, 1 opset-8 Scan lifted." in said
-    assert "Scan hn one Scan, its body for all rows at once" in said
+    assert "Scan hn one Scan whose body handles all rows at once" in said
     assert "verified on onnxruntime" in said
     assert opset_of(onnx.load(tmp_path / "new.onnx")) == 18
 
@@ -225,7 +225,7 @@ def test_the_command_line_gives_json(path, capsys):
     [
         (["migrate", "nosuch.onnx", "out.onnx"], "nosuch.onnx: No such file"),
         (["migrate", "cut.onnx", "out.onnx"], "cut.onnx"),
-        (["migrate", ".", "old.onnx"], "of . and old.onnx one is a folder, and the other none."),
+        (["migrate", ".", "old.onnx"], ". and old.onnx must both be folders, or both be files."),
         (["migrate", "old.onnx", "no/out.onnx"], "no/out.onnx"),
         (["migrate", "old.onnx", "out.onnx", "--opset", "99"], "opset must be in 1.."),
         (["migrate", "old.onnx", "out.onnx", "--opset", "7"], "Scan 'hn' cannot be lowered from opset 8 to 7"),

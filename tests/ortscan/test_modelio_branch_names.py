@@ -29,7 +29,7 @@ def _model(around: str, other: str) -> onnx.ModelProto:
 def test_a_name_of_which_it_is_not_clear_what_it_means_is_refused(around: str, other: str) -> None:
     for verb in (ortscan.optimize, lambda model: ortscan.migrate(model, 21)):
         with pytest.raises(
-            UnsupportedModel, match=r"the initializer 'k' of a branch of If '.*' has the name of a value that its other branch"
+            UnsupportedModel, match=r"the initializer 'k' of a branch of If '.*' has the same name as a value that its other branch"
         ):
             verb(_model(around, other))
 

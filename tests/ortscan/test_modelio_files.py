@@ -174,7 +174,7 @@ def test_missing_references_in_an_ir_model_come_back_as_they_were(tmp_path: Path
         (lambda _, tensor: setattr(tensor.external_data[0], "value", "."), "cannot be read"),
         (lambda _, tensor: setattr(tensor.external_data[1], "value", "-1"), "has the offset '-1', not a number of bytes"),
         (lambda _, tensor: setattr(tensor.external_data[0], "key", "place"), "external data of 'w' has no location"),
-        (lambda _, tensor: setattr(tensor.external_data[2], "value", "4"), "has 4 bytes where its shape needs 4096"),
+        (lambda _, tensor: setattr(tensor.external_data[2], "value", "4"), "has 4 bytes, but its shape needs 4096"),
         (lambda _, tensor: setattr(tensor, "data_type", TensorProto.STRING), "is text, which cannot be external"),
     ],
 )
@@ -469,7 +469,7 @@ def test_the_suffix_tells_the_format_that_is_written(suffix: str, expected: np.n
 def test_a_format_that_would_lose_something_is_refused(tmp_path: Path) -> None:
     model = whole_model()
     model.graph.node[0].doc_string = "printed nowhere"
-    with pytest.raises(ModelFileError, match="the onnxtxt format does not hold all of this model"):
+    with pytest.raises(ModelFileError, match="the onnxtxt format cannot represent this model"):
         save(load(model), tmp_path / "n.onnxtxt")
     assert listing(tmp_path) == []
 

@@ -224,7 +224,7 @@ def test_a_function_whose_operators_mean_something_else_is_kept() -> None:
     model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 18, "my": 1]>' + graph + SQUEEZING)
     loaded = load(model)
     outcome = inline_functions_with_loops(loaded.model)
-    assert outcome == Inlining([], [("my::F", "its Scan is that of operator set 11, and the model's is that of 18")])
+    assert outcome == Inlining([], [("my::F", "its Scan has the meaning of operator set 11, but the model imports 18")])
     after = to_caller_type(loaded)
     assert isinstance(after, onnx.ModelProto)
     assert ops(after.graph) == ["F"]

@@ -49,7 +49,7 @@ def test_a_size_built_in_by_name_is_built_in_wherever_it_is_named(model: onnx.Mo
 
 @pytest.mark.parametrize("option", ["dims", "fix_dims"])
 def test_a_name_that_no_dimension_has_is_refused(model: onnx.ModelProto, option: str) -> None:
-    with pytest.raises(OptionError, match=rf"^{option}: no input has a free dimension 'b'; free are 'B', 'T'"):
+    with pytest.raises(OptionError, match=rf"^{option}: no input has a free dimension 'b'; the free dimensions are 'B', 'T'"):
         ortscan.optimize(model, verify=False, **{option: {"b": 1}})
     with pytest.raises(OptionError, match="must be a number from 0"):
         ortscan.optimize(model, verify=False, **{option: {"B": -1}})
@@ -58,7 +58,7 @@ def test_a_name_that_no_dimension_has_is_refused(model: onnx.ModelProto, option:
 
 
 def test_a_name_and_a_shape_that_contradict_each_other_are_refused(model: onnx.ModelProto) -> None:
-    with pytest.raises(OptionError, match="dimension 'B' is 1, and the shape of 'x' has 2 for it"):
+    with pytest.raises(OptionError, match="dimension 'B' is 1, but the shape of 'x' has 2 there"):
         ortscan.optimize(model, verify=False, dims={"B": 1}, shapes={"x": [6, 2, 3]})
 
 

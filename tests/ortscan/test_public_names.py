@@ -97,7 +97,7 @@ def test_session_entries_that_nothing_reads_are_warned_about(model: onnx.ModelPr
     options = ort.SessionOptions()
     for entry, value in ((name, "1"), ("cache", "0"), ("verify", "0")):
         options.add_session_config_entry(f"ortscan.{entry}", value)
-    with pytest.warns(OrtscanWarning, match=rf"the session option ortscan\.{name} is not known, perhaps ortscan\.\w+ was meant"):
+    with pytest.warns(OrtscanWarning, match=rf"the session option ortscan\.{name} is unknown; did you mean ortscan\.\w+\?"):
         ortscan.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 

@@ -41,20 +41,20 @@ def test_the_change_is_named_with_the_option_that_does_without_it(source: str, t
     assert main([*words, "--reproducer", str(folder)]) == 3
     said = capsys.readouterr().err
     assert "change 1, loop-fission on main/Scan producing 'y', is the first that differs (" in said
-    assert "; to do without it: --skip loop-fission; " in said
+    assert "; to skip it: --skip loop-fission; " in said
     assert f"{folder} shows it" in said
     assert not (tmp_path / "o.onnx").exists()
     assert main([*words, "--skip", "loop-fission"]) == 0
     found = ortscan.verify(str(folder / "original.onnx"), str(folder / "result.onnx"), inputs=folder / "inputs.npz")
     assert found.outcome == "different"
     text = (folder / "README.txt").read_text()
-    assert "to see it: ortscan verify original.onnx result.onnx --inputs inputs.npz" in text
-    assert "made by: ortscan optimize" in text
+    assert "to reproduce: ortscan verify original.onnx result.onnx --inputs inputs.npz" in text
+    assert "created by: ortscan optimize" in text
 
 
 def test_a_folder_that_holds_something_is_not_written_to(source: str, tmp_path: Any, capsys: Any) -> None:
     assert main(["optimize", source, str(tmp_path / "o.onnx"), "--reproducer", str(tmp_path)]) == 2
-    assert "is there already; name a new folder" in capsys.readouterr().err
+    assert "exists and is not empty; name a new" in capsys.readouterr().err
     assert main(["optimize", source, str(tmp_path / "o.onnx"), "--reproducer", str(tmp_path / "a" / "b")]) == 1
     assert not (tmp_path / "o.onnx").exists()
 
@@ -72,14 +72,14 @@ def test_recorded_inputs_are_never_blamed_for_a_result_that_is_wrong(source: str
     assert main(["optimize", source, str(tmp_path / "o.onnx"), "--inputs", str(tmp_path / "d.npz"), "-q"]) == 3
     said = capsys.readouterr().err
     assert "is the first that differs" in said
-    assert "give inputs" not in said
+    assert "pass inputs" not in said
 
 
 @pytest.mark.parametrize(
     ("factor", "said"),
     [
-        (3.14, "1 of 1 loop gone · about 3.1 x faster in the runs compared (--bench measures it) · verified"),
-        (0.5, "1 of 1 loop gone · about 2.0 x slower in the runs compared (--bench measures it) · verified"),
+        (3.14, "1 of 1 loop gone · about 3.1 x faster in the comparison (measure it with --bench) · verified"),
+        (0.5, "1 of 1 loop gone · about 2.0 x slower in the comparison (measure it with --bench) · verified"),
         (1.1, ""),
         (None, ""),
     ],
@@ -91,4 +91,4 @@ def test_the_last_line_says_the_gain_where_the_comparison_shows_it(
     assert main(["optimize", source, str(tmp_path / "o.onnx"), "--verify", "quick"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert said in printed
-    assert (" in the runs compared" in printed) == bool(said)
+    assert (" in the comparison" in printed) == bool(said)

@@ -97,7 +97,7 @@ def test_inputs_without_arrays_are_not_ignored(inputs):
 
 def test_neither_is_an_npz_without_arrays(tmp_path):
     np.savez(tmp_path / "empty.npz")
-    with pytest.raises(OptionError, match=r"empty\.npz holds no array"):
+    with pytest.raises(OptionError, match=r"empty\.npz has no array"):
         ortscan.verify(MAP, MAP, inputs=tmp_path / "empty.npz")
 
 

@@ -94,7 +94,7 @@ def loops(model: onnx.ModelProto) -> list[str]:
 def test_a_patch_that_makes_an_unsound_model_is_taken_back_and_the_other_loop_still_goes(spoil: Any) -> None:
     spoil(loop_fission, cut("z"), "z")
     with pytest.warns(
-        OrtscanWarning, match=r"^the self-check took loop-fission on main/Scan producing 'z' back: .*please report it"
+        OrtscanWarning, match=r"^the self-check took back loop-fission on main/Scan producing 'z': .*please report it"
     ) as told:
         result = ortscan.optimize(parsed(TWO), verify=False)
     assert told[0].filename == __file__
@@ -161,11 +161,11 @@ def test_a_change_beside_the_rules_that_is_unsound_leaves_the_model_as_it_was(mo
         real(ctx)
 
     monkeypatch.setattr(stages, "tidy", spoiled)
-    with pytest.warns(OrtscanWarning, match=r"^the model is left as it was, since the self-check found it unsound: .*rank"):
+    with pytest.warns(OrtscanWarning, match=r"^the model is unchanged, because the self-check found it unsound: .*rank"):
         result = ortscan.optimize(parsed(TWO), verify=False)
     assert normalised(result) == normalised(parsed(TWO))
     own = parsed(TWO).opset_import[0].version
-    with pytest.warns(OrtscanWarning, match=r"^the model is left as it was"):
+    with pytest.warns(OrtscanWarning, match=r"^the model is unchanged"):
         assert normalised(ortscan.optimize(parsed(TWO), opset=own, verify=False)) == normalised(parsed(TWO))
     with pytest.raises(InvariantBroken, match=f"^The model cannot be rewritten in opset {own + 1}: "):
         ortscan.optimize(parsed(TWO), opset=own + 1, verify=False)
@@ -192,7 +192,7 @@ def test_a_difference_is_raised_and_the_patch_is_named(spoil: Any) -> None:
 
 def test_all_patches_but_the_one_that_makes_the_difference_can_be_kept(spoil: Any) -> None:
     spoil(loop_fission, negated("z"), "z")
-    with pytest.warns(OrtscanWarning, match=r"^verification took loop-fission on main/Scan producing 'z' back"):
+    with pytest.warns(OrtscanWarning, match=r"^verification took back loop-fission on main/Scan producing 'z'"):
         result = ortscan.optimize(parsed(TWO), on_difference="keep")
     assert loops(result) == ["z"]
 

@@ -115,13 +115,13 @@ def test_cudnn_has_no_lstm_with_other_activations_and_says_so():
         (
             summing("T"),
             "nnapi",
-            "a loop, which nnapi refuses: it falls back to onnxruntime's CPU; not so once its number of steps is fixed (--fix-shape)",
+            "a loop, which nnapi does not run: it falls back to onnxruntime's CPU; fix its number of steps to avoid that (--fix-shape)",
         ),
         (
             lstm("T"),
             "coreml",
-            "native LSTM, which coreml refuses: it falls back to onnxruntime's CPU; "
-            "not so once its number of steps is fixed (--fix-shape)",
+            "native LSTM, which coreml does not run: it falls back to onnxruntime's CPU; "
+            "fix its number of steps to avoid that (--fix-shape)",
         ),
         (summing(), "cuda", "a loop, on cuda"),
         (summing(), "cpu", ""),

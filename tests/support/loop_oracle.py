@@ -9,7 +9,7 @@ Where onnxruntime and the text part ways, the text wins: a body output that is a
 value; a scan over nothing leaves its states as they were and stacks nothing (element shapes as declared, unknown sizes 0).
 A Loop without a condition input still stops where its body's condition turns false, as onnxruntime does.
 
-Works round ONNX-REFERENCE-SCAN.
+Works around ONNX-REFERENCE-SCAN.
 """
 
 from collections import ChainMap

@@ -1,3 +1,3 @@
-"""The inputs of a comparison: what the caller passes, and the sizes and values that are generated for the rest."""
+"""The inputs of a comparison: those that the caller passes, and the generated sizes and values of the rest."""
 
 __all__: list[str] = []

@@ -1,6 +1,6 @@
-"""What varies from case to case, sizes of dimensions and trip counts, and the numbers that each is tried with.
+"""The quantities that vary from case to case, and the values of each. They are sizes of dimensions and trip counts.
 
-A dimension that is called ``2*T`` or ``(L - 1)//2`` does not vary by itself: its size is computed from those of ``T`` and ``L``.
+A dimension named ``2*T`` or ``(L - 1)//2`` does not vary on its own: its size is computed from those of ``T`` and ``L``.
 """
 
 import ast
@@ -27,15 +27,15 @@ _ONE_MORE = {3: 5, 2: 4}
 _COMPARISONS = frozenset(("Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
 _MOVES = frozenset(("Cast", "Gather", "Identity", "ReduceMax", "Reshape", "Slice", "Squeeze"))
 _LEAST_ASKED, _MOST_ASKED = 8, 1 << 10
-"""Smaller sizes are tried anyway, and larger ones take too long."""
+"""The sizes that are tried because the result compares with them. Smaller ones are tried anyway; larger ones take too long."""
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One thing that varies: equal dimensions, or one trip count. The first value is the usual one.
+    """A quantity that varies: a group of equal dimensions, or one trip count. The first value is the usual one.
 
-    If one of the ``parts`` of the dimensions has size 1 (broadcasting), it may differ from the others.
+    The dimensions are in ``parts``. If one part has size 1 (broadcasting), its size may differ from that of the others.
     """
 
     parts: tuple[tuple[str, ...], ...]
@@ -54,28 +54,28 @@ class Axis:
 
     @property
     def any_size(self) -> bool:
-        """True for a dimension whose size nothing determines."""
+        """True for a dimension whose size nothing restricts."""
         return not self.trips and len(self.values) > 2
 
     @property
     def least(self) -> int:
-        """The least value above 0."""
+        """The smallest value above 0."""
         return min((value for value in self.values if value > 0), default=self.values[0])
 
     @property
     def beyond(self) -> int:
-        """A size above all values, if the dimension may have any size; else the largest value."""
+        """A size above all values, if the dimension may have any size. Otherwise the largest value."""
         return 2 * max(self.values) + 1 if self.any_size else max(self.values)
 
 
 def raised(values: tuple[int, ...], least: int) -> tuple[int, ...]:
-    """Return sizes to try in place of ``values`` for a dimension that has to be ``least`` or more, or a multiple of it."""
+    """Return sizes to try instead of ``values`` for a dimension that must be at least ``least``, or a multiple of it."""
     sizes = [least + value - 1 for value in values if value <= max(least, _FEW)]
     return values if least <= 1 else tuple(dict.fromkeys((sizes[0], least, 2 * least, 3 * least, *sizes)))
 
 
 def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:
-    """Return the trip counts to try, the usual one first. A full comparison also tries some short ones of the ``named`` ones."""
+    """Return the trip counts to try, the usual one first. A full comparison also tries some small ones of ``named``."""
     if level == "quick":
         return (3, 1, 2, 0)
     counts = [value for value in named if isinstance(value, int) and _LEAST_TRIPS <= value <= _MOST_TRIPS]
@@ -83,7 +83,7 @@ def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:
 
 
 def dimension_values(position: int, level: Level = "full") -> tuple[int, ...]:
-    """Return the sizes to try for the ``position``-th free dimension, the usual one first."""
+    """Return the sizes to try for the free dimension at ``position``, the usual one first."""
     usual = _USUAL[position % len(_USUAL)]
     if level == "quick":
         return tuple(dict.fromkeys((usual, 1, 2, 3, _ONE_MORE.get(usual, usual))))
@@ -98,11 +98,11 @@ def likely_values(
 
     Args:
         parts: the names of the dimensions.
-        beside: the size they equal, or are broadcast with; 1 if there is none.
+        beside: the size that they equal or are broadcast with; 1 if there is none.
         position: the number of the group.
-        learned: what is known of sizes.
-        level: how much is tried.
-        asked: the largest size that the result compares with, which one size exceeds; 0 for none.
+        learned: the known facts about sizes.
+        level: how thorough the comparison is.
+        asked: the largest size that the result compares with; 0 for none. One of the sizes exceeds it.
     """
     if learned is not None:
         number = next((size for part in parts if (size := learned.number(part[0])) is not None), None)
@@ -117,7 +117,9 @@ def likely_values(
 
 
 def asked_size(proto: onnx.ModelProto) -> int:
-    """Return the largest number that a model compares sizes with, such as 127 in ``Less(127, Shape(x))``; 0 if there is none."""
+    """Return the largest number that a model compares sizes with, such as 127 in ``Less(127, Shape(x))``. Return 0 if there is
+    none.
+    """
     constants = {tensor.name: tensor for tensor in proto.graph.initializer if tensor.data_type == onnx.TensorProto.INT64}
     producers = {name: node for node, _ in all_nodes(proto) for name in node.output}
 
@@ -136,7 +138,7 @@ def asked_size(proto: onnx.ModelProto) -> int:
 
 
 def derived_dims(names: Iterable[str]) -> set[str]:
-    """Return those of ``names`` that are arithmetic over others of them.
+    """Return those of ``names`` that are arithmetic expressions over other names.
 
     ``batch-size`` is just a name unless there are dimensions ``batch`` and ``size``.
     """

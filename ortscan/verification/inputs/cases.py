@@ -1,4 +1,4 @@
-"""The cases that are tried with a model's inputs, and the values that are fed in each."""
+"""The cases to try with the inputs of a model, and the values for each case."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -35,10 +35,10 @@ from ortscan.verification.inputs.value_kinds import (
 __all__ = ["Inputs"]
 
 _MOST_ELEMENTS = 1 << 40
-"""The elements of an input, even in the least case, and even if another size is 0: numpy counts the rest."""
+"""The most elements of an input, not counting sizes of 0, because numpy multiplies the other sizes."""
 _SMALL_BYTES = 1 << 20
 _MOST_APART: Mapping[Level, int] = {"full": 6, "quick": 1}
-"""The number of cases of sizes that only branches forbid; a full comparison has as many with a size of 0."""
+"""The number of cases with sizes that only branches forbid. A full comparison has the same number with a size of 0."""
 
 
 @dataclass(frozen=True)
@@ -46,27 +46,27 @@ class Inputs:
     """All inputs of a model.
 
     Attributes:
-        specs: the inputs that have to be fed.
-        given: the values that are fixed, by input.
-        sizes: the free dimensions that are fixed.
+        specs: the inputs that must be fed.
+        fixed: the fixed values, by input.
+        sizes: the fixed sizes of free dimensions.
         defaults: the defaults that some cases replace.
         roles: what inputs are used for.
         inner: the bytes of the values inside the model.
         large: the integer inputs that may be very large.
-        divided: the inputs that must not be the least integer.
+        divided: the inputs that must not be the lowest integer.
         named: the values that the models compare inputs with.
-        loops: the model has steps, so that values that stay the same may overflow.
-        avoid_nothing: nothing of size 0 may reach the model.
-        seed: what values are drawn with.
-        level: how much is tried.
-        budget: the bytes that the inputs of a case, and of all cases together, may take.
+        loops: True if the model has steps, so that constant values may overflow.
+        avoid_nothing: True if nothing of size 0 may reach the model.
+        seed: the seed of the values.
+        level: how thorough the comparison is.
+        budget: the bytes that the inputs of a case, and those of all cases together, may take.
         asked: the largest number that the result compares sizes with.
-        least: the least sizes of free dimensions, if smaller ones are refused.
-        as_named: integers that the models compare with numbers are those numbers, because others are refused.
+        least: the smallest accepted sizes of free dimensions, if smaller ones are rejected.
+        as_named: True to use only the integers that the models compare with, because others are rejected.
     """
 
     specs: Sequence[SessionSpec]
-    given: Mapping[str, Any]
+    fixed: Mapping[str, Any]
     sizes: Mapping[str, int]
     defaults: Mapping[str, np.ndarray]
     roles: Mapping[str, Role]
@@ -86,16 +86,16 @@ class Inputs:
     @property
     def missing(self) -> list[SessionSpec]:
         """The inputs whose values are generated."""
-        return [spec for spec in self.specs if spec.name not in self.given]
+        return [spec for spec in self.specs if spec.name not in self.fixed]
 
     @property
     def others(self) -> list[str]:
-        """The integer inputs that have unusual values in some cases."""
+        """The integer inputs that get unusual values in some cases."""
         return other_integers(self.missing, self.roles)
 
     @property
     def names_integers(self) -> bool:
-        """True if the models compare an integer input with numbers that it can be."""
+        """True if the models compare an integer input with numbers that it can have."""
         return any(is_integer(spec) and self._named_for(spec, None, beside=False) for spec in self.missing)
 
     @property
@@ -104,7 +104,7 @@ class Inputs:
         return [name for name in self._names() if name not in self.sizes]
 
     def planned_cases(self, learned: SizeFacts | None) -> list[PlannedCase]:
-        """Return the cases to try first, with the advice in ``learned``."""
+        """Return the cases to try first, using the facts in ``learned``."""
         if not self.missing:
             return [PlannedCase(self.completed(Point()), ATTEMPTS[:1])]
         points = plan_cases(self.axes(learned), override=bool(self.defaults), level=self.level)
@@ -113,7 +113,7 @@ class Inputs:
         return self._as_planned(points)
 
     def unusual_cases(self, learned: SizeFacts | None) -> list[PlannedCase]:
-        """Return cases with unusual values, of one input or of all."""
+        """Return cases with unusual values, for one input or for all."""
         kinds = [*value_kinds(self.missing, self.roles, self.large, self.avoid_nothing, self.level)]
         counts = [len(self._named_for(spec, None)) for spec in self.missing]
         if any(counts):
@@ -123,7 +123,7 @@ class Inputs:
         return self._as_planned(plan_value_cases(self.axes(learned), kinds, self.level))
 
     def case_of(self, axes: Sequence[Axis], sizes: Sequence[int], kind: str = "normal") -> list[PlannedCase]:
-        """Return the case in which ``axes`` have ``sizes`` and the values are of a ``kind``; none if it takes too much memory."""
+        """Return the case in which ``axes`` have ``sizes`` and values have a ``kind``, or no case if it takes too much memory."""
         return self._as_planned([replace(plan_case(axes, sizes), kind=kind)])
 
     def uniform_cases(self, *, large: bool) -> list[PlannedCase]:
@@ -131,7 +131,7 @@ class Inputs:
         return self._as_planned(plan_uniform_cases(self.axes(None), large=large)) if self.missing else []
 
     def apart_cases(self, learned: SizeFacts, loose: SizeFacts) -> list[PlannedCase]:
-        """Return cases with sizes that ``loose`` allows and ``learned`` does not."""
+        """Return cases with sizes that ``loose`` allows and ``learned`` forbids."""
         axes, most = self.axes(loose), _MOST_APART[self.level]
         apart, empty = (
             [point for point in points if point.kind == "normal" and not learned.allow(self.completed(point).sizes)][:most]
@@ -156,17 +156,17 @@ class Inputs:
         return [PlannedCase(point, special.get(point.kind, attempts)) for point in self._affordable(completed)]
 
     def _affordable(self, points: Sequence[Point]) -> Iterator[Point]:
-        """Yield those of ``points`` whose inputs fit the budget, few of them large; at least one if sizes are given."""
-        taken, first = 0, min(points, key=self.bytes_at, default=None) if self.sizes else None
+        """Yield those of ``points`` whose inputs fit the budget, with few large ones, but at least one if sizes are fixed."""
+        total, first = 0, min(points, key=self.bytes_at, default=None) if self.sizes else None
         for point in points:
             size = self.bytes_at(point)
             fits = self.budget.allows(max(size, self.inner.at(point.sizes))) and (
-                size <= _SMALL_BYTES or self.budget.allows(taken + size)
+                size <= _SMALL_BYTES or self.budget.allows(total + size)
             )
             shapes = (shape_of(spec, point.sizes) for spec in self.missing)
             countable = all(math.prod(max(1, dim) for dim in shape) <= _MOST_ELEMENTS for shape in shapes)
             if (fits and countable) or (point is first and (size > 0 or countable)):
-                taken += size
+                total += size
                 yield point
 
     def bytes_at(self, point: Point) -> int:
@@ -174,7 +174,7 @@ class Inputs:
         return sum(math.prod(shape_of(spec, point.sizes)) * max(1, numpy_type(spec.elem_type).itemsize) for spec in self.missing)
 
     def feed(self, point: Point, attempt: str) -> dict[str, Any]:
-        """Return the values to run with."""
+        """Return the values for a run."""
         feed = {}
         for spec in self.missing:
             own = replace(point, kind=self._kind_for(spec, point))
@@ -186,7 +186,7 @@ class Inputs:
             others = other_defaults(self.defaults, "replaced" if point.only else point.override, self.seed)
             alone = {name: array for name, array in self.defaults.items() if name == point.only}
             feed.update(others | other_defaults(alone, point.override, self.seed))
-        return {**feed, **self.given}
+        return {**feed, **self.fixed}
 
     def _kind_for(self, spec: SessionSpec, point: Point) -> str:
         if point.kind == "alone":
@@ -198,14 +198,16 @@ class Inputs:
         return "normal" if spec.name not in self.large else "divided integers" if spec.name in self.divided else point.kind
 
     def _named_for(self, spec: SessionSpec, sizes: Mapping[str, int] | None, *, beside: bool = True) -> list[Known]:
-        """Return the named values that an input can take if the dimensions have ``sizes`` (or any), and those ``beside`` them."""
+        """Return the named values that an input can have at ``sizes``, or at any sizes. With ``beside``, include their
+        neighbours.
+        """
         role, named = self.roles.get(spec.name), self.named.values(spec.name) if beside else self.named.exact.get(spec.name, ())
         if role is not None and role.trips:
             return []
         return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
 
     def completed(self, point: Point) -> Point:
-        """Return ``point`` with the sizes that are fixed, and those that are computed from others."""
+        """Return ``point`` with the fixed sizes, and with the sizes that are computed from others."""
         sizes = {**self.sizes, **point.sizes}
         sizes.update({name: derived_size(name, sizes) for name in derived_dims(self._names()) if name not in sizes})
         return replace(point, sizes={name: sizes[name] for name in self._names()})
@@ -217,7 +219,7 @@ class Inputs:
         return [name for name in dict.fromkeys(dims) if name in self.sizes or name in generated]
 
     def axes(self, learned: SizeFacts | None) -> list[Axis]:
-        """Return what varies: the dimensions, joined if they are known to be equal, then the trip counts."""
+        """Return the axes that vary: the dimensions, joined if they are known to be equal, then the trip counts."""
         derived = derived_dims(self._names())
         names = [name for name in self._names() if name not in derived]
         groups = [[[name]] for name in names] if learned is None else learned.groups(names)
@@ -230,7 +232,7 @@ class Inputs:
         return axes
 
     def _axes_of(self, group: Sequence[Sequence[str]], position: int, learned: SizeFacts | None) -> Iterator[Axis]:
-        """Yield axes for dimensions that vary together: one for each part that is fixed, and one for all others."""
+        """Yield axes for dimensions that vary together: one for each part with a fixed size, and one for the rest."""
         rest, known = [], []
         for part in group:
             size = next((self.sizes[name] for name in part if name in self.sizes), None)

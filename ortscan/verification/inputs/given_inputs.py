@@ -1,7 +1,7 @@
-"""Read inputs that the caller passes, and the outputs that were recorded with them.
+"""Read the caller's inputs, and the outputs that were recorded with them.
 
-They are dicts of arrays, an .npz file, or a folder of test data as onnx writes it: ``input_0.pb``, ``output_0.pb`` and so on,
-directly in the folder or in folders ``test_data_set_0`` in it.
+They are dicts of arrays, an .npz file, or a folder of test data in the format of onnx. Such a folder contains ``input_0.pb``,
+``output_0.pb`` and so on, either directly or in subfolders ``test_data_set_0`` and so on.
 """
 
 import itertools
@@ -39,18 +39,18 @@ Given = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 def read_inputs(
     inputs: Given, specs: Sequence[SessionSpec], optional: Set[str], outputs: Sequence[SessionSpec]
 ) -> tuple[list[_Arrays], list[_Arrays]]:
-    """Return the input sets, each by input name, and the outputs recorded with each by output name (none beside plain dicts).
+    """Return the sets of inputs by input name, and the outputs recorded with each set by output name (none for plain dicts).
 
     Args:
-        inputs: what the caller passes. The keys of an .npz are input names, ``in:`` and a name (other keys are then left alone), or
+        inputs: the caller's inputs. The keys of an .npz are input names; ``in:`` and a name (other keys are then ignored); or
             ``out:`` and the name or position of an output.
-        specs: the inputs that have to be fed.
-        optional: the names of the inputs that need not be fed.
+        specs: the inputs that must be fed.
+        optional: the names of the inputs that may be omitted.
         outputs: the outputs of the model.
 
     Raises:
-        OptionError: there is no set, a name is unknown, or a type, rank or fixed size is not the model's.
-        ModelFileError: a file cannot be read, or is for an input or output that the model does not have.
+        OptionError: there is no set, a name is unknown, or a type, rank or fixed size does not fit the model.
+        ModelFileError: a file cannot be read, or belongs to an input or output that the model does not have.
     """
     known = {spec.name: spec for spec in specs}
     sets: Any
@@ -74,7 +74,7 @@ def read_inputs(
         if not isinstance(arrays, Mapping):
             raise OptionError(f"inputs must be a dict of arrays, a list of such dicts, or the path of an .npz, not {shown(arrays)}")
         if known and not arrays:
-            where = f"{os.fspath(inputs)} holds" if is_archive else "inputs has"  # type: ignore[arg-type]
+            where = f"{os.fspath(inputs)} has" if is_archive else "inputs has"  # type: ignore[arg-type]
             raise OptionError(f"{where} no array, but the model's inputs are {', '.join(map(repr, known))}")
     for name in itertools.chain(*sets):
         if name not in known and name not in optional:
@@ -101,7 +101,7 @@ def _read_archive(path: str | os.PathLike[str], known: Set[str], optional: Set[s
 
 
 def _member(archive: Any, key: str) -> Any:
-    """Read an array, unless its header declares more bytes than the file has."""
+    """Return an array, unless its header declares more bytes than the file has."""
     member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
     with archive.zip.open(member) as file:
         version = np.lib.format.read_magic(file)
@@ -109,7 +109,7 @@ def _member(archive: Any, key: str) -> Any:
         shape, _, dtype = read(file)
     declared, held = math.prod(shape) * dtype.itemsize, archive.zip.getinfo(member).file_size
     if declared > held:
-        raise ValueError(f"the array {key!r} tells of {declared} bytes and has {held}")
+        raise ValueError(f"the array {key!r} declares {declared} bytes but has {held}")
     return archive[key]
 
 
@@ -133,13 +133,13 @@ def _read_folder(folder: Path, inputs: Sequence[SessionSpec], outputs: Sequence[
     if _files_in(folder):
         folders = [folder]
     if not folders:
-        raise ModelFileError(f"{folder} holds no input_0.pb, and neither do folders in it")
+        raise ModelFileError(f"{folder} and its subfolders contain no input_0.pb")
     for inner in folders:
         arrays: Mapping[str, _Arrays] = {"input": {}, "output": {}}
         for (kind, position), file in sorted(_files_in(inner).items()):
             specs = inputs if kind == "input" else outputs
             if position >= len(specs):
-                raise ModelFileError(f"{file} is for {kind} {position}, and the model has {len(specs)}")
+                raise ModelFileError(f"{file} is for {kind} {position}, but the model has only {len(specs)} {kind}s")
             arrays[kind][specs[position].name] = _read_value(file, specs[position])
         yield arrays["input"], arrays["output"]
 
@@ -179,7 +179,7 @@ def _array(name: str, value: Any) -> np.ndarray:
     try:
         return np.asarray(value)
     except (ValueError, OverflowError, MemoryError) as error:
-        raise OptionError(f"inputs['{name}'] is no array: {str(error) or 'it does not fit into memory'}") from None
+        raise OptionError(f"inputs['{name}'] is not an array: {str(error) or 'it does not fit into memory'}") from None
 
 
 def _checked_array(spec: SessionSpec, value: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Compare how two models are called: names, order, types and ranks of their inputs and outputs."""
+"""Compare the interfaces of two models: names, order, types and ranks of their inputs and outputs."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,9 +10,9 @@ __all__ = ["interface_differences", "quoted"]
 
 
 def interface_differences(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
-    """Return one sentence for each difference that a caller could notice.
+    """Return a sentence for each difference that a caller could notice.
 
-    Inputs with an initializer need not be fed and are not compared, but one that a caller could override must stay so.
+    Inputs with an initializer need not be fed and are not compared. But an initializer that a caller could override must stay so.
     """
     differences: list[str] = []
     for what, specs in (("input", input_specs), ("output", output_specs)):
@@ -23,7 +23,7 @@ def interface_differences(before: onnx.ModelProto, after: onnx.ModelProto) -> li
         else:
             differences += [text for pair in zip(old, new, strict=True) for text in _specs_differ(what, *pair)]
     lost = overridable_names(before) - {value.name for value in after.graph.input}
-    return [*differences, *(f"input '{name}' had a default that could be overridden and is gone" for name in sorted(lost))]
+    return [*differences, *(f"input '{name}', which had a default that could be overridden, is missing" for name in sorted(lost))]
 
 
 def _names_differ(what: str, before: list[str], after: list[str]) -> str:
@@ -53,5 +53,5 @@ def _specs_differ(what: str, before: SessionSpec, after: SessionSpec) -> Iterato
 
 
 def quoted(names: Sequence[str]) -> str:
-    """Return names in quotes, with commas between."""
+    """Return names in quotes, separated by commas."""
     return ", ".join(f"'{name}'" for name in names)

@@ -1,4 +1,4 @@
-"""Generate the value of one input, of any type, for given sizes and for what the input is used for."""
+"""Generate the value of one input of any type, for certain sizes and for the role of the input."""
 
 import math
 import zlib
@@ -19,7 +19,7 @@ from rewrites.base.errors import OptionError
 __all__ = ["FLOATS", "FLOAT_KINDS", "WORDS", "is_integer", "make_value", "shape_of", "unmakeable"]
 
 FLOAT_KINDS = frozenset(["large", "mixed", "zeros", "huge", "tiny", "infinite", "NaN", "steady", "steady across"])
-"""The kinds of values that floats take and indices do not."""
+"""The kinds of values that floats can have and indices cannot."""
 
 _ITEMS = {"no items": 0, "many items": 7, "ragged": 3}
 _USUAL_ITEMS = (1, 2, 3, 5, 4, 8, 6, 9)
@@ -28,9 +28,9 @@ _MOST_ELEMENTS = 1 << 28
 _MOST_AXES = 64
 _ONE_IN_FOUR = 0.25
 _ONE_UNLIKE = {3: True, 4: False}
-"""In these of five cases one boolean is unlike the others."""
+"""In these of five cases one boolean differs from the others."""
 _MIXED = (*(-1.0, -0.5, 0.0, 0.5, 1.0, 2.0) * 2, -4.0, -3.5, -2.5, -1.5, 1.5, 2.5, 3.5, 4.0)
-"""Halves, the small ones more often: their sums are exact, and some are equal."""
+"""Multiples of 1/2, with small ones more often. Their sums are exact, and some are equal."""
 
 _TYPES = onnx.TensorProto
 _INTEGERS = frozenset(
@@ -42,7 +42,7 @@ _MAKEABLE = _INTEGERS | FLOATS | _FLOATS8 | {_TYPES.BOOL, _TYPES.STRING}
 
 
 def is_integer(spec: SessionSpec) -> bool:
-    """Return True for an input of integers, which often mean something, such as an index."""
+    """Return True for an input of integers. These often have a meaning, such as an index."""
     return spec.elem_type in _INTEGERS
 
 
@@ -53,9 +53,9 @@ def unmakeable(spec: SessionSpec) -> str | None:
     if spec.dims is None:
         return f"input '{spec.name}' has no declared rank: pass it in inputs, or its shape in shapes"
     if len(spec.dims) > _MOST_AXES:
-        return f"input '{spec.name}' has {len(spec.dims)} axes, and an array of numpy's {_MOST_AXES} at most"
+        return f"input '{spec.name}' has {len(spec.dims)} axes, but numpy supports only {_MOST_AXES}"
     if spec.elem_type not in _MAKEABLE:
-        return f"input '{spec.name}' is {spec.declared}, which onnxruntime cannot be fed from Python"
+        return f"input '{spec.name}' is {spec.declared}, which cannot be passed to onnxruntime from Python"
     return None
 
 
@@ -71,12 +71,12 @@ def make_value(spec: SessionSpec, point: Point, role: Role | None, attempt: str,
         spec: the input.
         point: the sizes and the kind of values.
         role: what the input is used for.
-        attempt: how its integers are drawn.
-        seed: what values are drawn with.
+        attempt: the way to draw integers.
+        seed: the seed of the values.
         named: values to put into every second element.
 
     Returns:
-        An array, a list of arrays for a sequence, or None for an optional that is absent.
+        An array, a list of arrays for a sequence, or None for an absent optional.
 
     Raises:
         OptionError: `unmakeable` has a reason, or the value is too large.
@@ -88,7 +88,9 @@ def make_value(spec: SessionSpec, point: Point, role: Role | None, attempt: str,
     shape = shape_of(spec, point.sizes)
     if math.prod(shape) > _MOST_ELEMENTS:
         sizes = ", ".join(map(str, shape))
-        raise OptionError(f"input '{spec.name}' would be {sizes}, too large to be made up: pass it in inputs, or smaller shapes.")
+        raise OptionError(
+            f"input '{spec.name}' would have the shape {sizes}, too large to generate: pass it in inputs, or smaller shapes."
+        )
 
     def array(shape: tuple[int, ...]) -> np.ndarray:
         values = _make_array(spec, shape, point, role, attempt, random)

@@ -1,7 +1,7 @@
-"""Which integer inputs may be very large: those that cannot become a size, a number of steps or an index.
+"""Find the integer inputs that may be very large, because they cannot become a size, a number of steps or an index.
 
-A model that adds ids may be asked to add 2**40; one that makes a Range of them, or repeats something so often, would take all
-memory. Every value that any operator computes from an input counts, and so do all values of a loop that reads it.
+A model that adds ids can also add 2**40. But a Range of such ids, or a repetition, would exhaust the memory. Every value that is
+computed from an input counts, and so do all values of a loop with such a value.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _LOOKING_UP = frozenset([("ai.onnx.ml", "LabelEncoder"), ("ai.onnx.ml", "Categor
 
 
 def may_be_large(analysis: Analysis) -> set[str]:
-    """Return the names of the inputs whose values determine nothing of the kind."""
+    """Return the names of the inputs whose values determine no size, number of steps or index."""
 
     def decides(node: ir.Node, index: int) -> bool:
         if (node.op_type in ("Div", "Mod") and _is_float(node.inputs[index])) or (node.domain, node.op_type) in _LOOKING_UP:
@@ -37,7 +37,7 @@ def may_be_large(analysis: Analysis) -> set[str]:
 
 
 def may_be_divided(analysis: Analysis) -> set[str]:
-    """Return the names of the inputs whose values may be divided as integers: the least integer by -1 crashes onnxruntime."""
+    """Return the names of the inputs that may be divided as integers: the lowest integer divided by -1 crashes onnxruntime."""
     return _reaching(analysis, lambda node, index: node.op_type == "Div" and index == 0 and not _is_float(node.inputs[index]))
 
 
@@ -46,7 +46,7 @@ def _is_float(value: ir.Value | None) -> bool:
 
 
 def _reaching(analysis: Analysis, is_target: Callable[[ir.Node, int], bool]) -> set[str]:
-    """Return the names of the inputs from which a use that ``is_target`` names can be reached."""
+    """Return the names of the inputs with a use, direct or indirect, that ``is_target`` accepts."""
     owners = owners_of(analysis)
 
     def reaches(start: ir.Value) -> bool:

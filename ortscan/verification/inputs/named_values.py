@@ -1,10 +1,11 @@
-"""The values that a model itself names for its inputs: what it compares them with, looks them up among, clips or rounds them at.
+"""Find the values that a model itself names for its inputs: it compares inputs with them, looks them up, or clips or rounds at
+them.
 
     c = Equal(ids, 50256)                    ->   50256 for ids, and 50257, 50255
     s = Mul(x, 2)   c = Greater(s, 10)       ->   5 for x, and a little more and less
     Scan(..., x) with Less(e, 7.25) inside   ->   7.25 for x, ...
 
-Generated values would hardly ever meet them. An input is followed through operators that keep it or are linear, into bodies and
+Random values would almost never hit them. An input is followed through operators that keep it or are linear, into bodies and
 functions.
 """
 
@@ -27,11 +28,11 @@ _MOST_ELEMENTS = 64
 _MOST_TRACES = 4
 _DEEPEST = 100
 _NEAR = 2.0**-10
-"""The relative distance of a value beside a number: a threshold that is rounded otherwise stays on its side."""
+"""The relative distance between a number and its neighbours, larger than any rounding of the number as a threshold."""
 _COARSER: Mapping[int, float] = {onnx.TensorProto.FLOAT16: 2.0**-7, onnx.TensorProto.BFLOAT16: 2.0**-4}
 _FEW_DIGITS = 2.0**12
 _LATTICE = frozenset(half / 2 for half in range(-8, 9))
-"""Numbers that are fed often anyway: see ``make_value``."""
+"""Numbers that are often fed anyway (see ``make_value``)."""
 _MEASURING = frozenset(["Shape", "Size", "SequenceLength", "OptionalHasElement"])
 _RESHAPING = frozenset(["Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand"])
 
@@ -43,8 +44,8 @@ class Named:
     Attributes:
         exact: the values themselves, by input.
         beside: the values next to them, by input.
-        elsewhere: numbers that the model compares other computed values with.
-        patterns: what it matches strings with.
+        elsewhere: the numbers that the model compares other computed values with.
+        patterns: the patterns that it matches strings with.
     """
 
     exact: Mapping[str, Sequence[Known]] = field(default_factory=dict)
@@ -62,7 +63,7 @@ _Constant = onnx.TensorProto | tuple[Known, ...]
 
 @dataclass(frozen=True)
 class _Value:
-    """What is known of a value: its elements if it is constant, its traces, and whether it depends on any input."""
+    """The known facts about a value: its elements if it is constant, its traces, and whether it depends on any input."""
 
     constant: _Constant = ()
     traces: tuple[Trace, ...] = ()
@@ -70,7 +71,7 @@ class _Value:
 
     @property
     def elements(self) -> tuple[Known, ...]:
-        """The elements, if they are few and in the model itself."""
+        """The elements, if there are few and they are in the model file."""
         tensor = self.constant
         if not isinstance(tensor, onnx.TensorProto):
             return tensor
@@ -85,7 +86,7 @@ _NOTHING = _Value()
 
 
 def named_values(models: Iterable[onnx.ModelProto], specs: Sequence[SessionSpec]) -> Named:
-    """Read all nodes of all ``models``, of which ``specs`` are the inputs."""
+    """Return the named values from all nodes of ``models``, which have the inputs ``specs``."""
     reader = _NameReader({spec.name: spec.elem_type for spec in specs})
     for model in models:
         reader.read(model)
@@ -140,7 +141,7 @@ class _NameReader:
     def _read_bodies(
         self, node: onnx.NodeProto, bodies: Sequence[onnx.GraphProto], operands: Sequence[_Value], scope: _Scope
     ) -> Sequence[_Value]:
-        """Read each body with the operands of the node. A state is its initial value; an output is what any body returns for it."""
+        """Read each body with the operands of the node. A state has its initial value. An output has the values of all bodies."""
         results: list[list[_Value]] = []
         for body in bodies:
             inner = ChainMap[str, _Value]({}, scope)
@@ -153,7 +154,7 @@ class _NameReader:
         ]
 
     def _note(self, node: onnx.NodeProto, operands: Sequence[_Value]) -> None:
-        """Record the values that ``node`` names for the inputs in its operands' traces."""
+        """Record the values that ``node`` names for the inputs traced in its operands."""
         self.patterns.update(dict.fromkeys(patterns_of(node)))
         for position, operand in enumerate(operands):
             if not operand.fed:
@@ -188,7 +189,7 @@ class _NameReader:
 
 
 def _constant(node: onnx.NodeProto, operands: Sequence[_Value]) -> _Constant:
-    """Return the value of a Constant, or of a constant that ``node`` brings into another shape or type."""
+    """Return the value of a Constant, or of a constant whose shape or type ``node`` changes."""
     if node.op_type == "Constant":
         for each in node.attribute:
             match each.name:

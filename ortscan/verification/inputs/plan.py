@@ -1,9 +1,9 @@
 """Choose which sizes, trip counts and kinds of values are tried together.
 
-Each free dimension takes 1 to 8, 16, and a size of 9 to 15, above 16 and above 128; each trip count takes such numbers, 0 and -1.
-Every number of every axis occurs at least once, in rows of unlike numbers: in row ``i`` the k-th axis has its ``(i + k)``-th value.
-In further rows one of the first eight axes is largest, 1 or 0, or two of them are equal, 1 or 0. A quick comparison takes few
-rows: each free dimension is 1, 2, 3 and one size more, each trip count 0 to 3.
+Each free dimension takes the sizes 1 to 8, 16, one of 9 to 15, one above 16 and one above 128. Each trip count takes such
+numbers, 0 and -1. Every number of every axis occurs at least once, in rows of different numbers: in row ``i`` the k-th axis has
+its ``(i + k)``-th value. In further rows one of the first eight axes is the largest, 1 or 0, or two of them are equal, 1 or 0. A
+quick comparison takes few rows: each free dimension is 1, 2, 3 and one more size, and each trip count is 0 to 3.
 """
 
 import math
@@ -25,9 +25,9 @@ _KINDS = ("large", "mixed", "zeros", "huge", "tiny")
 _LAST_KINDS = ("empty rows", "infinite", "NaN", *ROW_KINDS)
 _OVERRIDES = ("replaced", "negated", "far", "zeros")
 _MOST_ALONE = 8
-"""The number of axes that are in turn largest, 1 or 0 beside the others."""
+"""The number of axes that are in turn the largest, 1 or 0 while the others are usual."""
 _MOST_PAIRED = 5
-"""The number of axes that are 1 or 0 two at a time beside the others."""
+"""The number of axes of which two at a time are 1 or 0 while the others are usual."""
 _ALL_EQUAL = (2, 4)
 _TWO_EQUAL, _ALONE = (5, 7, 4, 8), 3
 _NO_TRIPS = (0, -1)
@@ -59,12 +59,12 @@ def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "
 
 
 def plan_case(axes: Sequence[Axis], row: Sequence[int]) -> Point:
-    """Return the case of these sizes with usual values."""
+    """Return the case with these sizes and usual values."""
     return _point(axes, row, 0)
 
 
 def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]], level: Level = "full") -> list[Point]:
-    """Return cases for kinds of values: each kind with the one input that has it (empty for all) and its number of cases."""
+    """Return cases for kinds of values. Each kind comes with its only input (empty for all inputs) and its number of cases."""
     rows = _plain_rows(axes, level)
     middling = _middling(axes) if level == "full" else rows[0]
     large = max(rows, key=math.prod)
@@ -82,7 +82,7 @@ def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]]
 
 
 def plan_uniform_cases(axes: Sequence[Axis], *, large: bool) -> list[Point]:
-    """Return cases with all free dimensions equal, up to 16 or ``large``, for models that run with nothing else."""
+    """Return cases with all free dimensions equal, up to 16 or ``large``, for models that accept nothing else."""
     if not any(axis.free for axis in axes):
         return []
     rows = [[size if axis.free else axis.values[0] for axis in axes] for size in _UNIFORM[large]]
@@ -90,7 +90,7 @@ def plan_uniform_cases(axes: Sequence[Axis], *, large: bool) -> list[Point]:
 
 
 def plan_empty_cases(axes: Sequence[Axis], level: Level = "full") -> list[Point]:
-    """Return cases with dimensions of size 0: each alone; in a full comparison also with the others least, or 0 as well."""
+    """Return cases with dimensions of size 0: each alone; in a full comparison also with the others smallest, or 0 too."""
     free = [axis for axis in axes if axis.free]
     alone, rest = free[:_MOST_ALONE], free[_MOST_ALONE:]
     rows = [_with(axes, [axis], 0) for axis in alone]
@@ -106,7 +106,7 @@ def plan_empty_cases(axes: Sequence[Axis], level: Level = "full") -> list[Point]
 
 
 def untried_rows(axes: Sequence[Axis], level: Level) -> Iterator[str]:
-    """Say which sizes and trip counts a full comparison does not try, alone or together."""
+    """Yield phrases for the sizes and trip counts that a full comparison does not try, alone or together."""
     if level != "full":
         return
     varying, free = _varying(axes), [axis for axis in axes if axis.free]
@@ -115,11 +115,11 @@ def untried_rows(axes: Sequence[Axis], level: Level) -> Iterator[str]:
     if listed := _names(axis for axis in varying if axis.trips):
         yield f"other trip counts of {listed}"
     if listed := _names(varying[_MOST_ALONE:]):
-        yield f"{listed} alone largest or 1, or as large as just one other"
+        yield f"{listed} as the only one that is largest or 1, or equal to only one other"
     if listed := _names(free[_MOST_ALONE:]):
-        yield f"0 for one of {listed} alone"
+        yield f"0 for only one of {listed}"
     if listed := _names(varying[_MOST_PAIRED:]):
-        yield f"just two that are 1 or 0 where one of them is {listed}"
+        yield f"only two that are 1 or 0, if one of them is {listed}"
 
 
 def _names(axes: Iterable[Axis]) -> str:
@@ -141,7 +141,7 @@ def _middling(axes: Sequence[Axis]) -> list[int]:
 
 
 def _with_one_large(axes: Sequence[Axis], position: int) -> list[int]:
-    """Return the usual sizes, but with the free dimension at ``position`` (often the steps) at its largest."""
+    """Return the usual sizes, but with the free dimension at ``position`` (often the steps) at its largest size."""
     free = [axis for axis in axes if axis.free]
     large = free[min(position, len(free) - 1)] if free else None
     return [max(axis.values) if axis is large else axis.values[0] for axis in axes]
@@ -158,7 +158,7 @@ def _size_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
 
 
 def _plain_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
-    """Return the rows in which each axis has its values; in a full comparison each is also the largest and the least of all."""
+    """Return rows with each value of each axis. In a full comparison each axis is also the largest and the smallest of all."""
     rows = [_with(axes, [], 0), tuple(axis.least for axis in axes)]
     if level == "full":
         rows += [tuple(size if size in axis.values else axis.values[0] for axis in axes) for size in _ALL_EQUAL]
@@ -176,13 +176,13 @@ def _varying(axes: Sequence[Axis]) -> list[Axis]:
 
 
 def _with(axes: Sequence[Axis], changed: Iterable[Axis], size: int) -> _Row:
-    """Return the usual row, but with ``size`` for the ``changed`` axes."""
+    """Return the usual row with ``size`` for the ``changed`` axes."""
     chosen = {id(axis) for axis in changed}
     return tuple(size if id(axis) in chosen else axis.values[0] for axis in axes)
 
 
 def _pairs(axes: Sequence[Axis]) -> Iterator[_Row]:
-    """Yield rows where two axes are alike and the others are not: equal, or both 1; and rows where all trip counts are 0 or -1."""
+    """Yield rows with only two equal axes, or only two that are 1, and rows in which all trip counts are 0 or -1."""
     equal = [axis for axis in axes if {_ALONE, *_TWO_EQUAL} <= set(axis.values)][:_MOST_ALONE]
     for couples in _rounds(equal) if len(equal) > 2 else ():
         sizes = {id(axis): _ALONE for axis in equal}
@@ -198,7 +198,7 @@ def _pairs(axes: Sequence[Axis]) -> Iterator[_Row]:
 
 
 def _rounds(axes: Sequence[Axis]) -> Iterator[list[tuple[Axis, Axis]]]:
-    """Yield the rounds of a tournament: in each round an axis is in at most one couple, and each two meet once."""
+    """Yield the rounds of a tournament. In each round an axis is in at most one couple, and each two axes meet once."""
     players: list[Axis | None] = [*axes, *([None] if len(axes) % 2 else [])]
     for _ in range(len(players) - 1):
         couples = zip(players[: len(players) // 2], reversed(players), strict=False)

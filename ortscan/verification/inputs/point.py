@@ -1,4 +1,4 @@
-"""One case to try: the sizes, the kind of values, and the number they are drawn with."""
+"""One case to try: the sizes, the kind of values, and the number that seeds them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ __all__ = ["PlannedCase", "Point"]
 
 @dataclass(frozen=True)
 class Point:
-    """One case to try.
+    """A case to try.
 
     Attributes:
-        sizes: the free dimensions, by name.
+        sizes: the sizes of free dimensions, by name.
         trips: the trip counts, by input.
         kind: the kind of values.
-        draw: the number that values are drawn with.
-        override: what replaces the defaults of inputs; empty if they stay.
-        only: the one input whose values are of that kind, or whose default is replaced so; empty for all.
+        draw: the number that seeds the values.
+        override: the kind of values that replace the defaults of inputs; empty if the defaults stay.
+        only: the only input with this kind of values or replaced default; empty for all inputs.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -30,13 +30,15 @@ class Point:
 
 @dataclass(frozen=True)
 class PlannedCase:
-    """A case, and the ways to draw its integers in the order to try them."""
+    """A case, and the ways to draw its integers, in the order to try them."""
 
     point: Point
     attempts: tuple[str, ...]
 
     def varied(self, attempt: str) -> dict[str, Any]:
-        """Return what distinguishes the case besides its sizes. ``attempt``: how its integers were drawn; empty if nothing ran."""
+        """Return what distinguishes the case besides its sizes. ``attempt`` is the way its integers were drawn; empty if nothing
+        ran.
+        """
         point = self.point
         alone = f" for '{point.only}'" if point.only else ""
         varied: dict[str, Any] = dict(point.trips)

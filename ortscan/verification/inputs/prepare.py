@@ -1,4 +1,4 @@
-"""Read what a pair of models tells of its inputs, and prepare the inputs that are tried."""
+"""Find out what a pair of models reveals about its inputs, and prepare the inputs to try."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -40,13 +40,13 @@ class InputPlan:
 
     Attributes:
         inputs: the inputs.
-        learned: advice on sizes, None if the graph cannot be read.
-        loose: the same without the branches of Ifs, None if that makes no difference.
-        problems: why nothing can be tried.
-        notes: remarks for the reader.
-        perilous: a run may crash the process.
+        learned: the facts about sizes; None if the graph cannot be read.
+        loose: the facts without the branches of Ifs; None if they are the same.
+        problems: the reasons why nothing can be tried.
+        notes: notes for the reader.
+        perilous: True if a run may crash the process.
         not_tried: what the cases do not cover.
-        too_large: why not even a session may be made.
+        too_large: the reasons why not even a session may be created.
     """
 
     inputs: Inputs
@@ -64,43 +64,43 @@ def prepare(
     watched: Sequence[Set[tuple[str, ...]]],
     specs: Sequence[SessionSpec],
     sizes: Mapping[str, int],
-    given: Mapping[str, Any],
+    fixed: Mapping[str, Any],
     seed: int,
     level: Level,
     budget: Budget,
 ) -> InputPlan:
-    """Prepare running both models.
+    """Prepare the inputs to run both models on.
 
     Args:
         models: the original and the result.
-        watched: for each the nodes, by their outputs, that `Guards` watches, so that they need no process of their own.
+        watched: the nodes of each model, by their outputs, that `Guards` watches. They need no subprocess.
         specs: the inputs of the original.
-        sizes: the free dimensions that are fixed.
-        given: the inputs that are fixed. The rest is generated.
-        seed: what values are drawn with.
-        level: how much is tried.
-        budget: the memory there is.
+        sizes: the fixed sizes of free dimensions.
+        fixed: the fixed values of inputs. The rest is generated.
+        seed: the seed of the values.
+        level: how thorough the comparison is.
+        budget: the available memory.
     """
     before, after = models
-    specs, bound = with_arrays(specs, given)
+    specs, bound = with_arrays(specs, fixed)
     sizes = {**sizes, **bound}
     fragile = crashes_on_empty_input(before) or crashes_on_empty_input(after)
-    problems = [reason for spec in specs if spec.name not in given and (reason := unmakeable(spec)) is not None]
-    if fragile and (0 in sizes.values() or any(isinstance(v, np.ndarray) and v.size == 0 for v in given.values())):
-        problems.append(f"a size of zero is asked for, and {fragile} kills onnxruntime's process on it")
+    problems = [reason for spec in specs if spec.name not in fixed and (reason := unmakeable(spec)) is not None]
+    if fragile and (0 in sizes.values() or any(isinstance(v, np.ndarray) and v.size == 0 for v in fixed.values())):
+        problems.append(f"a size of zero was requested, but {fragile} crashes onnxruntime on it")
     analysis, notes = _analysis(before, specs)
     if any(spec.dims is None for spec in input_specs(before.graph)):
         problems += _conflicts("original", analysis) + _conflicts("result", _analysis(after, specs)[0])
     roles = {} if analysis is None else find_roles(analysis)
     inner = KnownSizes({}) if analysis is None else known_sizes(analysis)
     size, name = inner.fixed()
-    fits = size <= _MANY * sum(value.nbytes for value in given.values() if isinstance(value, np.ndarray)) or budget.allows(size)
-    candidates = {spec.name for spec in specs if is_integer(spec) and spec.name not in given and spec.name not in roles}
+    fits = size <= _MANY * sum(value.nbytes for value in fixed.values() if isinstance(value, np.ndarray)) or budget.allows(size)
+    candidates = {spec.name for spec in specs if is_integer(spec) and spec.name not in fixed and spec.name not in roles}
     inputs = Inputs(
         specs=specs,
-        given=given,
+        fixed=fixed,
         sizes=sizes,
-        defaults=_defaults(before, overridable_names(before) & overridable_names(after) - set(given)),
+        defaults=_defaults(before, overridable_names(before) & overridable_names(after) - set(fixed)),
         roles=roles,
         inner=inner,
         large=candidates & may_be_large(analysis) if candidates and analysis is not None else set(),
@@ -114,7 +114,7 @@ def prepare(
         asked=asked_size(after),
     )
     if fragile and inputs.free_sizes:
-        notes.append(f"sizes of zero were not tried: {fragile} does not survive them on onnxruntime")
+        notes.append(f"sizes of zero were not tried: {fragile} crashes onnxruntime on them")
     learned = None if analysis is None else learn_sizes(analysis)
     loose = None if analysis is None else learn_sizes(analysis, branches=False)
     if loose is not None and learned is not None and loose.facts(inputs.free_sizes) == learned.facts(inputs.free_sizes):
@@ -133,7 +133,7 @@ def prepare(
 
 
 def if_readable(read: Callable[[], _Result]) -> _Result | None:
-    """Return the result of ``read``, which only looks for advice, or None if a library or a rule cannot read the model."""
+    """Return the result of ``read``, which only looks for advice. Return None if a library or a rule cannot read the model."""
     try:
         return read()
     except Exception as error:
@@ -143,7 +143,7 @@ def if_readable(read: Callable[[], _Result]) -> _Result | None:
 
 
 def _analysis(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> tuple[Analysis | None, list[str]]:
-    """Return the analysis, which only helps to choose good inputs, or None and the reason if the graph cannot be read."""
+    """Return the analysis, which only helps to choose good inputs. Return None and the reason if the graph cannot be read."""
     try:
         return analyse(proto, specs), []
     except Exception as error:
@@ -169,23 +169,23 @@ def _defaults(proto: onnx.ModelProto, names: Set[str]) -> dict[str, np.ndarray]:
 
 
 def _not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
-    """Say which inputs do not get values that other inputs get."""
+    """Yield phrases for values that some inputs do not get although other inputs get them."""
     missing, roles = inputs.missing, inputs.roles
     if inputs.level == "full":
         small = [spec.name for spec in missing if is_integer(spec) and spec.name not in inputs.large]
         if small := [name for name in small if not roles.get(name, Role()).trips]:
-            yield f"large integers for {quoted(small)}, which may be an index or decide sizes"
+            yield f"large integers for {quoted(small)}, which may be indices or sizes"
         ragged = [name for name, role in roles.items() if role.positive and not role.lengths and role.highs and not role.ranges]
         if ragged := [name for name in ragged if name in {spec.name for spec in missing}]:
             yield f"0 for {quoted(ragged)}"
         whole = [spec.name for spec in missing if not is_integer(spec) and roles.get(spec.name, Role()).decisive]
         if whole:
-            yield f"large floats for {quoted(whole)}, which decide sizes"
+            yield f"large floats for {quoted(whole)}, which determine sizes"
         if alone := can_be_zero(missing, roles, inputs.avoid_nothing)[MOST_ALONE:]:
-            yield f"zeros for {quoted(alone)} alone"
+            yield f"zeros for only one of {quoted(alone)}"
         yield from unfed(missing, inputs.named, roles, inputs.large - inputs.divided)
         if least := [name for name in inputs.large if name in inputs.divided]:
-            yield f"the least integer for {quoted(least)}, which is divided"
-    kept = sorted((overridable_names(before) & overridable_names(after)) - set(inputs.defaults) - set(inputs.given))
+            yield f"the lowest integer for {quoted(least)}, which is divided"
+    kept = sorted((overridable_names(before) & overridable_names(after)) - set(inputs.defaults) - set(inputs.fixed))
     if kept:
         yield f"other values for the defaults of {quoted(kept)}"

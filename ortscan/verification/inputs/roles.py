@@ -1,11 +1,11 @@
-"""What the inputs of a model are used for, as far as that determines which values they can take.
+"""Find the uses of a model's inputs that determine their possible values.
 
     Gather(table [100, 8], ids)      ->   ids in 0..99
     LSTM(..., sequence_lens)         ->   sequence_lens in 1..T
     Loop(n, ...)                     ->   n is a trip count
 
-An input is followed to such uses through operators that keep or merely shift it (Cast, Reshape, Add, bodies of loops, ...).
-All of it is advice: if it is wrong the original fails, and other values are tried.
+An input is followed to such uses through operators that keep or only shift it (Cast, Reshape, Add, bodies of loops, ...). All of
+this is advice: if it is wrong, the original fails, and other values are tried.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ _CARRIED_FROM_FIRST = frozenset(_FIRST.split())
 _CARRIED_FROM_ANY = frozenset(["Add", "Sub", "Mul", "Min", "Max", "Sum", "Concat", "SequenceConstruct", "SequenceInsert"])
 FLOAT_TYPES = frozenset([ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16])
 _DIVISORS = frozenset([0, -1])
-"""Divisors that are never tried: the least integer divided by -1 crashes onnxruntime."""
+"""Divisors that are never tried. The lowest integer divided by -1 crashes onnxruntime."""
 _CARRIED_FROM = {"Where": (1, 2), "ScatterElements": (0, 2), "ScatterND": (0, 2), "Scatter": (0, 2)}
 
 _SMALL: Mapping[tuple[str, int], tuple[tuple[int, int], tuple[int, int]]] = {
@@ -51,7 +51,7 @@ _SMALL: Mapping[tuple[str, int], tuple[tuple[int, int], tuple[int, int]]] = {
     ("SequenceAt", 1): ((0, 0), (-2, 1)),
     ("OneHot", 1): ((2, 5), (1, 9)),
 }
-"""By operator and position: the range of usual values, and the range of values worth a try if no rank or size determines it."""
+"""By operator and position: the range of usual values, and the range of values to try if no rank or size determines it."""
 
 _AXES = {("Slice", 3): 0, ("Squeeze", 1): 0, ("Unsqueeze", 1): 1, ("CumSum", 1): 0}
 _FEW = 2
@@ -62,17 +62,17 @@ _Bound = tuple[int | str, int, int]
 
 @dataclass(frozen=True)
 class Role:
-    """The values that an input can take.
+    """The values that an input can have.
 
     Attributes:
-        low: the least usual value.
-        highs: the greatest usual value is the least of these, each a number or a dimension plus a number.
-        trips: the input is a trip count.
-        positive: the usual values are above 0.
-        lengths: the input has sequence lengths, and onnxruntime takes 0 too.
-        ranges: unusual values are in all of these, such as indices from the end.
-        without: numbers that are in no range.
-        decisive: the values determine sizes, or may crash onnxruntime, so that they have to stay in the ranges.
+        low: the smallest usual value.
+        highs: the largest usual value is the minimum of these; each is a number or a dimension, plus a number.
+        trips: True for a trip count.
+        positive: True if the usual values are above 0.
+        lengths: True for sequence lengths of which onnxruntime accepts 0 too.
+        ranges: the ranges that contain all unusual values, such as indices from the end.
+        without: numbers that are excluded from the ranges.
+        decisive: True if the values determine sizes or may crash onnxruntime, so they must stay in the ranges.
     """
 
     low: int = 0
@@ -85,17 +85,17 @@ class Role:
     decisive: bool = False
 
     def usual(self, sizes: Mapping[str, int]) -> range:
-        """Return the usual values if the dimensions have ``sizes``; a few if there is no upper bound."""
+        """Return the usual values if the dimensions have ``sizes``. If there is no upper bound, return a few values."""
         highs = [_at((size, 1, plus), sizes) for size, plus in self.highs]
         return range(self.low, max(self.low, min(highs, default=self.low + _FEW)) + 1)
 
     def takes(self, number: int, sizes: Mapping[str, int]) -> bool:
-        """Return True if ``number`` is a usual or unusual value if the dimensions have ``sizes``."""
+        """Return True if ``number`` is a usual or unusual value at these sizes."""
         within = all(_at(low, sizes) <= number <= _at(high, sizes) for low, high in self.ranges)
         return number in self.usual(sizes) or (bool(self.ranges) and within and number not in self.without)
 
     def others(self, sizes: Mapping[str, int]) -> list[int]:
-        """Return the unusual values if the dimensions have ``sizes``: the greatest, the least, -1, then the next of each."""
+        """Return the unusual values at these sizes: the largest, the smallest, -1, then further ones from both ends."""
         low = max((_at(low, sizes) for low, _ in self.ranges), default=0)
         high = min((_at(high, sizes) for _, high in self.ranges), default=-1)
         usual = self.usual(sizes)
@@ -148,7 +148,7 @@ def owners_of(analysis: Analysis) -> dict[ir.Graph, ir.Node]:
 
 
 def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[ir.Graph, ir.Node]) -> Iterator[Role | None]:
-    """Yield the roles of ``start`` at all its uses, of which some have none."""
+    """Yield the role of ``start`` at each of its uses, or None for a use without a role."""
     pending, seen = [start], {start}
     while pending:
         value = pending.pop()
@@ -165,7 +165,7 @@ def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[ir.Graph, ir.Node
 
 
 def _role_at(node: ir.Node, position: int, kind: ir.DataType | None, analysis: Analysis) -> Role | None:
-    """Return the role of the input of ``node`` at ``position``, of the type ``kind``."""
+    """Return the role of the input of ``node`` at ``position``, which has the type ``kind``."""
 
     def below(value: ir.Value | None, axis: int) -> Role:
         size = analysis.dim(value, axis)
@@ -206,7 +206,7 @@ def _role_at(node: ir.Node, position: int, kind: ir.DataType | None, analysis: A
 
 
 def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]:
-    """Return the values that carry on the one that ``node`` reads at ``position``."""
+    """Return the values through which ``node`` passes on its input at ``position``."""
     if node.op_type in ("Scan", "Loop"):
         body = node.attributes["body"].as_graph()
         formal = position - (node.op_type == "Scan" and analysis.model.opset_imports.get("", 1) < 9)
@@ -220,7 +220,7 @@ def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]
 
 
 def _leaving(value: ir.Value, body: ir.Graph, node: ir.Node) -> list[ir.Value]:
-    """Return the values that carry on an output of a body: an output of its node, and a state of the next step."""
+    """Return the values through which an output of a body continues: an output of the loop node, and a state of the next step."""
     targets: list[ir.Value] = []
     for position, output in enumerate(body.outputs):
         if output is not value:

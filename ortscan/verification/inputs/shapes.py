@@ -1,7 +1,7 @@
-"""SizeFacts that the caller passes, as shapes of inputs or by the names of dimensions, checked against what the model declares.
+"""The caller's sizes, as shapes of inputs or by the names of dimensions, checked against the declarations of the model.
 
-``{"x": [64, 1, 128]}`` has the shape of an input, ``{"T": 64}`` the size of a dimension. A dimension without a name is called by
-its position, ``x[1]``, as verifications and benchmarks call it.
+``{"x": [64, 1, 128]}`` has the shape of an input, and ``{"T": 64}`` the size of a dimension. A dimension without a name is named
+by its position, such as ``x[1]``, as in verifications and benchmarks.
 """
 
 import itertools
@@ -25,10 +25,12 @@ _LARGEST = 2**63 - 1
 
 
 def given_shapes(shapes: Any, option: str = "shapes") -> dict[str, _Shape]:
-    """Return ``shapes`` as a dict of lists, {} for None. The caller calls them ``option``. They may not fit the model.
+    """Return ``shapes`` as a dict of lists, or an empty dict for None. Whether they fit the model is not checked.
+
+    ``option`` is the name of the option in errors.
 
     Raises:
-        OptionError: it is no dict of input name to sizes.
+        OptionError: it is not a dict of input names to sizes.
     """
     if shapes is None:
         return {}
@@ -54,10 +56,12 @@ def _sizes(name: Any, dims: Any, option: str) -> list[int | None]:
 
 
 def given_dims(dims: Any, option: str = "dims") -> dict[str, int]:
-    """Return ``dims`` as a dict, {} for None. The caller calls them ``option``. They may not fit the model.
+    """Return ``dims`` as a dict, or an empty dict for None. Whether they fit the model is not checked.
+
+    ``option`` is the name of the option in errors.
 
     Raises:
-        OptionError: it is no dict of the name of a dimension to a size.
+        OptionError: it is not a dict of names of dimensions to sizes.
     """
     if dims is None:
         return {}
@@ -79,7 +83,7 @@ def _size(name: str, size: Any, option: str) -> int:
 def shapes_with_dims(
     specs: Sequence[SessionSpec], shapes: Mapping[str, _Shape], dims: Mapping[str, int], option: str = "dims"
 ) -> dict[str, _Shape]:
-    """Return ``shapes`` of inputs with the sizes that ``dims`` has for free dimensions.
+    """Return ``shapes`` of inputs with the sizes in ``dims`` for free dimensions.
 
     Raises:
         OptionError: no input has such a free dimension, or a shape gives it another size.
@@ -87,7 +91,7 @@ def shapes_with_dims(
     named = {dim: None for spec in specs for dim in spec.dims or () if isinstance(dim, str)}
     for name in dims:
         if name not in named:
-            known = f"free are {', '.join(map(quoted, named))}" if named else "none is free"
+            known = f"the free dimensions are {', '.join(map(quoted, named))}" if named else "there are none"
             raise OptionError(f"{option}: no input has a free dimension {quoted(name)}; {known}{did_you_mean(name, named)}.")
     merged = dict(shapes)
     for spec in specs:
@@ -99,19 +103,20 @@ def shapes_with_dims(
 
 def _merged(spec: SessionSpec, own: _Shape, shape: _Shape, option: str) -> _Shape:
     if len(shape) != len(own):
-        return shape  # `with_shapes` refuses it
+        return shape  # `with_shapes` rejects it
     for axis, (size, other) in enumerate(zip(own, shape, strict=True)):
         if size is not None and other is not None and size != other:
             name = quoted((spec.dims or ())[axis])
-            raise OptionError(f"{option}: dimension {name} is {size}, and the shape of {quoted(spec.name)} has {other} for it.")
+            raise OptionError(f"{option}: dimension {name} is {size}, but the shape of {quoted(spec.name)} has {other} there.")
     return [other if size is None else size for size, other in zip(own, shape, strict=True)]
 
 
 def with_shapes(specs: Sequence[SessionSpec], shapes: Mapping[str, _Shape]) -> tuple[list[SessionSpec], dict[str, int]]:
-    """Return the inputs, with the ranks of ``shapes`` if the model declares none, and the sizes that they fix. None or -1 is free.
+    """Return the inputs and the sizes that ``shapes`` fix; None or -1 is free. Inputs without a declared rank get that of
+    ``shapes``.
 
     Raises:
-        OptionError: an unknown name, another rank, another size than a fixed one, or two sizes for one dimension.
+        OptionError: a name is unknown, a rank or a fixed size differs, or a dimension gets two sizes.
     """
     names = [spec.name for spec in specs]
     for name, dims in shapes.items():
@@ -130,18 +135,18 @@ def with_shapes(specs: Sequence[SessionSpec], shapes: Mapping[str, _Shape]) -> t
             if size == dim or size in (None, -1):
                 continue
             if isinstance(dim, int):
-                raise OptionError(f"shapes gives '{spec.name}' the size {size} where the model declares {dim}")
+                raise OptionError(f"shapes gives '{spec.name}' the size {size}, but the model declares {dim}")
             if sizes.setdefault(dim, int(size or 0)) != size:
                 raise OptionError(
-                    f"shapes gives dimension '{dim}' the sizes {sizes[dim]} and {size}; if it names two sizes alike, pass inputs"
+                    f"shapes gives dimension '{dim}' the sizes {sizes[dim]} and {size}; if it names two sizes, pass inputs"
                 )
     return specs, sizes
 
 
 def with_arrays(specs: Sequence[SessionSpec], values: Mapping[str, Any]) -> tuple[list[SessionSpec], dict[str, int]]:
-    """Return the inputs, with the ranks of given arrays, and the sizes that they fix.
+    """Return the inputs with the ranks of the caller's arrays, and the sizes that these fix.
 
-    If a symbol has several sizes the first one counts: onnxruntime does not compare them.
+    If a symbol has several sizes, the first one counts, because onnxruntime does not compare them.
     """
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     specs = [_ranked(spec, arrays[spec.name].ndim) if spec.name in arrays else spec for spec in specs]

@@ -1,9 +1,10 @@
-"""What single operators tell of an input: the values at which they turn, and how their output depends on it.
+"""Learn about an input from a single operator: values at which its behaviour changes, and the relation of its output to the
+input.
 
-Greater(x, 5.0)        ->   5.0
-LabelEncoder <keys_strings = ["cat", "dog"]> (x)   ->   "cat", "dog"
-QuantizeLinear(x, 0.5)   ->   0.25, -0.25, 0.75, ..., which are ties
-Mul(x, 2)   ->   2 * x + 0
+    Greater(x, 5.0)          ->   5.0
+    LabelEncoder <keys_strings = ["cat", "dog"]> (x)   ->   "cat", "dog"
+    QuantizeLinear(x, 0.5)   ->   0.25, -0.25, 0.75, ... (ties)
+    Mul(x, 2)                ->   2 * x + 0
 """
 
 import itertools
@@ -17,7 +18,7 @@ __all__ = ["COMPARISONS", "Known", "Trace", "named_at", "patterns_of", "text", "
 
 Known = float | int | str
 Constants = Callable[[int], Sequence[Known]]
-"""Returns the elements of the operand at a position, if it is constant."""
+"""A function that returns the elements of the operand at a position, if it is constant."""
 
 COMPARISONS = frozenset(["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
 _WITH_EACH_OTHER = COMPARISONS | {"Min", "Max", "Mod", "Div", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
@@ -50,7 +51,7 @@ _FROM = {"Where": (1, 2), "ScatterElements": (0, 2), "ScatterND": (0, 2), "Scatt
 
 
 def named_at(node: onnx.NodeProto, position: int, constants: Constants) -> Iterator[Known]:
-    """Yield the values of the operand at ``position`` at which ``node`` turns."""
+    """Yield the values of the operand at ``position`` at which the behaviour of ``node`` changes."""
     if node.op_type in _WITH_EACH_OTHER:
         for other in range(len(node.input)):
             if other != position:
@@ -89,7 +90,7 @@ def named_at(node: onnx.NodeProto, position: int, constants: Constants) -> Itera
 
 
 def patterns_of(node: onnx.NodeProto) -> Iterator[str]:
-    """Yield the pattern that ``node`` matches strings with, if it does."""
+    """Yield the pattern of ``node`` if it matches strings."""
     if node.op_type == "RegexFullMatch":
         yield from (text(each.s) for each in node.attribute if each.name == "pattern")
 
@@ -114,7 +115,7 @@ def _values_of(attribute: onnx.AttributeProto) -> Iterator[Known]:
 
 @dataclass(frozen=True)
 class Trace:
-    """A value that is ``scale`` times an input of the model plus ``shift``, perhaps in another shape or order."""
+    """A value that equals ``scale`` times an input of the model plus ``shift``, possibly in another shape or order."""
 
     input: str
     scale: float | int = 1
@@ -122,7 +123,7 @@ class Trace:
 
 
 def traces_of(node: onnx.NodeProto, operands: Sequence[Sequence[Trace]], constants: Constants) -> Iterator[Trace]:
-    """Yield the traces of the first output of ``node``, of which ``operands`` are those of the inputs."""
+    """Yield the traces of the first output of ``node``. ``operands`` has the traces of its inputs."""
     first = operands[0] if operands else ()
     match node.op_type:
         case kind if kind in _FROM_FIRST:
@@ -143,7 +144,7 @@ def traces_of(node: onnx.NodeProto, operands: Sequence[Sequence[Trace]], constan
 
 
 def _moved(trace: Trace, kind: str, number: float, at: int) -> Iterator[Trace]:
-    """Yield the result of arithmetic on ``trace``, the operand at position ``at``, and ``number``."""
+    """Yield the result of arithmetic on ``trace`` and ``number``. ``trace`` is the operand at position ``at``."""
     scale, shift = trace.scale, trace.shift
     if kind == "Add":
         yield Trace(trace.input, scale, shift + number)

@@ -1,4 +1,4 @@
-"""Choose which inputs get values of another kind than the rest, alone or together, and how many cases that takes."""
+"""Choose the inputs with another kind of values than the rest, alone or together, and the number of cases for that."""
 
 import math
 import re
@@ -31,32 +31,32 @@ __all__ = [
 ]
 
 MOST_ALONE = 8
-"""The number of inputs that have cases of their own."""
+"""The most inputs that get separate cases."""
 
 _FAR, _LEAST_FAR, _LARGEST = 100.0, 1.0, 1e4
 _MOST_SPREAD = 1e300
 _FOR_ALL = frozenset(["large", "mixed", "zeros"])
 _MOST_CASES = {"full": 10, "quick": 2}
 _FREE = 3
-"""The assumed size of a free dimension; if it is larger, more values are fed."""
+"""The assumed size of a free dimension. If it is larger, more values are fed."""
 _LARGEST_DECIDING = 1 << 16
-"""The largest integer to feed if it may determine a size and no role bounds it."""
+"""The largest integer to feed if it may determine a size and no role limits it."""
 _SHOWN = 3
 _LONGEST_WORD = 12
-"""Python may take forever to match longer words."""
+"""The longest word to match, because Python may take forever on longer ones."""
 _OFTEN, _MANY = 5, 131
-"""The cases draw most of this many indices for each element, or in all if the number of elements is free."""
+"""The number of indices of which the cases draw most: for each element, or in all if the number of elements is free."""
 
 
 def other_integers(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> list[str]:
-    """Return the inputs of integers that take unusual values as well, such as negative indices."""
+    """Return the integer inputs that can also have unusual values, such as negative indices."""
     return [spec.name for spec in missing if roles.get(spec.name, Role()).ranges]
 
 
 def value_kinds(
     missing: Sequence[SessionSpec], roles: Mapping[str, Role], large: Set[str], avoid_nothing: bool, level: Level
 ) -> Iterator[tuple[str, str, int]]:
-    """Yield the kinds of values that get cases: the kind, the one input that has it (empty for all), and the number of cases."""
+    """Yield the kinds of values that get cases: the kind, its only input (empty for all), and the number of cases."""
     full = level == "full"
     others = [name for name in other_integers(missing, roles) if not (avoid_nothing and roles[name].decisive)]
     if others and (full or len(others) > 1):
@@ -82,13 +82,13 @@ def value_kinds(
 
 
 def steady_kinds(missing: Sequence[SessionSpec]) -> list[str]:
-    """Return the kinds of values that stay the same along the first axis, or the second: a loop that adds them up overflows."""
+    """Return the kinds of values that are constant along the first or second axis. A loop that adds them up overflows."""
     deepest = max((len(spec.dims or ()) for spec in missing if spec.elem_type in FLOATS), default=0)
     return [kind for kind, rank in (("steady", 2), ("steady across", 3)) if deepest >= rank]
 
 
 def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid_nothing: bool) -> list[str]:
-    """Return the inputs that may be all zero, or false, while others are not; none if there are no others."""
+    """Return the inputs that may be all zero, or False, while others are not. Return none if there are no others."""
     types = onnx.TensorProto
     left_out = (types.STRING, types.BOOL) if avoid_nothing else (types.STRING,)
     names = [spec.name for spec in missing if spec.elem_type not in left_out and not roles.get(spec.name, Role()).trips]
@@ -96,7 +96,7 @@ def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid
 
 
 def useless_kinds(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> set[str]:
-    """Return the kinds of values that would change nothing for these inputs."""
+    """Return the kinds of values that make no difference for these inputs."""
     kinds = [numpy_type(spec.elem_type).kind for spec in missing if not roles.get(spec.name, Role()).decisive]
     lengths = any(roles[spec.name].lengths for spec in missing if spec.name in roles)
     useless = set[str]() if set(kinds) & set("fV") else set(FLOAT_KINDS - _FOR_ALL)
@@ -105,7 +105,7 @@ def useless_kinds(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> 
 
 
 def other_defaults(defaults: Mapping[str, np.ndarray], by: str, seed: int) -> dict[str, np.ndarray]:
-    """Return near values for defaults; negated or far ones or zeros if ``by`` says so."""
+    """Return values near the defaults; or negated values, distant values or zeros, depending on ``by``."""
     random = np.random.default_rng([seed, len(defaults)])
 
     def other(array: np.ndarray) -> np.ndarray:
@@ -127,7 +127,7 @@ def other_defaults(defaults: Mapping[str, np.ndarray], by: str, seed: int) -> di
 
 
 def fitting(spec: SessionSpec, named: Sequence[Known], role: Role | None, sizes: Mapping[str, int], any_size: bool) -> list[Known]:
-    """Return those of the ``named`` values that an input can take. Unless ``any_size``, they may determine a size."""
+    """Return those of the ``named`` values that an input can have. Unless ``any_size``, they may determine a size."""
     if spec.elem_type == onnx.TensorProto.STRING:
         return [value for value in named if isinstance(value, str)]
     numbers = [value for value in named if not isinstance(value, str)]
@@ -139,13 +139,13 @@ def fitting(spec: SessionSpec, named: Sequence[Known], role: Role | None, sizes:
 
 
 def cases_of_named(specs: Sequence[SessionSpec], counts: Sequence[int], level: Level) -> int:
-    """Return how many cases hold ``counts`` values of each input, if every second element is one."""
+    """Return the number of cases for ``counts`` named values of each input, if these fill every second element."""
     needed = [math.ceil(count / _capacity(spec)) for spec, count in zip(specs, counts, strict=True)]
     return min(max(needed, default=0), _MOST_CASES[level])
 
 
 def unfed(specs: Sequence[SessionSpec], named: Named, roles: Mapping[str, Role], large: Set[str]) -> Iterator[str]:
-    """Say which of the named values a full comparison does not feed. ``large``: the inputs that take any integer."""
+    """Yield phrases for the named values that a full comparison does not feed. ``large`` has the inputs that accept any integer."""
     for spec in specs:
         role, values = roles.get(spec.name), named.exact.get(spec.name, ())
         if role is not None and role.trips:
@@ -163,16 +163,16 @@ def unfed(specs: Sequence[SessionSpec], named: Named, roles: Mapping[str, Role],
     if unmatched := [pattern for pattern in named.patterns if not any(_matches(pattern, word) for word in words)]:
         yield f"strings that match {_shown(unmatched)}"
     if named.elsewhere:
-        yield f"inputs for which what is computed just meets {_shown(named.elsewhere)}"
+        yield f"inputs for which a computed value equals {_shown(named.elsewhere)}"
 
 
 def _capacity(spec: SessionSpec) -> int:
-    """Return how many named values one case can hold."""
+    """Return the number of named values that one case can hold."""
     return max(1, (math.prod(dim if isinstance(dim, int) else _FREE for dim in spec.dims or ()) + 1) // 2)
 
 
 def _matches(pattern: str, word: str) -> bool:
-    """Return True if Python, which reads patterns much as onnxruntime does, can read this one and finds a match."""
+    """Return True if Python can read the pattern and finds a match. Its syntax is close to onnxruntime's."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -1,3 +1,3 @@
-"""Runs all cases on both models, compares their outputs, and draws the conclusion."""
+"""Run all cases on both models, compare their outputs, and draw the conclusion."""
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
-"""Say where the first difference comes from: which value inside differs first, or that onnxruntime's optimisation is to blame.
+"""Find the origin of the first difference: the first inner value that differs, or onnxruntime's optimisation.
 
     before: 14.5    before, with graph optimisation off: -18.2    after: -18.2
 
-To compare inner values, those that both main graphs compute by the same name become outputs.
+To compare inner values, values with the same name in both main graphs become outputs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,33 +28,33 @@ __all__ = ["blame", "first_inside", "known_defect"]
 _BETWEEN = ("Cast", "Identity")
 _TRANSPOSED = QUIRKS["ORT-TRANSPOSED-TIMES-VECTOR"]
 _MOST_VALUES = 1000
-"""The number of inner values to compare, the first ones."""
+"""The most inner values to compare."""
 
 
 def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Callable[[], Runs]) -> str:
-    """Say that onnxruntime computes the original otherwise once it is optimised. Empty if it does not.
+    """Return a sentence if onnxruntime's optimisation changes the results of the original, else an empty string.
 
     Args:
         proto: the original.
         comparer: compares its outputs.
         witness: the first case that differs.
-        plain: runs the original with graph optimisation off.
+        plain: returns runs of the original with graph optimisation off.
     """
     assert witness.witness is not None
     feed, after = witness.witness
     values = _values(plain(), feed)
     if values is None or not comparer.finds_equal(values, after, witness.gaps.keys()):
         return ""
-    return f"with onnxruntime's graph optimisation off the original computes what the result computes{known_defect(proto)}"
+    return f"with onnxruntime's graph optimisation off, the original and the result agree{known_defect(proto)}"
 
 
 def known_defect(proto: onnx.ModelProto) -> str:
-    """Return the defect of onnxruntime that may explain other results of the original, in parentheses. Empty if none is known."""
+    """Return a known defect of onnxruntime that may explain the difference, in parentheses, or an empty string."""
     return f" ({_TRANSPOSED.id}: {_TRANSPOSED.symptom.rstrip('.')})" if _multiplies_a_transpose(proto) else ""
 
 
 def _multiplies_a_transpose(proto: onnx.ModelProto) -> bool:
-    """Return True if the left factor of a MatMul is a Transpose, and the right one may be a vector."""
+    """Return True if the left factor of a MatMul is a Transpose, and the right factor may be a vector."""
     graphs = [*all_graphs(proto), *proto.functions]
     nodes = [node for graph in graphs for node in graph.node]
     producers = {name: node for node in nodes for name in node.output}
@@ -79,9 +79,9 @@ def first_inside(
     tolerances: Tolerances,
     stack: ExitStack,
 ) -> str:
-    """Return in words which value of both main graphs is the first to differ on ``feed``. Empty if there is none.
+    """Return a phrase on the first value of both main graphs that differs on ``feed``, or an empty string.
 
-    ``runs`` makes what computes outputs of a model. A value of another rank or element type is another value of that name.
+    ``runs`` creates the runs for the outputs of a model. A value with another rank or element type is not the same value.
     """
     producers = {name: node for node in old.proto.graph.node for name in node.output if name}
     shared = {name for node in new.proto.graph.node for name in node.output} - {value.name for value in old.proto.graph.output}
@@ -109,7 +109,7 @@ def _values(runs: Runs, feed: Mapping[str, Any]) -> Sequence[Any] | None:
 
 
 def _with_outputs(proto: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
-    """Return a copy of a model with ``names`` for its outputs. onnxruntime infers their types."""
+    """Return a copy of a model with the outputs ``names``. onnxruntime infers their types."""
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     known = {value.name: value for value in copy.graph.value_info}

@@ -1,6 +1,6 @@
-"""Compare all outputs of one run of both models, with further runs of the original if they differ.
+"""Compare all outputs of one run of both models. If they differ, the original runs again to find out why.
 
-Works round ORT-LOOP-NO-STEPS-SIZES, ORT-RECURRENT-NAN and ORT-LOGSOFTMAX-NAN.
+Works around ORT-LOOP-NO-STEPS-SIZES, ORT-RECURRENT-NAN and ORT-LOGSOFTMAX-NAN.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -24,12 +24,14 @@ SPECIAL = ("infinite", "NaN")
 """The kinds of values with infinities or NaN."""
 _REPEATS = 2
 _SHORTEST_LIMIT = 1.0
-_SWALLOWED = "what NaN and infinity become was not compared where onnxruntime drops them, as in recurrent nodes or maxima"
-_MILD = (
-    "output '{}' was compared as far as roundings, of the inputs or inside, leave the original itself",
-    "elements of output '{}' that hang on the last digits of the inputs, or of what is computed, or overflow, were not compared",
+_SWALLOWED = (
+    "results of NaN and infinity were not compared at nodes where onnxruntime drops them, such as recurrent nodes or maxima"
 )
-_GUESSED = "sizes of empty outputs were not compared: for a Loop without iterations onnxruntime guesses them"
+_MILD = (
+    "output '{}' was compared with a wider tolerance, because rounding changes the original itself",
+    "elements of output '{}' that are sensitive to rounding or overflow were not compared",
+)
+_GUESSED = "sizes of empty outputs were not compared, because onnxruntime guesses them for a Loop without iterations"
 
 _Values = Sequence[Any]
 _Feed = Mapping[str, Any]
@@ -37,11 +39,11 @@ _Feed = Mapping[str, Any]
 
 @dataclass
 class RunLimit:
-    """How long a run of the original may take.
+    """The time that a run of the original may take.
 
     Attributes:
         budget: the time for all runs.
-        patience: seconds after which a run is stopped, None for no limit but the budget.
+        patience: the seconds after which a run is stopped; None for the limit of the budget.
         slowest: the seconds of the slowest run so far.
     """
 
@@ -50,9 +52,9 @@ class RunLimit:
     slowest: float = 0.0
 
     def seconds(self) -> float:
-        """Return the seconds that a run may take: much longer than the slowest run, at most what patience and budget allow.
+        """Return the seconds that a run may take: much more than the slowest run took, but within patience and budget.
 
-        There is some time for the first cases, whatever the budget: else a busy machine would leave nothing compared.
+        The first cases always get some time, even beyond the budget. Otherwise nothing would be compared on a busy machine.
         """
         left = max(self.budget.left(), min(_SHORTEST_LIMIT, 20 * self.slowest) if self.slowest else _SHORTEST_LIMIT)
         limit = left if self.patience is None else min(left, self.patience)
@@ -61,22 +63,22 @@ class RunLimit:
 
 @dataclass
 class Comparer:
-    """Compares outputs, and remembers what it learns of them for later cases.
+    """Compare outputs, and remember what was learned about them for later cases.
 
     Attributes:
-        before: runs the original.
-        tolerances: what the floats of each output may differ by.
-        limit: how long a run may take.
-        shapes_vary: the sizes of empty outputs of the original mean nothing.
-        sized: makes the original with more sizes declared, for outputs that are empty in the original alone.
-        noisy: makes the original with noise in all roundings, if that can be.
-        exact: makes the original in float64, if that can be.
-        swallowing: the outputs of nodes that do not pass NaN and infinity on.
-        draws: the original may draw random numbers, so that its first case runs again.
+        before: runs of the original.
+        tolerances: the tolerances of each output.
+        limit: the time limit of a run.
+        shapes_vary: True if the sizes of empty outputs of the original have no meaning.
+        sized: returns runs of the original with more declared sizes, for outputs that are empty only in the original.
+        noisy: returns runs of the original with noise in all roundings, if possible.
+        exact: returns runs of the original in float64, if possible.
+        swallowing: the outputs of nodes that do not propagate NaN and infinity.
+        draws: True if the original may draw random numbers. Its first case then runs again.
         unstable: the outputs that differ between two runs of the original.
-        disowned: the outputs that onnxruntime computes otherwise once nodes that change no number are added to the original. Then
-            noise says nothing of roundings, and the original does not say which of the two results is meant.
-        notes: remarks for the reader.
+        disowned: the outputs that onnxruntime computes differently if nodes that change no number are added to the original. Noise
+            then does not show roundings, and the original does not show which of the two results is intended.
+        notes: notes for the reader.
     """
 
     before: Runs
@@ -94,7 +96,7 @@ class Comparer:
     _history: dict[tuple[str, bool], History] = field(default_factory=dict)
 
     def compare(self, kind: str, feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
-        """Return the gap of each output that can be compared, on values of a ``kind``."""
+        """Return the gap of each output that can be compared, for values of a ``kind``."""
         special = kind in SPECIAL
         sensitivity = Sensitivity(cache(partial(self._exact, feed)), cache(partial(self._noisy, feed)), special=special)
         gaps = self._gaps(expected, actual, sensitivity, tiny=kind == "tiny")
@@ -110,7 +112,7 @@ class Comparer:
         return gaps | self._without_guesses(gaps, feed, expected, actual) if self.shapes_vary else gaps
 
     def finds_equal(self, expected: _Values, actual: _Values, names: Set[str]) -> bool:
-        """Return True if outputs are equal by all that was learned of them."""
+        """Return True if outputs are equal within all tolerances that were learned."""
         gaps = (
             compare_values(old, new, self.tolerances[name], self._history.get((name, False)))
             for name, old, new in zip(self.before.outputs, expected, actual, strict=True)
@@ -157,7 +159,7 @@ class Comparer:
                 self.unstable.update(name for name, gap in self._gaps(expected, again).items() if gap.reason)
 
     def _find_disowned(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values) -> None:
-        """Find the outputs that could not be compared, and on which all runs with noise agree, but not with the original."""
+        """Find outputs without a comparison for which all runs with noise agree with each other but not with the original."""
         sensitive = {name for name, gap in gaps.items() if gap.reason is None and gap.left_out and not gap.numbers}
         runs = self._noisy(feed, 0.0, 1.0) if sensitive else []
         for position, name in enumerate(self.before.outputs if runs else ()):
@@ -168,7 +170,7 @@ class Comparer:
                     self.disowned.add(name)
 
     def _without_guesses(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
-        """Return the gaps of outputs that are empty for the original alone, and equal once more sizes are declared."""
+        """Return the gaps of outputs that are empty only in the original, and equal if more sizes are declared."""
         pairs = enumerate(zip(self.before.outputs, expected, actual, strict=True))
         positions = {name: at for at, (name, old, new) in pairs if name in gaps and _is_empty(old) and not _is_empty(new)}
         sized = self.sized() if positions else None
@@ -187,5 +189,5 @@ def _is_empty(value: Any) -> bool:
 
 
 def _both_empty(old: Any, new: Any) -> bool:
-    """Return True if two arrays of one type have no elements, and other sizes."""
+    """Return True if two arrays of the same type have no elements, and different shapes."""
     return _is_empty(old) and _is_empty(new) and old.dtype == new.dtype and old.shape != new.shape

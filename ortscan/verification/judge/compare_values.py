@@ -1,7 +1,7 @@
-"""Compare what two models computed for one output.
+"""Compare the values of two models for one output.
 
-Integers, booleans and strings must be the same. NaN equals NaN, an infinity equals itself. Other floats may differ by their
-`Tolerances`. A sequence of maps of floats, as ZipMap makes one of the rows of an array, is compared as that array.
+Integers, booleans and strings must be equal. NaN equals NaN, and an infinity equals itself. Other floats may differ by their
+`Tolerances`. A sequence of maps of floats, which ZipMap makes from the rows of an array, is compared as that array.
 """
 
 import math
@@ -17,24 +17,24 @@ from ortscan.verification.judge.tolerances import History, Tolerances, is_float,
 __all__ = ["LEFT_OUT", "Gap", "Widening", "as_table", "compare_values", "is_table"]
 
 Widening = Callable[[np.ndarray, float, tuple[int, ...]], np.ndarray]
-"""Takes an array, what it may differ by as a whole, and its position in an output that is a sequence. Returns how much more each
-element may differ by (see ``sensitivity``): ``LEFT_OUT`` if by any number, infinity if the other need not be a number."""
+"""A function of an array, its tolerance as a whole, and its position in an output that is a sequence. It returns the additional
+tolerance of each element (see ``sensitivity``): ``LEFT_OUT`` for any number, infinity if the other may even be no number."""
 LEFT_OUT = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
 class Gap:
-    """How far two values are apart.
+    """The difference between two values.
 
     Attributes:
         absolute: the error of the worst element.
-        relative: the same in proportion to the largest |before|.
-        allowed: what the worst element may differ by.
+        relative: the same, relative to the largest |before|.
+        allowed: the tolerance of the worst element.
         scale: the largest |before|.
         elements: the number of elements.
         numbers: the number of elements that were compared and are not NaN.
         reason: why the values differ, or None.
-        index: where the worst element is.
+        index: the index of the worst element.
         before: the worst element of the original.
         after: the worst element of the result.
         left_out: the number of elements that were not compared, because they are sensitive to rounding.
@@ -82,17 +82,17 @@ def compare_values(
     Args:
         before: the value of the original.
         after: the value of the result.
-        tolerances: what floats may differ by.
+        tolerances: the tolerances for floats.
         history: the output in earlier cases.
-        widened: called for arrays that differ by more than they may.
-        special: NaN and infinities were fed. Then all three count as equal: which it is depends on the order of sums.
+        widened: returns additional tolerances for an array that exceeds its tolerance.
+        special: True if NaN and infinities were fed. They all count as equal then, because the result depends on the order of sums.
     """
     return _compare(before, after, _Comparison(tolerances, history or History(), widened, special))
 
 
 def _compare(before: Any, after: Any, comparison: _Comparison) -> Gap:
     if before is None or after is None:
-        return Gap() if before is after else _unlike("is empty in one of the two", before, after)
+        return Gap() if before is after else _unlike("is empty in only one of the models", before, after)
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         if list(before) != list(after):
             return _unlike("has other keys", list(before), list(after))
@@ -102,7 +102,7 @@ def _compare(before: Any, after: Any, comparison: _Comparison) -> Gap:
             return _compare_arrays(as_table(before), as_table(after), comparison)
         return _compare_sequences(before, after, comparison)
     if isinstance(before, list | Mapping) or isinstance(after, list | Mapping):
-        return _unlike("is of another kind", before, after)
+        return _unlike("has another type", before, after)
     return _compare_arrays(np.asarray(before), np.asarray(after), comparison)
 
 
@@ -195,7 +195,7 @@ def _unlike(reason: str, before: Any, after: Any) -> Gap:
 
 
 def is_table(*sequences: Any) -> bool:
-    """Return True if ``sequences`` hold equally many maps, all of them of floats by the same keys."""
+    """Return True if ``sequences`` have equally many maps, all of them from the same keys to floats."""
     if not all(isinstance(rows, list) and rows for rows in sequences) or len({len(rows) for rows in sequences}) > 1:
         return False
     maps = [item for rows in sequences for item in rows]
@@ -205,5 +205,5 @@ def is_table(*sequences: Any) -> bool:
 
 
 def as_table(value: Any) -> Any:
-    """Return the array of the rows that a sequence of maps of floats holds; anything else unchanged."""
+    """Return a sequence of maps of floats as an array with a row for each map. Return any other value unchanged."""
     return np.array([list(item.values()) for item in value], np.float64) if is_table(value) else value

@@ -1,8 +1,8 @@
-"""Run the conditions of Ifs that guard nodes against empty inputs, before the model itself runs on them.
+"""Run the conditions of Ifs that guard nodes against empty inputs, before the model itself runs on such inputs.
 
-    c = Size (x) > 0     If (c) then LSTM (x, ...) else ...       c alone is run: if it lets an empty x in, the model does not run
+    c = Size (x) > 0     If (c) then LSTM (x, ...) else ...       runs only c: if it accepts an empty x, the model is not run
 
-A wrong guard would crash this process. The Ifs of the main graph are run, and the Ifs in their branches.
+A wrong guard would crash this process. The conditions are those of Ifs in the main graph, and of Ifs in their branches.
 """
 
 from collections.abc import Mapping, Set
@@ -20,7 +20,7 @@ from rewrites.ops.traits import operators
 
 __all__ = ["LETS_IN", "Guards"]
 
-LETS_IN = "an If lets a sequence without steps or rows into a recurrent node, which ends onnxruntime's process"
+LETS_IN = "an If passes a sequence without steps or rows to a recurrent node, which crashes onnxruntime"
 
 _MOST_NODES = 200
 _Path = tuple[tuple[str, bool], ...]
@@ -28,9 +28,9 @@ _CPU = ("CPUExecutionProvider",)
 
 
 class Guards:
-    """The conditions of a model's guards, as a model of their own. Its session is made when it first runs.
+    """The conditions of a model's guards, as a separate model. Its session is created when it first runs.
 
-    ``watched`` holds the guarded nodes, by their outputs; none if the conditions cannot be computed beforehand.
+    ``watched`` has the guarded nodes, by their outputs. It is empty if the conditions cannot be computed beforehand.
     """
 
     def __init__(self, source: ModelSource, stack: ExitStack):
@@ -46,7 +46,7 @@ class Guards:
             self.watched.clear()
 
     def _walk(self, graph: onnx.GraphProto, path: _Path, guarded: Set[tuple[str, ...]]) -> None:
-        """Collect the nodes of ``graph`` and of the branches in it, and the branches that lead to guarded nodes."""
+        """Collect the nodes of ``graph`` and of the branches in it, and the paths of branches to guarded nodes."""
         for node in graph.node:
             self._nodes.append(node)
             if tuple(node.output) in guarded:

@@ -1,4 +1,4 @@
-"""Run one case on both models and judge it."""
+"""Run one case on both models and compare the outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,15 +20,15 @@ _SHORTEST_LIMIT = 1.0
 
 @dataclass(frozen=True)
 class Judged:
-    """One case with all that was measured.
+    """A case with all measurements.
 
     Attributes:
-        planned: the case as it was planned.
+        planned: the planned case.
         case: the case with its outcome.
-        gaps: how far the outputs are apart.
-        witness: the inputs and the outputs of the result, of the first case that differs.
-        timed_out: a run was stopped.
-        seconds: how long both runs took, if they agree.
+        gaps: the difference of each output.
+        witness: the inputs, and the outputs of the result, for the first case that differs.
+        timed_out: True if a run was stopped.
+        seconds: the seconds of both runs, if they agree.
     """
 
     planned: PlannedCase
@@ -46,15 +46,15 @@ class Judged:
 
 @dataclass
 class Judge:
-    """Runs cases, and remembers what holds for later ones.
+    """Run cases, and remember what is useful for later ones.
 
     Attributes:
-        before: runs the original.
-        after: runs the result.
+        before: runs of the original.
+        after: runs of the result.
         comparer: compares their outputs.
-        limit: how long a run may take.
-        guards: those of the original and of the result, which are asked before a run in this process; else none.
-        stopped: how many runs in search of sizes had to be stopped, or crashed their process.
+        limit: the time limit of a run.
+        guards: the guards of the original and of the result, which are checked before a run in this process; else empty.
+        stopped: the number of runs in the search for sizes that had to be stopped, or that crashed their process.
     """
 
     before: Runs
@@ -67,7 +67,7 @@ class Judge:
     _witnessed: bool = False
 
     def judge(self, plan: PlannedCase, inputs: Inputs) -> Judged:
-        """Run the original, with other integers while it refuses, then the result on the same inputs; compare."""
+        """Run the original, with other integers while it rejects them. Then run the result on the same inputs, and compare."""
         first_error, timed_out, kind = None, False, plan.point.kind
         for attempt in sorted(plan.attempts, key=lambda a: a != self._attempts.get(kind)):
             feed = inputs.feed(plan.point, attempt)
@@ -85,7 +85,7 @@ class Judge:
         return _without_comparison(plan, "", "skipped", f"{only}the original fails: {first_error}", timed_out)
 
     def refusals(self, plan: PlannedCase, inputs: Inputs) -> list[str]:
-        """Return the errors of the original on the case, for each way to draw integers; nothing if it runs with one."""
+        """Return the errors of the original on the case, for each way to draw integers. Return none if it runs with one of them."""
         errors = []
         for feed in (inputs.feed(plan.point, attempt) for attempt in plan.attempts):
             if self.guards and (risk := self.guards[0].let_in(feed)) is not None:
@@ -102,11 +102,11 @@ class Judge:
     ) -> Judged:
         if self.guards and (risk := self.guards[1].let_in(feed)) is not None:
             status: CaseStatus = "fails only after" if risk == LETS_IN else "skipped"
-            return _without_comparison(plan, attempt, status, f"it was not run: {risk}")
+            return _without_comparison(plan, attempt, status, f"the result was not run: {risk}")
         budget = self.limit.budget
         outcome = self.after.run(feed, min(max(_SHORTEST_LIMIT, budget.left()), max(RUN_SECONDS, 10 * seconds)))
         if outcome.timed_out and budget.is_spent():
-            return _without_comparison(plan, attempt, "skipped", f"no time was left for the result, {outcome.error}", True)
+            return _without_comparison(plan, attempt, "skipped", f"no time was left for the result: {outcome.error}", True)
         if outcome.exhausted:
             return _without_comparison(plan, attempt, "skipped", f"there was not enough memory for the result: {outcome.error}")
         if outcome.values is None:

@@ -1,16 +1,16 @@
-"""Search for sizes that the original takes, if it refuses those that were tried.
+"""Search for sizes that the original accepts, if it rejects the usual ones.
 
-    x [B, N],  Pad <mode = "reflect"> (x, 128, 128),  Conv by a window of 400    ->    N is 400 or more
+    x [B, N],  Pad <mode = "reflect"> (x, 128, 128),  Conv with a window of 400  ->    N is 400 or more
     x [B, N], h [C, 8],  LSTM in a branch of an If, on frames of x               ->    B and C are equal
 
-A waveform is cut into windows, a page shrunk several times. onnxruntime's messages differ from operator to operator, so only the
-numbers in them are read. Most of these are wrong, and soon tried:
+For example, a model may cut a waveform into windows, or shrink a page several times. onnxruntime's messages differ from operator
+to operator, so only the numbers in them are used. Most of these are wrong, but trying them is fast:
 
     Pad reflect: post-pad (64) exceeds maximum allowed (1) for axis 1              ->   64 and 65 for each dimension
     Input initial_h must have shape {1,3,128}. Actual:{1,7,128}, sizes 3 and 7     ->   3 for both, 7 for both
 
-Then larger and larger sizes are tried, of one dimension, all but one, or all. If the message is a new one, the search goes on from
-there. The sizes are then made as small as possible, and equal dimensions are recorded.
+Then larger and larger sizes are tried, for one dimension, all but one, or all. If the message is a new one, the search continues
+from there. At the end the sizes are made as small as possible, and equal dimensions are recorded.
 """
 
 import copy
@@ -27,12 +27,12 @@ from ortscan.verification.judge.judge import Judge
 __all__ = ["least_sizes", "rows_by_numbers"]
 
 _STEPS = (8, 10, 12, 15)
-"""SizeFacts to try are these times a power of two: windows have 512 samples, 160 or 480, frames 96 or 80 rows."""
+"""Sizes to try are these times a power of two. Windows often have 512, 160 or 480 samples, frames have 96 or 80 rows."""
 _MOST_ALONE, _TOGETHER = 6, 32
 _MOST_TRIES, _DEEPEST = 800, 6
-"""The number of rows of sizes to try, and the number of messages to follow one from another."""
+"""The most rows of sizes to try, and the longest chain of messages to follow."""
 _PATIENCE = 3
-"""After this many runs that had to be stopped, or crashed their process, the search ends."""
+"""The search ends after this many runs that had to be stopped, or that crashed their process."""
 _LARGEST = 1 << 17
 """The largest size to try."""
 _Row = tuple[int, ...]
@@ -44,9 +44,9 @@ _MOST_NUMBERS = 12
 def least_sizes(
     judge: Judge, inputs: Inputs, learned: SizeFacts | None, kind: str = "normal"
 ) -> tuple[Mapping[str, int], SizeFacts] | None:
-    """Return the least sizes of free dimensions, by name, with which the original runs, and what is known of sizes then.
+    """Return the smallest sizes of free dimensions with which the original runs, by name, and the facts about sizes.
 
-    None if there are no such sizes, or the usual sizes do. ``kind``: the kind of values to run on.
+    Return None if there are no such sizes, or if the usual sizes work. ``kind`` is the kind of values to run with.
     """
     search = _SizeSearch(judge, inputs, inputs.axes(learned), kind)
     usual = tuple(axis.values[0] for axis in search.axes)
@@ -67,19 +67,19 @@ class _SizeSearch:
     kind: str
     _asked: dict[_Row, Sequence[str]] = field(default_factory=dict)
     _complaints: set[str] = field(default_factory=set)
-    """Messages without their numbers: a size that is still too small has the same one, the next node that refuses has not."""
+    """The messages without their numbers. A size that is still too small gives the same message; another node gives a new one."""
 
     @property
     def free(self) -> list[int]:
-        """The positions of the dimensions whose size nothing determines."""
+        """The positions of the dimensions whose size nothing restricts."""
         return [position for position, axis in enumerate(self.axes) if axis.any_size]
 
     def takes(self, row: _Row) -> bool:
-        """Return True if the original runs on ``row``; False once the search is over."""
+        """Return True if the original runs on ``row``. Return False once the search is over."""
         return self._is_left() and not self._refusals(row)
 
     def first(self, row: _Row, depth: int = 0) -> _Row | None:
-        """Return the first row that the original takes, of ``row`` and those that its messages lead to."""
+        """Return the first row that the original accepts, starting from ``row`` and following its messages."""
         if self.takes(row):
             return row
         messages = dict.fromkeys(self._asked.get(row, ()))
@@ -100,13 +100,13 @@ class _SizeSearch:
     def _refusals(self, row: _Row) -> Sequence[str]:
         if row not in self._asked:
             cases = self.inputs.case_of(self.axes, row, self.kind)
-            self._asked[row] = self.judge.refusals(cases[0], self.inputs) if cases else ["it takes too much"]
+            self._asked[row] = self.judge.refusals(cases[0], self.inputs) if cases else ["it needs too much memory"]
             self._complaints.update(_NUMBER.sub("", message) for message in self._asked[row])
         return self._asked[row]
 
 
 def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> list[list[int]]:
-    """Return the positions of dimensions in classes of equal ones: refused with one of them larger, taken with both."""
+    """Return the positions of dimensions in classes of equal ones: rejected if one of them is larger, accepted if both are."""
     classes = [[position] for position in search.free]
     for first, second in combinations(search.free, 2):
         if row[first] != row[second] or usual[first] == usual[second]:
@@ -122,7 +122,7 @@ def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> lis
 
 
 def _smallest(search: _SizeSearch, row: _Row, usual: _Row, classes: Sequence[Sequence[int]], sizes: SizeFacts) -> _Row:
-    """Return ``row`` with each class as small as it may be. Record a size that may be no other."""
+    """Return ``row`` with each class as small as possible. Record a size that must be exactly one number."""
     for positions in classes:
         below, size = min(usual[position] for position in positions), row[positions[0]]
         if size <= below:
@@ -140,7 +140,9 @@ def _smallest(search: _SizeSearch, row: _Row, usual: _Row, classes: Sequence[Seq
 
 
 def rows_by_numbers(message: str, row: _Row, free: Sequence[int]) -> Iterator[_Row]:
-    """Yield other sizes for ``free`` positions of a refused ``row``: equal ones, then the numbers of the message and the next."""
+    """Yield other sizes for ``free`` positions of a rejected ``row``: equal ones, then the numbers in the message and the next
+    ones.
+    """
     numbers = list(dict.fromkeys(int(number) for number in _NUMBER.findall(_QUOTED.sub("", message))))[:_MOST_NUMBERS]
     for first, second in combinations(free, 2):
         if row[first] != row[second] and row[first] in numbers and row[second] in numbers:
@@ -152,7 +154,7 @@ def rows_by_numbers(message: str, row: _Row, free: Sequence[int]) -> Iterator[_R
 
 
 def _larger_rows(usual: _Row, free: Sequence[int]) -> Iterator[_Row]:
-    """Yield rows in which one free dimension, all but one, or all, have larger and larger sizes."""
+    """Yield rows in which one free dimension, all but one, or all have larger and larger sizes."""
     for size in _sizes():
         yield from (_with(usual, [position], size) for position in free[:_MOST_ALONE] if size > usual[position])
         if len(free) > 1 and size >= _TOGETHER and size & (size - 1) == 0:

@@ -1,16 +1,17 @@
-"""How precisely each output is computed: from the coarsest floats that it depends on, and through nodes that are less exact.
+"""Find the precision of each output: the coarsest floats that it depends on, and less exact nodes on the way.
 
     x (float16) ─► Cast ─► MatMul ─► y (double)         y has the roundings of float16
     x (double)  ─► MatMul ─► z (double)                  z has its own, though another output of the model is coarser
     y, z = Scan (h, x)  with a body (s, e) => (n, o)     y depends on n and h, s on h and n, e on x, z on o
 
-An output that depends on a float only through integers or booleans is as fine as its own type: such a value is right or wrong.
+An output that depends on a float only through integers or booleans has the precision of its own type, because such a value is
+either right or wrong.
 
-RNN, LSTM and GRU take NaN and infinity for other numbers, because their activations are bounded. Whether a ReduceMax, ReduceMin,
-ArgMax or ArgMin drops a NaN depends on its position and on the number of elements. DynamicQuantizeLinear converts NaN to an
-integer, which is undefined. So a rewrite that adds, removes or compiles such a node changes the results for NaN.
+RNN, LSTM and GRU treat NaN and infinity like other numbers, because their activations are bounded. Whether a ReduceMax,
+ReduceMin, ArgMax or ArgMin drops a NaN depends on its position and on the number of elements. DynamicQuantizeLinear converts NaN
+to an integer, which is undefined. So a rewrite that adds, removes or compiles such a node changes the results for NaN.
 
-Works round ORT-RECURRENT-NAN, ORT-REDUCED-NAN and ORT-LOGSOFTMAX-NAN.
+Works around ORT-RECURRENT-NAN, ORT-REDUCED-NAN and ORT-LOGSOFTMAX-NAN.
 """
 
 from collections.abc import Iterable, Iterator, Set
@@ -43,11 +44,11 @@ _COARSEST_FIRST = (
 )
 RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
 SWALLOWING = RECURRENT | {"LogSoftmax", "ReduceMax", "ReduceMin", "ArgMax", "ArgMin", "DynamicQuantizeLinear", "QuantizeLinear"}
-"""Operators that do not pass NaN on. A LogSoftmax of float64 returns numbers for it."""
+"""Operators that do not propagate NaN. A LogSoftmax of float64 returns numbers for it."""
 
 
 def coarsest_floats(proto: onnx.ModelProto) -> dict[str, np.dtype[Any] | None]:
-    """Return the coarsest float type that each output depends on, by the output's name; None if there is none."""
+    """Return the coarsest float type that each output depends on, by the output's name, or None for no float."""
     names = [value.name for value in proto.graph.output]
     known = set(_all_types(proto)).intersection(_COARSEST_FIRST)
     casts = (node for node, _ in all_nodes(proto) if node.op_type == "Cast") if proto.functions else ()
@@ -83,12 +84,12 @@ def _types_in(graph: onnx.GraphProto) -> Iterator[int]:
 
 
 class _Dependence:
-    """What the values of a model depend on. Bodies of control flow are entered when one of their outputs is followed."""
+    """The dependences between values of a model. Bodies of control flow are entered when one of their outputs is followed."""
 
     def __init__(self, model: ir.Model):
         self._model = model
         self._inner: dict[ir.Value, list[ir.Value]] = {}
-        """What inputs and outputs of bodies that were entered are computed from."""
+        """The values that determine the inputs and outputs of entered bodies."""
         self._entered: set[ir.Node] = set()
 
     def types(self, output: ir.Value) -> Iterator[int]:
@@ -138,7 +139,7 @@ class _Dependence:
                 self._inner[stacked.outer] = [stacked.inner]
 
     def _types_within(self, node: ir.Node) -> Iterator[int]:
-        """Yield the types of all that a node computes in the bodies of unknown operators, or in a function."""
+        """Yield all types that a node computes in the bodies of unknown operators, or in a function."""
         nodes = [each for graph in walk.node_graphs(node) for each in walk.all_nodes(graph)]
         pending, seen = [node, *nodes], set[ir.Function]()
         while pending:
@@ -156,7 +157,7 @@ class _Dependence:
 
 
 def outputs_of(proto: onnx.ModelProto, kinds: Set[str]) -> set[str]:
-    """Return the outputs that depend on a node of one of the ``kinds``, wherever it is."""
+    """Return the outputs that depend on a node of one of the ``kinds``, including nested nodes."""
     functions = {(function.domain, function.name): function.node for function in proto.functions}
     seen: set[tuple[str, str]] = set()
 

@@ -1,9 +1,9 @@
-"""How far the original is from float64, and how far it moves when it rounds otherwise: no other order of sums need be closer.
+"""Measure how far the original is from float64, and how far other roundings move it. No other order of sums needs to be closer.
 
     float64: 1.00    original: 1.02    result: 1.05, which is no further away than 16 times as far as the original
 
-This is computed only if the two models differ by more than the tolerance. A wide product of large numbers, a difference of equals
-or a long recurrence moves further than most models do. If it moves so far that nothing can be compared, a note says so.
+This is computed only if the two models differ by more than the tolerance. Wide products of large numbers, differences of equal
+numbers and long recurrences move further than most models do. If they move so far that nothing can be compared, a note says so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,28 +19,28 @@ __all__ = ["Sensitivity"]
 
 _FACTOR = 16.0
 _OTHERS = 8
-"""The number of elements that must share an index, or be as small, before it is no accident that none of them moves."""
+"""The fewest elements with a common index, or of similar size, for which it is no accident that none of them moves."""
 _STRONGER = -8.0
-"""Noise that is stronger and has the other sign, so that a number at a threshold passes it in one run or another."""
+"""The factor of stronger noise with the other sign. In some run, a number at a threshold then passes it."""
 _AS_NOISE = 2.0
-"""An element that stronger noise moves by less than this many times the move jumps or is chaotic: it does not round."""
+"""If stronger noise moves an element by less than this factor, the element jumps or is chaotic instead of rounding."""
 _FINER = 8.0
-"""How much further noise moves a result than roundings do."""
+"""The factor by which noise moves a result further than roundings do."""
 _FAR = 4.0
-"""An element for which this many times the move exceeds the numbers themselves cannot be compared."""
+"""An element cannot be compared if this many times its move exceeds the numbers themselves."""
 _LEAP = 64.0
-"""How much further stronger noise moves an element that jumps at a threshold."""
+"""The factor by which stronger noise moves an element further if that jumps at a threshold."""
 
 
 @dataclass
 class Sensitivity:
-    """How sensitive one run of the original is to roundings.
+    """The sensitivity of one run of the original to roundings.
 
     Attributes:
-        exact: runs the original in float64; None if that fails.
-        noisy: runs the original several times with noise of so many roundings inside: see ``rounding_noise``.
-        special: NaN or infinities were fed.
-        hit: the outputs that were judged more mildly; True if elements were left out.
+        exact: runs the original in float64; returns None if that fails.
+        noisy: runs the original several times with noise of a number of roundings inside (see ``rounding_noise``).
+        special: True if NaN or infinities were fed.
+        hit: the outputs that got a wider tolerance; True if elements were left out.
     """
 
     exact: Callable[[], Sequence[Any] | None]
@@ -49,9 +49,9 @@ class Sensitivity:
     hit: dict[str, bool] = field(default_factory=dict)
 
     def widening(self, name: str, position: int, roundings: float = 1.0) -> Widening:
-        """Return how much more each element of the output at ``position`` may differ by, with so many roundings of noise.
+        """Return the additional tolerances of the output at ``position``, measured with noise of ``roundings``.
 
-        The answer is infinite for elements that cannot be compared.
+        They are infinite for elements that cannot be compared.
         """
 
         def widened(before: np.ndarray, most: float, path: tuple[int, ...]) -> np.ndarray:
@@ -74,7 +74,7 @@ class Sensitivity:
                 far = np.maximum(_FACTOR * move, _FAR * leap) > magnitudes + most
                 far |= (leap > np.maximum(_LEAP * move, most)) | ((noise > most) & (leap < _AS_NOISE * noise))
                 if exact is not None and np.shape(wide := _at(exact[position], path)) == before.shape:
-                    far |= ~finite & np.isfinite(wide)  # whether it overflows, and to what, depends on the order of sums
+                    far |= ~finite & np.isfinite(wide)  # the overflow depends on the order of sums
             if far.any():
                 self.hit[name] = True
             return np.where(far & np.isfinite(move), LEFT_OUT, np.where(far, np.inf, _FACTOR * move))
@@ -83,7 +83,7 @@ class Sensitivity:
 
 
 def _furthest(before: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
-    """Return how far each element moves at most, in its row or column, or in elements that are no larger."""
+    """Return the most that each element moves, in its row or column, or among elements of at most its size."""
     move: np.ndarray = np.maximum.reduce([np.zeros(before.shape), *(_move(before, np.asarray(other)) for other in others)])
     if before.dtype.kind in "biuOSU" or not move.any():
         return move
@@ -106,7 +106,7 @@ def _move(before: np.ndarray, after: np.ndarray) -> np.ndarray:
 
 
 def _at(value: Any, path: tuple[int, ...]) -> Any:
-    """Return the item at a position of a sequence or map, or None if it has none."""
+    """Return the item at a position of a sequence or map, or None if there is no such item."""
     for position in path:
         items = list(value.values()) if isinstance(value, Mapping) else value
         if not isinstance(items, list) or position >= len(items):

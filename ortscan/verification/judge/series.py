@@ -1,7 +1,7 @@
-"""Run all cases, with other cases if the original refuses the first choice.
+"""Run all cases, and other cases if the original rejects the first choice.
 
-Exporters call dimensions ``N`` or ``dynamic`` all over, and onnxruntime does not compare sizes of one name. So if the original runs
-with no common size, each of these dimensions gets a name of its own:
+Exporters often use the same name, such as ``N`` or ``dynamic``, for different dimensions, and onnxruntime does not compare sizes
+with the same name. So if the original accepts no common size, each of these dimensions gets its own name:
 
     x [T, N],  z [N],  x @ W [5, 4] + z @ V [7, 4]    ->    x [T, 'N of x[1]'],  z ['N of z[0]']
 """
@@ -24,11 +24,11 @@ __all__ = ["run_all"]
 _PATIENCE = 3
 _LEAST = 3
 _FEW = 4
-"""If the original runs in fewer cases of all sizes, larger sizes are searched for."""
+"""If the original runs in fewer cases than this, the search for larger sizes starts."""
 _SEARCH_SECONDS = 2.0
-"""The least time for the search, if nothing ran at all."""
+"""The least time in seconds for the search, if nothing ran at all."""
 _FIRST = 4
-"""The number of cases of unequal sizes to try first. The others are tried if the original runs in one of these."""
+"""The number of cases with unequal sizes to try first. The others are tried if the original runs in one of these."""
 
 
 def run_all(
@@ -42,10 +42,10 @@ def run_all(
 
     Args:
         judge: runs the cases.
-        plans: the inputs, one plan for each set.
-        prepared: makes the plan of a set with other specifications of its inputs.
-        notes: receives remarks for the reader.
-        not_tried: receives what the cases do not cover.
+        plans: the inputs, a plan for each set.
+        prepared: returns the plan of a set with other specifications of its inputs.
+        notes: a list that receives notes for the reader.
+        not_tried: a list that receives what the cases do not cover.
     """
     results = []
     for position, first in enumerate(plans):
@@ -56,13 +56,15 @@ def run_all(
             other_series = _run_series(judge, other)
             if _any_ran(other_series):
                 plan, series = other, other_series
-                notes.append(f"inputs share names of dimensions that the original takes no common size for: {quoted(untried)}")
+                notes.append(
+                    f"inputs share names of dimensions, but the original accepts no common size for them: {quoted(untried)}"
+                )
         if _any_ran(series):
             notes += [f"the original did not run with '{name}' above 1" for name in _untried_sizes(series, plan.inputs)]
             if plan.inputs.level == "full" and (usual := _untried_integers(series, plan.inputs)):
-                not_tried.append(f"other than usual values of {quoted(usual)}, such as negative ones")
+                not_tried.append(f"unusual values of {quoted(usual)}, such as negative ones")
             if _untried_named(series):
-                not_tried.append("the values that the models compare inputs with, which the original refuses")
+                not_tried.append("the values that the models compare inputs with, which the original rejects")
         for result in series:
             varied = {**result.case.varied, "input set": position} if len(plans) > 1 else result.case.varied
             results.append(replace(result, case=replace(result.case, varied=varied)))
@@ -72,12 +74,12 @@ def run_all(
 def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
     """Run the cases of one set of inputs.
 
-    If the planned cases leave a size at 1 or less, other cases run; if something ran, also sizes of 0 and unusual values. If next
-    to nothing ran, sizes are searched for that the original takes, and the planned cases start from there. The same happens if it
-    refuses the values that the models name: another branch of an If may want larger sizes. If it takes no others, those are fed.
-
-    If only branches of Ifs say that sizes are equal, unequal ones are tried. Nothing more is tried after three runs of the original
-    that had to be stopped, or after three cases if the budget is spent.
+    * If the planned cases leave a size at 1 or less, other cases run. If something ran, sizes of 0 and unusual values are next.
+    * If almost nothing ran, a search looks for sizes that the original accepts, and the planned cases start from there. The same
+      happens if it rejects the values that the models name, because another branch of an If may need larger sizes. If it accepts
+      no other integers, these values are fed.
+    * If only branches of Ifs imply that sizes are equal, unequal ones are tried.
+    * After three runs of the original that had to be stopped, or after three cases if the budget is spent, nothing more is tried.
     """
     inputs, learned, judged = plan.inputs, plan.learned, list[Judged]()
     started, known = _start(judge, inputs, learned, judged)
@@ -95,15 +97,15 @@ def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
         _run(judge, inputs, inputs.empty_cases(learned), judged)
     if _any_ran(judged):
         _run(judge, inputs, inputs.unusual_cases(learned), judged)
-    if _untried_named(judged) and (found := least_sizes(judge, inputs, learned, "named")) is not None:
-        least, sizes = found
+    if _untried_named(judged) and (accepted := least_sizes(judge, inputs, learned, "named")) is not None:
+        least, sizes = accepted
         others = replace(inputs, least=least).unusual_cases(sizes)
         _run(judge, inputs, [planned for planned in others if planned.point.kind == "named"], judged)
     return judged
 
 
 def _start(judge: Judge, inputs: Inputs, learned: SizeFacts | None, judged: list[Judged]) -> tuple[Inputs, SizeFacts | None]:
-    """Run the planned cases, small ones, and those of sizes that are searched for; return what is known of them then."""
+    """Run the planned cases, small cases, and cases from the search for sizes. Return the inputs and the facts about sizes then."""
     _run(judge, inputs, inputs.planned_cases(learned), judged)
     if learned is not None and not _any_ran(judged):
         _run(judge, inputs, inputs.planned_cases(None), judged)
@@ -113,10 +115,10 @@ def _start(judge: Judge, inputs: Inputs, learned: SizeFacts | None, judged: list
         return inputs, learned
     if not any(result.ran or result.timed_out for result in judged):
         judge.limit.budget.grant(_SEARCH_SECONDS)
-    found = least_sizes(judge, inputs, learned)
-    if found is None:
+    accepted = least_sizes(judge, inputs, learned)
+    if accepted is None:
         return inputs, learned
-    least, sizes = found
+    least, sizes = accepted
     inputs = replace(inputs, least=least)
     _run(judge, inputs, inputs.planned_cases(sizes), judged, _FEW)
     return inputs, sizes
@@ -136,20 +138,20 @@ def _any_ran(judged: Sequence[Judged]) -> bool:
 
 
 def _untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
-    """Return the free dimensions that are larger than 1 in no case that ran on the original."""
+    """Return the free dimensions that never exceed 1 in a case in which the original ran."""
     dims = [result.case.dims for result in judged if result.ran]
     return [name for name in inputs.free_sizes if not any(sizes.get(name, 0) > 1 for sizes in dims)]
 
 
 def _untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
-    """Return the integer inputs that take unusual values, but have them in no case that ran on the original."""
+    """Return the integer inputs with unusual values that never occurred in a case in which the original ran."""
     points = [result.planned.point for result in judged if result.ran and result.planned.point.kind == "other integers"]
     tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
     return [name for name in inputs.others if name not in tried]
 
 
 def _untried_named(judged: Sequence[Judged]) -> bool:
-    """Return True if the original refused every case with the values that the models name."""
+    """Return True if the original rejected every case with the values that the models name."""
     return {result.case.status for result in judged if result.planned.point.kind == "named"} == {"skipped"}
 
 
@@ -159,7 +161,7 @@ def _shared_names(specs: Sequence[SessionSpec]) -> set[str]:
 
 
 def _with_own_names(specs: Sequence[SessionSpec], names: Collection[str]) -> list[SessionSpec]:
-    """Return ``specs`` with a name of its own for each dimension called one of ``names``."""
+    """Return ``specs`` with a separate name for each dimension that has one of ``names``."""
 
     def renamed(spec: SessionSpec) -> SessionSpec:
         dims = tuple(f"{dim} of {spec.name}[{axis}]" if dim in names else dim for axis, dim in enumerate(spec.dims or ()))

@@ -1,16 +1,18 @@
-"""What the floats of an output may differ by: some roundings of numbers as large as those in the same row or column.
+"""The tolerances for the floats of an output: some roundings of numbers as large as those in the same row or column.
 
     |y|  =  1000  0.1                       1000  0.1
             2000  0.2        scales   =     2000  0.2         an error of 0.01 is small on the left, and large on the right
             1500  0.3                       1500  0.3
 
-The scale of an element is the least of the largest magnitudes of what shares its index along one axis. If all cases have one shape,
-it is also no more than what the element has been in proportion to the largest of a case. An element may differ by
+The scale of an element is the minimum over the axes of the largest magnitude among the elements that share its index along that
+axis. If all cases have the same shape, it is also at most the largest ratio so far of the element to the maximum of its case,
+times the maximum of this case. An element may differ by
 
     atol + rtol * scale
 
-which is what adding the same numbers in another order can cost. The defaults are some roundings of the coarsest float type that the
-output is computed with (about a thousand of float32, ten of float16). ``atol`` shrinks with outputs that never exceed 1.
+which is the error that adding the same numbers in another order can cause. The defaults are some roundings of the coarsest float
+type that the output is computed with (about a thousand of float32, ten of float16). ``atol`` shrinks with outputs that never
+exceed 1.
 """
 
 from dataclasses import dataclass, field
@@ -28,14 +30,15 @@ _PART = 100.0
 _TINY = 0.1
 _LEAST_OTHERS = 2
 _LEAST_CASES = 4
-"""The number of cases in which an element has to be small for that to be no accident."""
+"""The fewest cases in which an element must be small for that to be no accident."""
 
 
 @dataclass(frozen=True)
 class Tolerances:
-    """The caller's tolerances. None means the default of the type of the output, or of ``computed`` if that is coarser.
+    """The caller's tolerances. None means the default for the type of the output, or for ``computed`` if that is coarser.
 
-    ``roundings``: how many roundings of 1 a single operator may be off by; the recurrent nodes have activations of their own.
+    ``roundings`` is the error of a single operator in roundings of 1. It is larger for recurrent nodes, which have their own
+    activations.
     """
 
     rtol: float | None = None
@@ -44,16 +47,16 @@ class Tolerances:
     roundings: float = 1.0
 
     def coarsest(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the type whose roundings an output of ``dtype`` has."""
+        """Return the type that determines the roundings of an output of ``dtype``."""
         kinds = [kind for kind in (dtype, self.computed) if kind is not None and is_float(kind)]
         return max(kinds, key=rounding, default=dtype)
 
     def one_rounding(self, dtype: np.dtype[Any]) -> float:
-        """Return what a single operator that returns ``dtype`` may be off by, such as an activation that returns up to 1."""
+        """Return the error of a single operator with results of ``dtype``, such as an activation that returns up to 1."""
         return self.roundings * rounding(self.coarsest(dtype))
 
     def allowed(self, dtype: np.dtype[Any], scale: np.ndarray, largest: np.ndarray, over_all: float) -> np.ndarray:
-        """Return what values may differ by.
+        """Return the tolerances of values.
 
         Args:
             dtype: the type of the values.
@@ -69,14 +72,14 @@ class Tolerances:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Return True for floats, those of ml_dtypes (whose kind is void) included."""
+    """Return True for floats, including those of ml_dtypes, whose kind is void."""
     return dtype.kind == "f" or (dtype.kind == "V" and "float" in dtype.name)
 
 
 def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarray:
-    """Return the scale of every element, in a shape that broadcasts to that of ``magnitudes``, which are finite.
+    """Return the scale of every element, in a shape that broadcasts to that of ``magnitudes``. These must be finite.
 
-    ``others``: how many elements must share an index for their largest to be no accident.
+    ``others`` is the fewest elements that must share an index for their maximum to be no accident.
     """
     scales = np.asarray(magnitudes.max(initial=0.0))
     for along in _axes(magnitudes, others).values():
@@ -85,7 +88,7 @@ def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarra
 
 
 def _axes(magnitudes: np.ndarray, least: int = _LEAST_OTHERS) -> dict[int, np.ndarray]:
-    """Return the largest magnitudes along each axis that has at least so many elements for each index."""
+    """Return the largest magnitudes along each axis that has at least ``least`` elements for each index."""
     largest = {}
     for axis, size in enumerate(magnitudes.shape):
         if size > 1 and magnitudes.size >= least * size:
@@ -96,9 +99,11 @@ def _axes(magnitudes: np.ndarray, least: int = _LEAST_OTHERS) -> dict[int, np.nd
 
 @dataclass
 class History:
-    """The largest magnitudes of an output so far: of all, along axes that have had one size only, and of each element.
+    """The largest magnitudes of an output so far: of all elements, along axes that always had the same size, and of each
+    element.
 
-    Those of each element are known after some cases of one shape: as they were, and in proportion to the largest of their case.
+    Those of each element are known after some cases of the same shape, in absolute numbers and relative to the maximum of their
+    case.
     """
 
     largest: float = 0.0
@@ -113,7 +118,7 @@ class History:
         return self._items.setdefault(position, History())
 
     def learn(self, magnitudes: np.ndarray) -> None:
-        """Take the magnitudes of another case into account."""
+        """Include the magnitudes of another case."""
         most = float(magnitudes.max(initial=0.0))
         self.largest = max(self.largest, most)
         if not magnitudes.size:
@@ -133,11 +138,11 @@ class History:
         if self._cases == 1:
             self._elements = fresh
         elif self._elements is not None:
-            alike = self._elements[0].shape == fresh[0].shape
-            self._elements = list(map(np.maximum, self._elements, fresh)) if alike else None
+            is_same_shape = self._elements[0].shape == fresh[0].shape
+            self._elements = list(map(np.maximum, self._elements, fresh)) if is_same_shape else None
 
     def scales(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the largest magnitudes of the elements of an output of this shape; they broadcast to ``shape``."""
+        """Return the largest magnitudes of the elements of an output with this shape. They broadcast to ``shape``."""
         largest = np.asarray(self.largest)
         for axis, along in self._along.items():
             if self._rank == len(shape) and shape[axis] == along.size:
@@ -146,7 +151,7 @@ class History:
         return largest if elements is None else np.minimum(largest, elements[0])
 
     def proportions(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return how large each element is at most in proportion to the largest of its case; it broadcasts to ``shape``."""
+        """Return the largest ratio of each element to the maximum of its case. The ratios broadcast to ``shape``."""
         elements = self._known(shape)
         return np.ones(()) if elements is None else elements[1]
 

@@ -1,4 +1,4 @@
-"""Draw the conclusion from all cases, and from outputs that were recorded with given inputs."""
+"""Draw the conclusion from all cases, and from outputs that were recorded with the caller's inputs."""
 
 import math
 import re
@@ -20,25 +20,25 @@ from rewrites.base.plain_text import counted
 __all__ = ["RecordedOutcome", "compare_with_records", "conclude", "refuse"]
 
 _FEWEST_RUNS = 6
-"""The least number of runs that say something of speed."""
+"""The fewest runs that allow a statement on speed."""
 _WIDEST_SPREAD = 4.0
-"""How much the middle half of the ratios may differ: on a busy machine they differ by more."""
+"""The largest spread of the middle half of the ratios. On a busy machine the spread is larger."""
 _DISOWNED = (
-    "onnxruntime computes output '{}' of the original otherwise once nodes that change nothing stand in it, "
-    "so that nothing can be told of it{}"
+    "onnxruntime computes output '{}' of the original differently if nodes that change nothing are added to it, "
+    "so it cannot be compared{}"
 )
 _FAILED_LOOP = re.compile(r"the original fails: .*running (Scan|Loop) node\. Name:'([^']*)' Status Message: ((?!.*node\. Name:).*)")
-"""A loop that fails itself. If a node in its body fails, the message goes on with that node."""
+"""The message of a loop that fails itself. If a node in its body fails, the message continues with that node."""
 
 
 @dataclass
 class RecordedOutcome:
-    """What comparing with recorded outputs found.
+    """The result of the comparison with recorded outputs.
 
     Attributes:
         broken: outputs that the original computes as recorded and the result does not.
-        unlike: outputs that the original itself does not compute as recorded.
-        notes: remarks for the reader.
+        unlike: outputs that even the original does not compute as recorded.
+        notes: notes for the reader.
     """
 
     broken: list[str] = field(default_factory=list)
@@ -47,15 +47,17 @@ class RecordedOutcome:
 
 
 def compare_with_records(judge: Judge, sets: Sequence[Mapping[str, Any]], recorded: Sequence[Mapping[str, Any]]) -> RecordedOutcome:
-    """Run both models on the given inputs of each set, and compare their outputs with what was ``recorded``."""
+    """Run both models on the caller's inputs of each set, and compare their outputs with the ``recorded`` ones."""
     records, equal, tolerances = RecordedOutcome(), 0, judge.comparer.tolerances
-    for number, (given, record) in enumerate(zip(sets, recorded, strict=True)):
+    for number, (feed, record) in enumerate(zip(sets, recorded, strict=True)):
         if not record:
             continue
         where = f" of set {number}" if len(sets) > 1 else ""
-        old, new = judge.before.run(given, RUN_SECONDS), judge.after.run(given, RUN_SECONDS)
+        old, new = judge.before.run(feed, RUN_SECONDS), judge.after.run(feed, RUN_SECONDS)
         if old.values is None:
-            records.notes.append(f"recorded outputs{where} were not compared: the original does not run on the given inputs alone")
+            records.notes.append(
+                f"recorded outputs{where} were not compared, because the original does not run on the recorded inputs alone"
+            )
             continue
         for position, name in enumerate(judge.before.outputs):
             if name not in record:
@@ -63,16 +65,16 @@ def compare_with_records(judge: Judge, sets: Sequence[Mapping[str, Any]], record
             own = compare_values(record[name], old.values[position], tolerances[name])
             other = None if new.values is None else compare_values(record[name], new.values[position], tolerances[name])
             if own.reason is not None:
-                records.unlike.append(f"the original itself does not give the recorded output '{name}'{where}: {_in_words(own)}")
+                records.unlike.append(f"the original itself does not return the recorded output '{name}'{where}: {_in_words(own)}")
             elif other is None or other.reason is not None:
                 why = "it does not run" if other is None else _in_words(other)
                 records.broken.append(
-                    f"the result does not give the recorded output '{name}'{where}, which the original gives: {why}"
+                    f"the result does not return the recorded output '{name}'{where}, but the original does: {why}"
                 )
             else:
                 equal += 1
     if equal:
-        records.notes.append(f"both give {counted(equal, 'recorded output')}")
+        records.notes.append(f"both return {counted(equal, 'recorded output')}")
     return records
 
 
@@ -83,7 +85,7 @@ def _in_words(gap: Gap) -> str:
 def refuse(
     outputs: Sequence[str], problems: Sequence[str], notes: Sequence[str] = (), *, inconclusive: bool = False
 ) -> Verification:
-    """Return the outcome if nothing ran."""
+    """Return the outcome of a comparison in which nothing ran."""
     results = [OutputResult(name, "not compared", 0.0, 0.0, 0.0, 0) for name in outputs]
     return Verification(False, (), results, None, tuple(problems), tuple(notes), inconclusive)
 
@@ -97,16 +99,16 @@ def conclude(
     original: onnx.ModelProto,
     inside: str = "",
 ) -> Verification:
-    """Sum up the cases: ok only if something was compared and nothing is different.
+    """Summarise the cases. The outcome is ok only if something was compared and nothing differs.
 
     Args:
-        judge: what ran them.
+        judge: the judge that ran them.
         judged: all cases.
-        notes: remarks for the reader.
+        notes: notes for the reader.
         not_tried: what the cases do not cover.
-        records: what comparing with recorded outputs found.
+        records: the result of the comparison with recorded outputs.
         original: the original.
-        inside: the first value inside that differs, in words.
+        inside: a phrase on the first inner value that differs.
     """
     cases, comparer = [result.case for result in judged], judge.comparer
     outputs = [_summed_up(name, judge, cases) for name in judge.before.outputs]
@@ -116,9 +118,7 @@ def conclude(
     else:
         gaps = [gap for result in judged for gap in result.gaps.values()]
         if not any(gap.reason or gap.numbers for gap in gaps):
-            problems.append(
-                f"every output {_lack(gaps)} in every case, so nothing was learned: pass inputs the model can work with"
-            )
+            problems.append(f"every output {_lack(gaps)} in every case, so nothing was learned: pass inputs that suit the model")
     problems += [*records.broken, *records.unlike]
     different = bool(records.broken) or any(output.status == "different" for output in outputs)
     failed = any(case.status == "fails only after" for case in cases)
@@ -137,7 +137,7 @@ def conclude(
 
 
 def _times_as_fast(judged: Sequence[Judged]) -> float | None:
-    """Return the median of how many times as fast the result ran, without the first run. None for few runs, or if they disagree."""
+    """Return the median speed of the result relative to the original, without the first run. Return None if too few or uneven."""
     timed = [result.seconds for result in judged[1:] if result.seconds is not None]
     ratios = [before / after for before, after in timed if before and after]
     if len(ratios) < _FEWEST_RUNS:
@@ -148,7 +148,7 @@ def _times_as_fast(judged: Sequence[Judged]) -> float | None:
 
 def _summed_up(name: str, judge: Judge, cases: Sequence[Case]) -> OutputResult:
     if name in judge.comparer.unstable:
-        reason = "the original gives another value in each run"
+        reason = "the original returns another value in each run"
         return OutputResult(name, "not comparable", 0.0, 0.0, 0.0, 0, reason)
     errors = [case.outputs[name] for case in cases if name in case.outputs]
     if not errors:
@@ -187,7 +187,7 @@ def _why_nothing(cases: Sequence[Case], outputs: Sequence[OutputResult], judge: 
 
 
 def _label(original: onnx.ModelProto, kind: str, name: str) -> str:
-    """Return the name of a node or, if it has none and there is no other of its kind, the name of its first output."""
+    """Return the name of a node. If it has none and is the only node of its kind, return the name of its first output."""
     outputs = [node.output[0] for node, _ in all_nodes(original) if node.op_type == kind and node.name == name and node.output]
     subject = name or (outputs[0] if len(outputs) == 1 else "")
     return f"{kind} '{subject}'" if subject else f"a {kind}"
@@ -205,7 +205,7 @@ def _remarks(judged: Sequence[Judged], outputs: Sequence[OutputResult], judge: J
 
 def _lack(gaps: Sequence[Gap]) -> str:
     if any(gap.left_out for gap in gaps):
-        return "was NaN or hung on the last digits of what is computed"
+        return "was NaN or sensitive to rounding"
     return "was NaN" if any(gap.elements for gap in gaps) else "was empty"
 
 

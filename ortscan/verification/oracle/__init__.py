@@ -1,3 +1,3 @@
-"""Copies of the original that say what is right: computed by onnxruntime as the operators mean it, in float64, or with noise."""
+"""Copies of the original that define the right result: as the operators are specified, in float64, or with rounding noise."""
 
 __all__: list[str] = []

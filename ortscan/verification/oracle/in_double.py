@@ -1,11 +1,11 @@
-"""The original with float64 in place of its narrower floats: what both models would compute without rounding.
+"""The original with float64 instead of narrower floats: it shows the results without rounding.
 
     x (float) ─► MatMul ─► y (float)        ->        x (double) ─► MatMul ─► y (double)
 
 A node without a float64 kernel in onnxruntime runs in float32 between casts. Recurrent nodes become Scans of their equations.
 Products of bytes become products of float64, which are exact.
 
-Works round ORT-SATURATED-PRODUCTS.
+Works around ORT-SATURATED-PRODUCTS.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ __all__ = ["feed_in_double", "in_double"]
 
 _MOST_INLINED = 20_000
 _LARGEST = 256 << 20
-"""The bytes of weights of models that are copied."""
+"""The most bytes of weights of a model that is copied."""
 _NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _RECURRENT = ("RNN", "GRU", "LSTM")
 _BY_TYPE = ("BitCast", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
@@ -44,7 +44,9 @@ _BY_TYPE = ("BitCast", "RandomNormal", "RandomNormalLike", "RandomUniform", "Ran
 
 
 def in_double(source: ModelSource, stack: ExitStack) -> ModelSource | None:
-    """Return the model with float64 in place of narrower floats, or None if it is too large or unreadable. See `feed_in_double`."""
+    """Return the model with float64 instead of narrower floats. Return None if it is too large or unreadable. See
+    `feed_in_double`.
+    """
     if weight(source.proto) > _LARGEST or called_nodes(source.proto) > _MOST_INLINED:
         return None
     widened = if_readable(lambda: _widened(source))
@@ -52,7 +54,7 @@ def in_double(source: ModelSource, stack: ExitStack) -> ModelSource | None:
 
 
 def feed_in_double(feed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs with float64 in place of narrower floats."""
+    """Return the inputs with float64 instead of narrower floats."""
 
     def widened(value: Any) -> Any:
         if isinstance(value, list):
@@ -115,7 +117,7 @@ def _tensor_in_double(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
 
 
 def _widen_attributes(node: ir.Node) -> None:
-    """Make constants float64, and what a node converts to."""
+    """Make the constants and the target types of a node float64."""
     for name, attribute in list(node.attributes.items()):
         if attribute.type == ir.AttributeType.TENSOR:
             node.attributes[name] = ir.AttrTensor(name, _tensor_in_double(attribute.as_tensor()))
@@ -128,7 +130,7 @@ def _widen_attributes(node: ir.Node) -> None:
 
 
 def _put_between_casts(node: ir.Node, kinds: Mapping[ir.Value, ir.DataType], ctx: Context) -> None:
-    """Add Casts so that a node reads and returns the types in ``kinds``, and the rest of the model has float64."""
+    """Add Casts so that a node has the types in ``kinds`` while the rest of the model has float64."""
     before, after = ctx.builder(), ctx.builder()
     for position, value in enumerate(node.inputs):
         if value is not None and value in kinds:
@@ -146,7 +148,7 @@ def _put_between_casts(node: ir.Node, kinds: Mapping[ir.Value, ir.DataType], ctx
 
 
 def _multiply_exactly(node: ir.Node, ctx: Context) -> None:
-    """Replace a product of bytes by one of float64, unless each row has a zero point of its own."""
+    """Replace a product of bytes by a product of float64, unless each row has its own zero point."""
     rows, columns, *zeros = [*node.inputs, None, None][:4]
     if zeros[0] is not None and len(shape_dims(zeros[0].shape) if zeros[0].shape is not None else "?") > 0:
         return

@@ -1,9 +1,9 @@
-"""A model that rounds otherwise: noise moves each float that it computes, and each weight, in its last digits.
+"""A model with different rounding: noise changes the last digits of each computed float, and of each weight.
 
     y = MatMul (x, w)     ->     y' = y + amount * (y - y rounded to few digits)        (Monte Carlo arithmetic)
 
-The lower digits of a number are as good as random, so the model draws no random numbers. A number of few digits, such as 0.5, a
-count or an infinity, is exact: it stays unchanged, and so do the results of such numbers without rounding.
+The lower digits of a number are almost random, so the model draws no random numbers. A number with few digits, such as 0.5, a
+count or an infinity, is exact. It stays unchanged, and so do results of such numbers without rounding.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,29 +32,29 @@ from rewrites.graph.walk import inner_graphs, node_graphs
 __all__ = ["noise_feeds", "noisy_source", "with_rounding_noise"]
 
 _FIRST_OPSET = 9
-"""The first opset with a Where."""
+"""The first opset with Where."""
 _MOST_NODES = 2_000
 _MOST_INLINED = 2_000
 _LARGEST = 1 << 22
-"""The most elements of a weight that moves."""
+"""The most elements of a weight that gets noise."""
 _DIGITS = {ir.DataType.DOUBLE: 16, ir.DataType.FLOAT: 16, ir.DataType.FLOAT16: 7, ir.DataType.BFLOAT16: 5}
-"""The most bits of a number of few digits."""
+"""The most bits of a number with few digits."""
 _OF_DOUBLE = 53
 _FINITE = 1e290
 _ROUNDINGS = 2.0
 _RUNS = ((0, 1.0), (0, -1.0), (1, -1.0), (1, 1.0), (2, 1.0), (2, -1.0))
-"""For each run: how many bits fewer a number of few digits has, and the sign of the noise."""
+"""For each run: how many bits fewer count as few digits, and the sign of the noise."""
 _PASSING = (
     "Identity Reshape Transpose Squeeze Unsqueeze Flatten Slice Gather GatherElements GatherND Concat Split Expand Tile Pad Where "
     "Max Min Relu Neg Abs Clip Floor Ceil Round Sign MaxPool Compress ScatterElements ScatterND Scatter ReverseSequence Trilu TopK "
     "ReduceMax ReduceMin DepthToSpace SpaceToDepth OneHot EyeLike If Loop Scan"
 )
 _NOT_ROUNDING = frozenset(_PASSING.split())
-"""The operators that return numbers that they read, or whole numbers."""
+"""The operators that return only numbers that they read, or whole numbers."""
 
 
 def with_rounding_noise(proto: onnx.ModelProto) -> onnx.ModelProto | None:
-    """Return the model with further inputs, for `noise_feeds`, or None if it is too old, too large or unreadable."""
+    """Return the model with additional inputs for `noise_feeds`. Return None if it is too old, too large or unreadable."""
     large = sum(1 for _ in all_nodes(proto)) > _MOST_NODES
     return None if large or (default_opset(proto.opset_import) or 1) < _FIRST_OPSET else if_readable(lambda: _with_noise(proto))
 
@@ -80,9 +80,10 @@ def _with_noise(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def noise_feeds(roundings: float, feed: Mapping[str, Any] = MappingProxyType({})) -> Iterator[dict[str, Any]]:
-    """Yield the inputs of several runs: the further ones, and ``feed`` with noise of the other sign, so that it passes thresholds.
+    """Yield the inputs of several runs: the additional ones, and ``feed`` with noise of the other sign, so that it passes
+    thresholds.
 
-    Each number moves by ``roundings`` times as much as rounding may move it, in the other direction if that is negative.
+    Each number moves by ``roundings`` times the largest rounding error, or in the other direction if ``roundings`` is negative.
     """
     for fewer, direction in _RUNS:
         inputs = {}
@@ -127,7 +128,7 @@ class _Noise:
         self._ours = set(self._bounds)
 
     def add_to(self, graph: ir.Graph) -> None:
-        """Move the weights of ``graph`` and the results of its own nodes."""
+        """Add noise to the weights of ``graph`` and to the results of its own nodes."""
         nodes = list(graph)
         inputs = set(graph.inputs)
         for value in list(graph.initializers.values()):

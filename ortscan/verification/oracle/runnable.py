@@ -1,11 +1,11 @@
-"""Replace what onnxruntime does not run in the original, only for the comparison.
+"""Replace the nodes of the original that onnxruntime does not run, only for the comparison.
 
     LSTM <layout = 1> (x, W, R)    ->    Scan (h0, c0, x @ W') of the LSTM's equations
     y = Max (a, b) of int16        ->    y = ortscan.python.Call <Max> (a, b), which onnx's reference operator computes
 
-The Scans are other nodes than a rewrite makes of such a node, unless it is of float64.
+These Scans differ from the nodes that a rewrite makes, except for float64.
 
-Works round ORT-RECURRENT-LAYOUT and ORT-RECURRENT-DOUBLE.
+Works around ORT-RECURRENT-LAYOUT and ORT-RECURRENT-DOUBLE.
 """
 
 from contextlib import ExitStack
@@ -40,16 +40,17 @@ _Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
 def runnable_oracle(before: ModelSource, after: ModelSource, stack: ExitStack) -> tuple[ModelSource, list[str]]:
     """Return ``before`` with Scans for the recurrent nodes that onnxruntime does not run, and notes on them.
 
-    If there are none, or ``after`` still has such nodes, return ``before`` itself: then both are compared as onnxruntime runs them.
+    If there are none, or if ``after`` still has such nodes, return ``before`` itself. Both are then compared as onnxruntime runs
+    them.
 
     Raises:
-        MigrationError: a model too old for Scans cannot be migrated to a later opset.
+        MigrationError: a model that is too old for Scans cannot be migrated to a later opset.
     """
     refused = _refused(before)
     if refused is None or _refused(after) is not None:
         return before, []
     return _with_scans(refused, stack), [
-        f"onnxruntime does not run {view.label} of the original as the text has it: a Scan of its equations ran"
+        f"onnxruntime does not run {view.label} of the original as specified, so a Scan of its equations ran instead"
         for view in refused[2]
     ]
 
@@ -61,7 +62,7 @@ def with_scans(source: ModelSource, stack: ExitStack) -> ModelSource:
 
 
 def _refused(source: ModelSource) -> _Refused | None:
-    """Load the model and return it with the recurrent nodes that need a rule, or None if there are none."""
+    """Load the model. Return it with the recurrent nodes that need a rule, or None if there are none."""
     if not any(node.op_type in _RECURRENT and node.domain in ("", "ai.onnx") for node, _ in all_nodes(source.proto)):
         return None
     loaded, old = _loaded(source)
@@ -78,7 +79,7 @@ def _refused(source: ModelSource) -> _Refused | None:
 
 
 def _loaded(source: ModelSource) -> tuple[LoadedModel, bool]:
-    """Load the model, migrated if its opset has no Scan. Return True with it if its recurrent nodes are too old to run."""
+    """Load the model, migrated if its opset has no Scan. Also return True if its recurrent nodes are too old to run."""
     from ortscan.migration import migrated
 
     model = model_of(source)
@@ -120,7 +121,7 @@ def _tidied(loaded: LoadedModel, ctx: Context, stack: ExitStack) -> ModelSource:
 def reference_oracle(before: ModelSource, error: str, stack: ExitStack) -> tuple[ModelSource, list[str]] | None:
     """Return ``before`` with Python calls instead of the nodes without a kernel, and notes on them.
 
-    None if onnxruntime refuses ``before`` with another ``error``, or if a call cannot replace every such node.
+    Return None if ``error`` has another cause, or if a call cannot replace every such node.
     """
     if _NO_KERNEL not in error:
         return None
@@ -131,12 +132,14 @@ def reference_oracle(before: ModelSource, error: str, stack: ExitStack) -> tuple
     gaps = place_python_ops(ctx, wider=False)
     if not gaps or any(gap.fate != "python" for gap in gaps):
         return None
-    notes = [f"onnxruntime has no kernel for {gap.where} of the original: onnx's reference ran" for gap in gaps]
+    notes = [f"onnxruntime has no kernel for {gap.where} of the original, so onnx's reference ran instead" for gap in gaps]
     return _tidied(loaded, ctx, stack), notes
 
 
 def without_plans(before: ModelSource, stack: ExitStack) -> ModelSource:
-    """Return ``before`` with the functions of compiled loops inlined, so that the loops run as loops; itself if there are none."""
+    """Return ``before`` with the functions of compiled loops inlined, so that they run as loops. Return it unchanged if there
+    are none.
+    """
     if not any(function.domain == DOMAIN for function in before.proto.functions):
         return before
     loaded = load(model_of(before))

@@ -1,18 +1,18 @@
-"""Repair an original that onnxruntime computes wrongly, so that it can serve as the oracle.
+"""Repair an original that onnxruntime computes wrongly, to use it as the oracle.
 
-A Scan whose body returns a value twice, or returns one of its own inputs, is legal; onnxruntime returns uninitialised memory
-for it. If the body of a Loop returns its step number, onnxruntime returns the last one for all steps. One Identity per such output
+A Scan may return a value of its body twice, or return one of its own inputs, but onnxruntime then returns uninitialised memory.
+If the body of a Loop returns its step number, onnxruntime returns the last one for all steps. An Identity for each such output
 repairs it:
 
     body (s, x) => (s, n, n)      ->      body (s, x) => (s', n, n')   with  s' = Identity(s),  n' = Identity(n)
     body (i, c, s) => (c, s, i)   ->      body (i, c, s) => (c, s, i') with  i' = Identity(i)
 
-If a Loop stacks strings that are an Identity of another value, or are returned elsewhere too, onnxruntime moves them out of that
-value. A Where that chooses them either way copies them:
+A Loop may stack strings that are an Identity of another value, or are also returned elsewhere. onnxruntime moves such strings out
+of that value. A Where with two equal operands copies them:
 
     body (i, c, s) => (c, s', y)      ->      body (i, c, s) => (c, s', y')  with  y' = Where(true, y, y)
 
-Works round ORT-SCAN-SHARED-OUTPUT, ORT-LOOP-STEP-NUMBER and ORT-LOOP-NO-STEPS-SIZES.
+Works around ORT-SCAN-SHARED-OUTPUT, ORT-LOOP-STEP-NUMBER and ORT-LOOP-NO-STEPS-SIZES.
 """
 
 from collections.abc import Iterator
@@ -29,19 +29,19 @@ __all__ = ["sound_oracle", "unsound_loops", "with_declared_sizes"]
 
 
 def unsound_loops(proto: onnx.ModelProto) -> list[str]:
-    """Return one description for each Scan or Loop that onnxruntime computes wrongly."""
+    """Return a description of each Scan or Loop that onnxruntime computes wrongly."""
     descriptions = []
     for node, body in _loops(proto):
         positions = _unsound_outputs(node, body)
         if positions:
             names = ", ".join(f"'{body.output[i].name}'" for i in positions)
             label = f"{node.op_type} '{node.name or node.output[0]}'"
-            descriptions.append(f"{label} returns {names} without a node of its own in its body")
+            descriptions.append(f"{label} returns {names} without a separate node in its body")
     return descriptions
 
 
 def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of ``proto`` in which every such output has a node of its own, or ``proto`` itself if there are none."""
+    """Return a copy of ``proto`` in which every such output has its own node, or ``proto`` itself if there are none."""
     if not unsound_loops(proto):
         return proto
     copy = onnx.ModelProto()
@@ -68,9 +68,9 @@ def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def with_declared_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with all sizes declared that can be inferred, above all those of the outputs of bodies.
+    """Return the model with declarations for all sizes that can be inferred, mainly those of the outputs of bodies.
 
-    If a Loop runs no step, onnxruntime takes 0 for each unknown size of what it stacks. Then the mean over the steps has no
+    If a Loop runs no step, onnxruntime uses 0 for each unknown size of its stacked outputs. The mean over the steps then has no
     element, though it should have one for each feature.
     """
     model = own_ir(proto)

@@ -16,7 +16,7 @@ IF = """n = Size (x) z = Constant <value_int = 7> () p = Greater (n, z) y = If (
   else_branch = e () => (float[T, 4] s) { s = Neg (x) }>"""
 LSTM = """w = Constant <value = float[1, 4, 4] {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}> () o = Constant <value_ints = [1]> ()
   v = Constant <value = float[1, 4, 1] {0, 0, 0, 0}> () k = Unsqueeze (x, o) q, h = RNN <hidden_size = 4> (k, w, w) y = Squeeze (q, o)"""
-ENDLESS = "with all calls written out, more than"
+ENDLESS = "with all calls of its functions expanded; the limit is"
 DEEP = "functions that call each other"
 
 

@@ -189,8 +189,8 @@ ENTRIES: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
     "an offset of 5000 digits": ((_W, ("offset", "9" * 5000)), "not a number of bytes"),
     "an offset with a point": ((_W, ("offset", "0.0")), "not a number of bytes"),
     "an offset in other digits": ((_W, ("offset", "\N{ARABIC-INDIC DIGIT ZERO}")), "not a number of bytes"),
-    "a length beyond the file": ((_W, ("length", "8192")), "has 8192 bytes where its shape needs 4096"),
-    "a length too short": ((_W, ("length", "4")), "has 4 bytes where its shape needs 4096"),
+    "a length beyond the file": ((_W, ("length", "8192")), "has 8192 bytes, but its shape needs 4096"),
+    "a length too short": ((_W, ("length", "4")), "has 4 bytes, but its shape needs 4096"),
     "a length below 0": ((_W, ("length", "-4096")), "not a number of bytes"),
     "two locations": ((_W, ("location", "sub/w.bin")), "has 2 entries 'location'"),
     "two locations, one elsewhere": ((("location", "../../outside/secret"), _W), "has 2 entries 'location'"),
@@ -268,4 +268,4 @@ def _(box: Box) -> None:
         assert command(*line)[0] == 0
     assert ortscan.verify(content, out).ok
     refused(lambda: ortscan.optimize(pipe(b"")), "/dev/fd/", "is empty")
-    refused(lambda: ortscan.optimize(pipe(content[:50])), "/dev/fd/", "cut short")
+    refused(lambda: ortscan.optimize(pipe(content[:50])), "/dev/fd/", "truncated")

@@ -181,19 +181,19 @@ IN_THE_WAY: dict[str, tuple[str, Callable[[Box], object], str]] = {
     "has data where another's is": (
         "out.onnx",
         lambda box: (box.work / "out.onnx.data").write_bytes(b"another's"),
-        "is there already",
+        "exists and does not belong",
     ),
     "has data where a folder is": ("out.onnx", lambda box: (box.work / "out.onnx.data").mkdir(), "is a folder"),
-    "has data where a pipe is": ("out.onnx", lambda box: os.mkfifo(box.work / "out.onnx.data"), "is there already"),
+    "has data where a pipe is": ("out.onnx", lambda box: os.mkfifo(box.work / "out.onnx.data"), "exists and does not belong"),
     "has data where a link leads out": (
         "out.onnx",
         lambda box: (box.work / "out.onnx.data").symlink_to("../outside/secret"),
-        "is there already",
+        "exists and does not belong",
     ),
     "has data where a link leads nowhere": (
         "out.onnx",
         lambda box: (box.work / "out.onnx.data").symlink_to("../outside/planted"),
-        "is there already",
+        "exists and does not belong",
     ),
     "has data where the input is": ("m", lambda box: (box.work / "m.onnx").rename(box.work / "m.data"), ""),
 }

@@ -1,6 +1,6 @@
 """Whether two lists of results are the same up to the order of sums.
 
-Works round ORT-LOOP-NO-STEPS-SIZES.
+Works around ORT-LOOP-NO-STEPS-SIZES.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Judge what comes of a damaged model: one sentence, the model as it was, or one that is no worse for the checker and onnxruntime.
 
-onnxruntime sees both models in a process of its own, because the original may crash it. Works round ORT-RECURRENT-NAN.
+onnxruntime sees both models in a process of its own, because the original may crash it. Works around ORT-RECURRENT-NAN.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """What became of a drawn model, in the process that runs it: stages are announced, since onnxruntime may end the process.
 
-Works round ORT-SCAN-8-NOTHING and ORT-LOOP-NO-STEPS-SIZES.
+Works around ORT-SCAN-8-NOTHING and ORT-LOOP-NO-STEPS-SIZES.
 """
 
 import time

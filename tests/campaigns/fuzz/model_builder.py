@@ -1,6 +1,6 @@
 """Draw a model: its blocks are loops in some spelling, loops in branches, and recurrent nodes.
 
-Works round ORT-GATHER-STRINGS.
+Works around ORT-GATHER-STRINGS.
 """
 
 import random

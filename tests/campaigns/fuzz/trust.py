@@ -1,6 +1,6 @@
 """Which of onnxruntime's own answers are to be trusted: it runs some models that are none, and some numbers are noise.
 
-Works round ORT-LOOP-STACKED-STRINGS, ORT-LOOP-NO-STEPS-SIZES, ORT-RESHAPE-FUSED and ONNX-IF-10-SIZES.
+Works around ORT-LOOP-STACKED-STRINGS, ORT-LOOP-NO-STEPS-SIZES, ORT-RESHAPE-FUSED and ONNX-IF-10-SIZES.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """A model whose Scans onnxruntime computes right: each body output is made by a node of its own.
 
-Works round ORT-SCAN-SHARED-OUTPUT.
+Works around ORT-SCAN-SHARED-OUTPUT.
 """
 
 from onnx import GraphProto, ModelProto, helper

@@ -2,7 +2,7 @@
 
 Such numbers differ between two runs, between memory reserved in advance and memory as it comes, or between fillings of fresh memory.
 
-Works round ORT-LSTM-NO-STEPS and ORT-CONCAT-MISFIT.
+Works around ORT-LSTM-NO-STEPS and ORT-CONCAT-MISFIT.
 """
 
 import ctypes

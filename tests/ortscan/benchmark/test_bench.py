@@ -92,13 +92,13 @@ UNKNOWN_OPERATOR = PLAIN.replace("Relu", "NoSuchOperator")
 @pytest.mark.parametrize(
     ("models", "options", "said"),
     [
-        ([], {}, "bench takes one model or more"),
+        ([], {}, "bench needs at least one model"),
         ([PLAIN, OTHER_INPUT], {}, "model 1 and model 2 cannot be run on the same inputs"),
         ([PLAIN, UNKNOWN_OPERATOR], {}, "model 2 does not load on onnxruntime"),
-        ([PLAIN, PLAIN], {"sizes": {"Q": 3}}, "sizes has 'Q', which is no free dimension; free are: 'T'"),
+        ([PLAIN, PLAIN], {"sizes": {"Q": 3}}, "sizes has 'Q', which is no free dimension; the free dimensions are: 'T'"),
         ([PLAIN, PLAIN], {"sizes": {"T": 3}, "shapes": {"x": [2, 4]}}, "sizes gives 'T' a size, and so do shapes"),
         ([PLAIN, PLAIN], {"sizes": {"T": "3"}}, "sizes: 'T' must have a whole number"),
-        ([PLAIN, PLAIN], {"sizes": {"T": list(range(99))}}, "more than 64 choices"),
+        ([PLAIN, PLAIN], {"sizes": {"T": list(range(99))}}, "more than 64 combinations"),
         ([PLAIN, PLAIN], {"sizes": [3]}, "sizes must be a dict"),
         ([PLAIN, PLAIN], {"rounds": 0}, "rounds must be"),
         ([PLAIN, PLAIN], {"seconds": float("nan")}, "seconds must be"),
@@ -114,7 +114,7 @@ def test_untimable_models_are_refused(models, options, said):
 
 def test_a_loop_that_does_not_end_is_not_timed(monkeypatch):
     monkeypatch.setattr(measure, "_LONGEST_RUN", 0.5)
-    with pytest.raises(ortscan.OrtscanError, match=r"still running after .*; perhaps a loop does not end on generated inputs"):
+    with pytest.raises(ortscan.OrtscanError, match=r"still running after .*; a loop may not end on generated inputs"):
         ortscan.bench(parsed(ENDLESS), parsed(ENDLESS), **LITTLE)
     with pytest.raises(ortscan.OrtscanError, match="still running after"):
         ortscan.bench(parsed(ENDLESS), parsed(ENDLESS), sizes={"T": [2, 3, 5, 7, 9, 11]}, **LITTLE)

@@ -54,7 +54,7 @@ def test_slower_result_is_not_written_and_the_patch_is_named(source, tmp_path, g
     assert "nothing written" in printed.out
     (line,) = printed.err.splitlines()
     assert "so nothing was written; patch " in line
-    assert "makes it so (" in line
+    assert "makes it slower (" in line
 
 
 def test_slower_result_is_written_with_force(source, tmp_path, gaining):

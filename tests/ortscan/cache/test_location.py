@@ -44,7 +44,7 @@ def test_user_without_home_gets_uncached_models(bare: pytest.MonkeyPatch, capsys
     for options in (None, strict()):
         session = ortscan.InferenceSession(parsed(MAP), options)
         assert (session.ortscan.source, session.ortscan.entry) == ("optimized", None)
-        assert str(session.ortscan.why).startswith("the model was not kept: this user has no folder")
+        assert str(session.ortscan.why).startswith("the model was not cached: this user has no cache folder")
         np.testing.assert_allclose(session.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
     assert main(["cache", "info"]) == 2
     assert "name one with --dir or ORTSCAN_CACHE_DIR" in capsys.readouterr().err
@@ -101,7 +101,7 @@ def test_unwritable_cache_still_runs_the_model(error: OSError, cache: Path, monk
     for _ in range(2):
         session = ortscan.InferenceSession(parsed(MAP), strict())
         assert session.ortscan.source == "optimized"
-        assert session.ortscan.why == f"the model was not kept in {cache}: {error.strerror}"
+        assert session.ortscan.why == f"the model was not cached in {cache}: {error.strerror}"
     assert not list(cache.joinpath("models").iterdir())
 
 
@@ -112,7 +112,7 @@ def test_cache_writable_by_others_warns_once(parts: str, mode: int, tmp_path: Pa
     folder.mkdir(parents=True)
     (tmp_path / "volume").chmod(mode)
     monkeypatch.setenv("ORTSCAN_CACHE_DIR", str(folder / "models"))
-    with pytest.warns(OrtscanWarning, match=r"nothing is kept in .*/volume'.*ORTSCAN_CACHE_DIR.*ortscan\.cache to 0") as warned:
+    with pytest.warns(OrtscanWarning, match=r"nothing is cached in .*/volume'.*ORTSCAN_CACHE_DIR.*ortscan\.cache to 0") as warned:
         ortscan.InferenceSession(parsed(MAP))
     assert [warning.filename for warning in warned] == [__file__]
     assert ortscan.InferenceSession(parsed(MAP), strict()).ortscan.source == "optimized"

@@ -364,4 +364,4 @@ for made in (twice, without):
     lines = survives(code).splitlines()
     assert lines[:2] == ["True", "True"]
     assert "registered twice on these SessionOptions" in lines[2]
-    assert lines[3].startswith("onnxruntime makes no session with these SessionOptions:")
+    assert lines[3].startswith("onnxruntime cannot create a session with these SessionOptions:")

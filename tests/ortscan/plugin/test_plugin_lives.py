@@ -137,7 +137,7 @@ def test_a_library_that_is_none_is_one_error(kind: str, tmp_path: Path, monkeypa
     monkeypatch.setattr(ort, "get_ep_devices", lambda: [each for each in ort_devices() if each.ep_name != PROVIDER])
     monkeypatch.setattr(register, "PROVIDER", f"{PROVIDER}{kind}")
     options = ort.SessionOptions()
-    with pytest.raises(OptionError, match="onnxruntime does not take ortscan's plugin"):
+    with pytest.raises(OptionError, match="onnxruntime rejects ortscan's plugin"):
         ortscan.register_plugin(options)
     ort.InferenceSession(MODEL, options).run(None, feeds_of_scan())
 

@@ -125,7 +125,7 @@ def test_the_log_says_why_a_loop_is_left(caplog: pytest.LogCaptureFixture) -> No
     model = model_from_text(SCAN.replace("hT, ys = Scan", "[recurrence] hT, ys = Scan").replace("Tanh", "Cosh"), 18)
     with caplog.at_level("INFO", "ortscan"):
         ort.InferenceSession(model.SerializeToString(), quiet_options())
-    assert "Scan 'recurrence' is left to onnxruntime: NATIVE-OPERATOR: Cosh: Cosh is not supported by loop plans" in caplog.text
+    assert "Scan 'recurrence' runs on onnxruntime: NATIVE-OPERATOR: Cosh: Cosh is not supported by loop plans" in caplog.text
 
 
 def test_a_loop_is_planned_once_for_all_sessions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def test_options_that_allow_no_provider_get_none(what: str, tmp_path: Path, capl
     UNFIT[what](options, tmp_path)
     with caplog.at_level("INFO", "ortscan"):
         ortscan.register(options)
-    assert "run as ever: the options" in caplog.text
+    assert "run on onnxruntime: the options" in caplog.text
     same(options, "CPUExecutionProvider")
 
 

@@ -188,7 +188,7 @@ def test_the_command_line_says_what_became_of_each_loop(tmp_path: Path, capsys: 
     assert main(["compile", str(tmp_path / "in.onnx"), "-o", str(tmp_path / "out.onnx")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Scan 'first': planned"
-    assert lines[1] == "a Scan: left as it is"
+    assert lines[1] == "a Scan: no plan"
     assert lines[2].endswith("plans for 1 of 2 loops")
 
 

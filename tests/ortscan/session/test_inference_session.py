@@ -143,16 +143,16 @@ def test_a_model_file_that_is_rewritten_while_a_session_starts_is_an_error_about
         return found
 
     monkeypatch.setattr(optimizing, "rewritten", rewrite_and_overwrite)
-    with pytest.raises(ModelFileError, match=r"model\.onnx was changed while the session was being made"):
+    with pytest.raises(ModelFileError, match=r"model\.onnx was changed while the session was being created"):
         ortscan.InferenceSession(path, options(strict="1", verify=verify))
 
 
 def test_a_session_that_ortscan_cannot_make_runs_the_original_and_says_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ortscan.pipeline.stages.rewrite", failing(ZeroDivisionError("a defect")))
-    with pytest.warns(OrtscanWarning, match="runs as it is, since ortscan could not optimise it: .*a defect"):
+    with pytest.warns(OrtscanWarning, match="runs unchanged, because ortscan could not optimise it: .*a defect"):
         session = ortscan.InferenceSession(parsed(MAP))
     assert session.ortscan.source == "original"
-    said = "ortscan could not optimise it: rewritten failed, which is a defect of ortscan, please report it: ZeroDivisionError: a defect"
+    said = "ortscan could not optimise it: rewritten failed, which is a defect of ortscan; please report it: ZeroDivisionError: a defect"
     assert session.ortscan.why == said
     np.testing.assert_allclose(session.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
 
@@ -169,7 +169,7 @@ def test_where_strict_is_set_whatever_goes_wrong_is_one_error_with_its_cause(
     defect: Exception, providers: list[str] | None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr("ortscan.pipeline.stages.rewrite", failing(defect))
-    with pytest.raises(OrtscanError, match=r"a defect|is nested deeper than rewritten can follow") as found:
+    with pytest.raises(OrtscanError, match=r"a defect|is nested deeper than rewritten supports") as found:
         ortscan.InferenceSession(parsed(MAP), options(strict="1"), providers)
     assert found.value.__cause__ is defect
     assert "EP Error" not in capfd.readouterr().out
@@ -201,10 +201,10 @@ def with_unnamed_state(model: onnx.ModelProto) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (with_opset, rf"is of opset {newest_opset() + 1}; the newest that onnx .* knows is {newest_opset()}\."),
+        (with_opset, rf"has opset {newest_opset() + 1}; onnx .* supports at most {newest_opset()}\."),
         (
             with_unnamed_state,
-            "the given model could not be optimised: onnxruntime needs a name for each last value of a state of Scan or Loop, and one has none",
+            "the given model could not be optimised: onnxruntime needs a name for the last value of each state of a Scan or Loop, but one has no name",
         ),
     ],
 )
@@ -222,7 +222,7 @@ def test_other_words_of_onnxruntime_are_kept_without_places_in_its_code():
     assert in_words(Fail(said)) == "onnxruntime says: It is odd."
     assert in_words(ValueError()) == "ValueError"
     said = "[ONNXRuntimeError] : 1 : FAIL : Unsupported model IR version: 19, max supported IR version: 18"
-    assert in_words(Fail(said)) == "its IR version is 19, and onnxruntime reads up to 18"
+    assert in_words(Fail(said)) == "its IR version is 19, but onnxruntime reads at most 18"
 
 
 def test_names_types_shapes_and_metadata_are_those_of_the_original():
@@ -480,10 +480,10 @@ def test_a_model_in_onnxruntimes_own_format_is_opened_as_it_is(tmp_path: Path):
 def test_a_folder_that_cannot_be_written_keeps_nothing_but_works(cache: Path):
     cache.mkdir()
     (cache / "models").write_text("a file where a folder should be")
-    with pytest.warns(OrtscanWarning, match=r"nothing is kept in .*'.*/models' is no folder of this user's alone"):
+    with pytest.warns(OrtscanWarning, match=r"nothing is cached in .*'.*/models' is not a folder that only this user can write to"):
         session = ortscan.InferenceSession(parsed(MAP))
     assert session.ortscan.source == "optimized"
-    assert str(session.ortscan.why).startswith(f"the model was not kept in {cache}")
+    assert str(session.ortscan.why).startswith(f"the model was not cached in {cache}")
 
 
 def test_the_cache_is_for_this_user_alone(cache: Path):

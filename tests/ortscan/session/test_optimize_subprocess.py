@@ -154,7 +154,7 @@ def test_what_it_raises_warns_of_and_logs_arrives(monkeypatch: pytest.MonkeyPatc
 
 def test_where_the_process_dies_the_original_runs(monkeypatch: pytest.MonkeyPatch, started: list[Any], temporary: Path) -> None:
     monkeypatch.setattr(optimize_subprocess, "_CHILD", f"{HELLO}; os.kill(os.getpid(), 9)")
-    with pytest.warns(OrtscanWarning, match=r"the process that optimises it ended \(SIGKILL\)"):
+    with pytest.warns(OrtscanWarning, match=r"the process that optimises it crashed \(SIGKILL\)"):
         assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "original"
     assert not list(temporary.iterdir())
 

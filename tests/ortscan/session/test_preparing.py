@@ -145,8 +145,8 @@ def test_the_command_line_lists_what_is_in_the_cache_and_clears_one_model(
     assert len(lines) == 5
     (line,) = (line for line in lines if f"{paths[0]}, " in line)
     assert re.search(r"iB, used just now, optimised: compared 1 output on \d cases", line)
-    assert [line.endswith("used just now, left as it was") for line in lines if f"{paths[1]}, " in line] == [True]
-    assert sum(line.startswith("  given as bytes, ") for line in lines) == 1
+    assert [line.endswith("used just now, nothing to optimise") for line in lines if f"{paths[1]}, " in line] == [True]
+    assert sum(line.startswith("  passed as bytes, ") for line in lines) == 1
     (entry,) = json.loads(said("info", str(paths[0]), "--list", "--json"))["entries"]
     assert (entry["model"], entry["verdict"]) == (str(paths[0]), "optimized")
     assert said("clear", str(paths[0]), str(tmp_path / "never seen.onnx")).startswith("removed 1 optimised model, ")

@@ -38,8 +38,8 @@ def test_the_loops_of_a_large_model_are_compared_one_by_one():
     outcome = verify(chain(), chain(out="m = Tanh(a2) yt2 = Identity(m)"), level="quick")
     assert outcome.outcome == "equal"
     assert [output.name for output in outcome.outputs] == ["last2", "z"]
-    assert "compared loop by loop, each on inputs of its own: 1 of 2; 1 more are as they were" in outcome.summary()
-    assert "not tried: the model around its loops" in outcome.summary()
+    assert "compared 1 of 2 loops separately, each on its own inputs; 1 more are unchanged" in outcome.summary()
+    assert "not tried: the nodes outside loops" in outcome.summary()
 
 
 @pytest.mark.usefixtures("everything_is_large")
@@ -47,7 +47,7 @@ def test_a_fault_in_one_loop_of_a_large_model_is_found_and_named():
     outcome = verify(chain(), chain(out="yt2 = Sin(a2)"), level="quick")
     assert outcome.outcome == "different"
     assert outcome.first_difference.output == "z"
-    assert "Scan 'last2' differs by itself" in outcome.notes
+    assert "Scan 'last2' differs on its own" in outcome.notes
 
 
 @pytest.mark.usefixtures("everything_is_large")
@@ -95,5 +95,5 @@ def test_a_large_model_whose_loops_cannot_be_cut_is_compared_as_a_whole_if_there
     assert verify(before, after, level="quick").outcome == "equal"
     monkeypatch.setattr(compare_loops, "_SECONDS_A_NODE", 1000)
     outcome = verify(before, after, level="quick")
-    assert (outcome.outcome, outcome.problems) == ("inconclusive", ("no loop could be compared by itself",))
-    assert "not tried: Scan 'u' (nothing that it gives has a name in both models)" in outcome.summary()
+    assert (outcome.outcome, outcome.problems) == ("inconclusive", ("no loop could be compared separately",))
+    assert "not tried: Scan 'u' (none of its results has the same name in both models)" in outcome.summary()

@@ -137,7 +137,7 @@ def test_losing_a_default_that_could_be_overridden_is_not_ok():
     one = model("g (float[N] x, float[1] c = {2}) => (float[N] y) { y = Mul(x, c) }")
     two = model("g (float[N] x) => (float[N] y) <float[1] c = {2}> { y = Mul(x, c) }")
     assert verify(one, one).ok
-    assert "input 'c' had a default that could be overridden and is gone" in verify(one, two).problems
+    assert "input 'c', which had a default that could be overridden, is missing" in verify(one, two).problems
 
 
 def test_a_default_taken_for_a_constant_is_found_out():
@@ -356,7 +356,7 @@ def test_a_loop_only_data_can_stop_is_stopped():
     assert not outcome.ok
     assert outcome.outcome == "inconclusive"
     assert "still running after 1 s" in outcome.summary()
-    assert "not tried: more, for the time limit of 0.2 s was reached" in outcome.summary()
+    assert "not tried: more, because the time limit of 0.2 s was reached" in outcome.summary()
 
 
 def test_a_difference_of_onnxruntimes_own_making_is_called_so():
@@ -399,7 +399,7 @@ def test_names_in_functions_of_the_callers_models_stay():
 
 
 def test_an_empty_model_is_no_model():
-    with pytest.raises(ModelFileError, match="holds no graph"):
+    with pytest.raises(ModelFileError, match="has no graph"):
         verify(onnx.ModelProto(), onnx.ModelProto())
 
 

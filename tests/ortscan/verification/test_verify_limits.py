@@ -115,7 +115,7 @@ def test_a_session_is_not_made_for_longer_than_there_is_time(in_its_own: bool) -
     source = ModelSource(proto, proto.SerializeToString())
     kind = OwnProcessRunner if in_its_own else Runner
     runner = kind(source, ["y"], ["CPUExecutionProvider"], seconds=0.2)
-    assert (runner.error, runner.late) == ("no session of it was made within 0.2 s", True)
+    assert (runner.error, runner.late) == ("creating its session took longer than 0.2 s", True)
     if isinstance(runner, OwnProcessRunner):
         runner.close()
 
@@ -126,8 +126,8 @@ def test_a_quick_comparison_counts_the_time_to_make_sessions(monkeypatch: pytest
     proto = constant_loads()
     outcome = verify(proto, proto, level="quick", time_limit=0.1)
     assert outcome.outcome == "inconclusive"
-    assert outcome.problems == ("the original was not loaded: no session of it was made within 0.1 s",)
-    assert outcome.summary().endswith("not tried: more, for the time limit of 0.1 s was reached")
+    assert outcome.problems == ("the original was not loaded: creating its session took longer than 0.1 s",)
+    assert outcome.summary().endswith("not tried: more, because the time limit of 0.1 s was reached")
 
 
 def test_a_process_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_a_process_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(own_process, "_GRACE_AT_START", 0.1)
     proto = constant_loads(2, 1)
     runner = OwnProcessRunner(ModelSource(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], seconds=0.1)
-    assert (runner.error, runner.late) == ("no session of it was made within 0.1 s", True)
+    assert (runner.error, runner.late) == ("creating its session took longer than 0.1 s", True)
 
 
 def test_strings_that_double_are_not_joined() -> None:

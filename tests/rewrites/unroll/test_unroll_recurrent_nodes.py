@@ -170,7 +170,7 @@ def test_nodes_of_unknown_length_stay_and_the_report_says_why():
     assert ops(ortscan.optimize(model, target="coreml")) == ["LSTM"]
     (loop,) = ortscan.explain(model, target="coreml").loops
     assert (loop.kind, loop.fate, loop.reasons[0].code) == ("LSTM", "kept", "UNROLL-UNKNOWN")
-    assert loop.runs.startswith("native LSTM, which coreml refuses: it falls back to onnxruntime's CPU")
+    assert loop.runs.startswith("native LSTM, which coreml does not run: it falls back to onnxruntime's CPU")
     written_out(model, recurrent("LSTM")[1], fix_shapes={"X": [3, BATCH, WIDTH]})
 
 

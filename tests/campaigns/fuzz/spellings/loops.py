@@ -1,6 +1,6 @@
 """A recurrence as a Loop: how slices are read, how results are kept, how the steps are counted, each drawn on its own.
 
-Works round ORT-OUTER-VALUE-RETURNED.
+Works around ORT-OUTER-VALUE-RETURNED.
 """
 
 from collections.abc import Sequence

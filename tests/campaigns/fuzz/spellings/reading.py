@@ -1,6 +1,6 @@
 """How a Loop's body reads the element of its step.
 
-Works round ORT-GATHER-STRINGS.
+Works around ORT-GATHER-STRINGS.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """A recurrence as a Scan: batched in opset 8, with axes and directions from 9 on.
 
-Works round ORT-SCAN-SHARED-OUTPUT.
+Works around ORT-SCAN-SHARED-OUTPUT.
 """
 
 from collections.abc import Sequence

@@ -47,9 +47,7 @@ def test_floats_are_named_through_what_is_linear(nodes, expected):
 def test_a_number_that_something_else_is_compared_with_is_said():
     text = "g (float[N] x) => (bool[N] y) { c = Constant <value_float = 7.0> () a = Sin(x) y = Less(a, c) }"
     assert named(text).elsewhere == [7.0]
-    assert (
-        "inputs for which what is computed just meets 7" in verify(model_from_text(text, 18), model_from_text(text, 18)).summary()
-    )
+    assert "inputs for which a computed value equals 7" in verify(model_from_text(text, 18), model_from_text(text, 18)).summary()
     counted = "g (float[N] x) => (bool y) { c = Constant <value_int = 7> () n = Size(x) y = Less(n, c) }"
     assert named(counted).elsewhere == []
 
@@ -139,7 +137,7 @@ def test_named_values_that_the_original_refuses_are_said():
       c = Constant <value_int = 1000> () d = Equal(x, c) e = Where(d, x, x) p = ReduceProd <keepdims = 0> (e) y = Gather(t, p) }"""
     outcome = verify(model_from_text(text, 18), model_from_text(text, 18))
     assert outcome.ok
-    assert "the values that the models compare inputs with, which the original refuses" in outcome.not_tried
+    assert "the values that the models compare inputs with, which the original rejects" in outcome.not_tried
 
 
 MASK = "g (int64[N] x, float[N] e) => (float[N] y) { c = Constant <value_int = 50256> () d = Equal(x, c) z = Sub(e, e) y = Where(d, z, e) }"

@@ -85,9 +85,9 @@ def test_the_ninth_dimension_is_nothing_together_with_the_rest_and_that_is_said(
     said = list(untried_rows(axes, "full"))
     assert said[0] == "other sizes of 'd0', 'd1', 'd2', 'd3', 'd4', 'd5', 'd6', 'd7' and 2 more"
     assert said[1:] == [
-        "'d8', 'd9' alone largest or 1, or as large as just one other",
-        "0 for one of 'd8', 'd9' alone",
-        "just two that are 1 or 0 where one of them is 'd5', 'd6', 'd7', 'd8', 'd9'",
+        "'d8', 'd9' as the only one that is largest or 1, or equal to only one other",
+        "0 for only one of 'd8', 'd9'",
+        "only two that are 1 or 0, if one of them is 'd5', 'd6', 'd7', 'd8', 'd9'",
     ]
     assert not list(untried_rows(axes, "quick"))
 

@@ -43,7 +43,7 @@ def model(text: str, last: str = "Identity") -> ModelProto:
 def test_sizes_of_one_name_differ_where_they_must(text: str, level: str) -> None:
     found = ortscan.verify(model(text), model(text), level=level, time_limit=60)
     assert found.outcome == "equal", found.notes
-    assert "inputs share names of dimensions that the original takes no common size for: 'N'" in found.notes
+    assert "inputs share names of dimensions, but the original accepts no common size for them: 'N'" in found.notes
     ran = [case.dims for case in found.cases if case.status == "equal"]
     assert any(len({size for name, size in dims.items() if name.startswith("N of ")}) == 2 for dims in ran)
 

@@ -44,39 +44,39 @@ def folder(path, inputs, outputs) -> str:
 def test_what_both_give_is_said(model, tmp_path, names) -> None:
     found = ortscan.verify(model, model, inputs=archive(tmp_path / "d.npz", **names))
     assert found.ok, found.summary()
-    assert "both give 2 recorded outputs" in found.summary()
+    assert "both return 2 recorded outputs" in found.summary()
 
 
 def test_so_it_is_for_folders_of_test_data(model, tmp_path) -> None:
     alone = ortscan.verify(model, model, inputs=folder(tmp_path / "a", [X, W], [Y, K]))
-    assert "both give 2 recorded outputs" in alone.summary()
+    assert "both return 2 recorded outputs" in alone.summary()
     for number in (0, 1, 10):
         folder(tmp_path / "many" / f"test_data_set_{number}", [X + number, W], [np.tanh((X + number) * W)])
     many = ortscan.verify(model, model, inputs=tmp_path / "many")
     assert many.ok
-    assert "both give 3 recorded outputs" in many.summary()
+    assert "both return 3 recorded outputs" in many.summary()
 
 
 def test_a_record_that_the_original_does_not_give_is_no_ones_fault_but_never_passed_over(model, tmp_path) -> None:
     found = ortscan.verify(model, model, inputs=archive(tmp_path / "d.npz", x=X, w=W, out__y=Y + 1))
     assert (found.ok, found.inconclusive) == (False, True)
-    assert "the original itself does not give the recorded output 'y': at [" in found.summary()
+    assert "the original itself does not return the recorded output 'y': at [" in found.summary()
 
 
 def test_what_only_the_result_does_not_give_is_a_difference(model, tmp_path) -> None:
     other = onnx.parser.parse_model(TEXT.replace("Tanh(a)", "Sin(a)"))
     found = ortscan.verify(model, other, inputs=folder(tmp_path / "a", [X, W], [Y]))
     assert (found.ok, found.inconclusive) == (False, False)
-    assert "the result does not give the recorded output 'y', which the original gives: at [" in found.summary()
+    assert "the result does not return the recorded output 'y', but the original does: at [" in found.summary()
 
 
 def test_a_record_of_nothing_the_model_has_is_refused(model, tmp_path) -> None:
     with pytest.raises(ModelFileError, match="'out:z', but the model's outputs are 'y', 'k'"):
         ortscan.verify(model, model, inputs=archive(tmp_path / "d.npz", x=X, w=W, out__z=Y))
-    with pytest.raises(ModelFileError, match=r"output_2\.pb is for output 2, and the model has 2"):
+    with pytest.raises(ModelFileError, match=r"output_2\.pb is for output 2, but the model has only 2 outputs"):
         ortscan.verify(model, model, inputs=folder(tmp_path / "a", [X, W], [Y, K, K]))
     (tmp_path / "b").mkdir()
-    with pytest.raises(ModelFileError, match=r"holds no input_0\.pb"):
+    with pytest.raises(ModelFileError, match=r"contain no input_0\.pb"):
         ortscan.verify(model, model, inputs=tmp_path / "b")
     (tmp_path / "b" / "input_0.pb").write_bytes(b"\xff\xff\xff")
     with pytest.raises(ModelFileError, match=r"input_0\.pb cannot be read as a value of 'x'"):
@@ -87,7 +87,7 @@ def test_the_command_line_takes_folders(model, tmp_path, capsys) -> None:
     path = str(tmp_path / "m.onnx")
     onnx.save(model, path)
     assert main(["verify", path, path, "--inputs", folder(tmp_path / "a", [X, W], [Y, K])]) == 0
-    assert "both give 2 recorded outputs" in capsys.readouterr().out
+    assert "both return 2 recorded outputs" in capsys.readouterr().out
     assert main(["verify", path, path, "--inputs", folder(tmp_path / "b", [X, W], [Y + 1])]) == 3
 
 

@@ -121,7 +121,7 @@ def test_a_loop_that_returns_its_step_number_is_repaired_to_what_it_means(way):
         assert_same_numbers(ort_run(after, given), ort_run(repaired, given))
     outcome = verify(proto, repaired)
     assert outcome.ok, outcome.summary()
-    assert any("ran with Identity added" in note for note in outcome.notes)
+    assert any("ran with Identity nodes" in note for note in outcome.notes)
     assert not verify(repaired, proto).ok
 
 
@@ -175,7 +175,7 @@ def test_the_repaired_original_is_the_oracle(text):
     }[text]
     outcome = verify(model_from_text(text, 18), model_from_text(separate, 18))
     assert outcome.ok
-    assert "the original ran with Identity added" in outcome.summary()
+    assert "the original ran with Identity nodes" in outcome.summary()
     wrong = separate.replace("n = Add(s, xt)", "n = Sub(s, xt)")
     assert not verify(model_from_text(text, 18), model_from_text(wrong, 18)).ok
 
