@@ -1,4 +1,4 @@
-"""The errors a caller can catch, all derived from ``OrtscanError``, and the warning a caller can filter."""
+"""The errors that callers can catch, all derived from ``OrtscanError``, and the warning."""
 
 from rewrites.base.errors import (
     InvariantBroken,

@@ -48,7 +48,7 @@ def migrated(
     target: Abilities = _ANYWHERE,
     runtime: Runtime | None = None,
 ) -> tuple[LoadedModel, Migration]:
-    """Return ``model`` in another opset as a loaded model, and the report of the migration. See ``migrate``.
+    """Return ``model`` in another opset as a loaded model, and the report. See ``migrate``.
 
     Args:
         model: the model.

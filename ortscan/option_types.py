@@ -74,7 +74,7 @@ def options_of(kind: type) -> dict[str, Option]:
 
 
 def signature_with(work: Callable[..., Any], kind: type) -> inspect.Signature:
-    """Return the signature of ``work`` with the options of a TypedDict as keywords instead of ``**options``."""
+    """Return the signature of ``work`` with the options of a TypedDict in place of ``**options``."""
     signature, types = inspect.signature(work), get_type_hints(kind)
     parameters = {name: parameter for name, parameter in signature.parameters.items() if parameter.kind != parameter.VAR_KEYWORD}
     keywords = [parameters.pop(name) for name, each in list(parameters.items()) if each.kind == each.KEYWORD_ONLY]

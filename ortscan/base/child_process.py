@@ -23,7 +23,7 @@ def can_start() -> bool:
 
 
 def _executable() -> str:
-    """Return the interpreter that ``multiprocessing`` starts. A program that embeds Python may have set it."""
+    """Return the interpreter that ``multiprocessing`` starts. An embedding program may have set it."""
     return os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable or "")
 
 

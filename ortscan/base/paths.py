@@ -52,7 +52,7 @@ class OutOfReach(Exception):
 
 
 def folders_of(path: str) -> list[str]:
-    """Return the folders that may hold the data of the model at ``path``; the folder to look in comes first."""
+    """Return the folders that may hold the data of the model at ``path``, the most likely one first."""
     return list(dict.fromkeys([os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))]))
 
 

@@ -114,7 +114,7 @@ def without_initializers(proto: onnx.ModelProto, names: Collection[str]) -> onnx
 
 
 def hollow_of(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return ``proto`` with inputs instead of large weights. Its sessions have the same outputs and load faster."""
+    """Return ``proto`` with inputs instead of large weights. Its sessions load faster."""
     external = onnx.TensorProto.EXTERNAL
     initializers = proto.graph.initializer
     large = (tensor for tensor in initializers if math.prod(tensor.dims) > _MOST_ELEMENTS or tensor.data_location == external)

@@ -1,4 +1,4 @@
-"""Benchmark models: a trial run in subprocesses, which also measures the memory, then rounds of timing.
+"""Benchmark models: a trial run in subprocesses, which also measures memory, then rounds of timing.
 
 A model may crash, exhaust the memory or never end. For example, a loop with a computed condition may run forever on generated
 inputs. So each trial run has a timeout, and after two timeouts no other inputs are tried.

@@ -22,7 +22,7 @@ LEAST_DIFFERENCE = 1.03
 
 @dataclass(frozen=True)
 class Ratio:
-    """The median ratio of ``rounds``, and the confidence interval of its true value. A ratio above 1 is faster."""
+    """The median ratio of ``rounds``, and its confidence interval. A ratio above 1 is faster."""
 
     value: float
     low: float

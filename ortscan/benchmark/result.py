@@ -148,7 +148,7 @@ class Bench:
         return fragment(self.section())
 
     def card(self) -> tuple[str, str, str]:
-        """Return the gain of the last model at the first sizes, or the time of a single model, as a card of a page."""
+        """Return a card with the gain of the last model at the first sizes, or the time of a single model."""
         result = self.results[0]
         if len(self.models) == 1:
             return duration(result.timings[0].median), f"a run, {result.label}", ""

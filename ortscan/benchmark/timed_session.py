@@ -87,7 +87,7 @@ _SUFFIX = "_kernel_time"
 
 
 def times_of_loops(open_profiled: Callable[[str], TimedSession], feed: Mapping[str, Any], seconds: float) -> list[LoopTime] | None:
-    """Profile a few runs on ``feed``. Return the times of loops, or None if the profile is too large to read.
+    """Return the times of loops in a few profiled runs on ``feed``, or None if the profile is too large.
 
     ``seconds`` is the time of a run without a profile.
     """
@@ -113,7 +113,7 @@ class _Event:
 
 
 def loop_times(events: Iterable[Mapping[str, Any]], seconds: float) -> list[LoopTime]:
-    """Return the outermost loops and recurrent nodes, the slowest first. An If counts only if it contains none.
+    """Return the outermost loops and recurrent nodes, the slowest first. An If around them does not count.
 
     ``events`` is a profile of several runs, of which the first does not count. ``seconds`` is the time of a run without a
     profile.

@@ -38,7 +38,7 @@ def key_of(digests: Sequence[str], options: Mapping[str, Any]) -> str:
 
 
 def digest_of_bytes(content: bytes) -> str:
-    """Return a digest of ``content``: the digest of the digests of its chunks. Several threads compute these."""
+    """Return the digest of the digests of the chunks of ``content``, which several threads compute."""
     view = memoryview(content)
     return _digest(len(view), lambda start: hashlib.sha256(view[start : start + _CHUNK]).digest())
 

@@ -25,7 +25,7 @@ def cache_folder(folder: str | None = None) -> Path | None:
 
 
 def check_folder(named: str, what: str) -> Path:
-    """Return the absolute path of the folder ``named``. Raise OptionError about ``what`` if it is not a path."""
+    """Return the absolute path of the folder ``named``, or raise OptionError about ``what`` if it is none."""
     if not named or "\0" in named:
         raise OptionError(f"{what} cannot be {named!r}: it is not a path.")
     try:

@@ -1,4 +1,4 @@
-"""The store of optimised models: a folder for each entry, written under a temporary name and then renamed.
+"""The store of optimised models: a folder for each entry, written under a temporary name.
 
     folder/models/<key>/entry.json, model.onnx        folder/locks/<key>
 
@@ -88,7 +88,7 @@ class Store:
         return None
 
     def get(self, key: str) -> Entry | None:
-        """Return the entry ``key`` and mark it as used now. If its model is damaged, remove it and return None."""
+        """Return the entry ``key`` and mark it as used. If its model is damaged, remove it and return None."""
         entry = self.find(key)
         if entry is None:
             return None
@@ -163,7 +163,7 @@ class Store:
         return self._models / f"tmp-{os.getpid()}-{secrets.token_hex(6)}"
 
     def _rename(self, aside: Path, key: str) -> None:
-        """Rename a finished entry to its final name. If several processes do so at once, one of the entries remains."""
+        """Rename a finished entry to its final name. If several processes do so at once, one entry remains."""
         for attempt in range(_ATTEMPTS):
             self.drop(key)
             try:

@@ -1,4 +1,4 @@
-"""The whole command: its parser, its exit code, errors as one line on stderr, and the subprocess for limits."""
+"""The whole command: parser, exit code, errors as one line on stderr, and the subprocess for limits."""
 
 import argparse
 import re

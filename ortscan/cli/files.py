@@ -26,7 +26,7 @@ __all__ = [
 
 
 def check_readable(path: str, may_be_pipe: bool = True) -> None:
-    """Raise ModelFileError, or OSError, unless ``path`` is a regular file or, with ``may_be_pipe``, a pipe."""
+    """Raise ModelFileError or OSError unless ``path`` is a regular file or, with ``may_be_pipe``, a pipe."""
     if not path:
         raise ModelFileError("The path of a file to read is empty.")
     if not is_path(path):

@@ -1,4 +1,4 @@
-"""How a command runs: on one model, a folder of models or a stream, and in a subprocess if it has limits.
+"""Run a command on one model, a folder of models or a stream, and in a subprocess if it has limits.
 
 optimize IN_DIR OUT_DIR    ->    each IN_DIR/**/X.onnx to OUT_DIR/**/X.onnx
 optimize - -               ->    a model from standard input to standard output, which gets nothing else

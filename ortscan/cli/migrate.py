@@ -1,4 +1,4 @@
-"""``ortscan migrate IN OUT --opset N``: write a model in another opset, after comparing it on onnxruntime."""
+"""``ortscan migrate IN OUT --opset N``: write a model in another opset after comparing both."""
 
 import argparse
 import time

@@ -122,7 +122,7 @@ def _outcome_page(args: argparse.Namespace, outcome: ShownResult) -> Page:
 
 
 def _verification_tables(verification: "Verification") -> RenderableType:
-    """Return a table with the worst error of each output over all cases, and one with the outcome of each case."""
+    """Return a table with the worst error of each output, and one with the outcome of each case."""
     outputs = table("output", "outcome", "worst error", "allowed", "cases", right=("worst error", "allowed", "cases"))
     for output in verification.outputs:
         numbers = (f"{output.absolute:.2g}", f"{output.allowed:.2g}", str(output.compared))

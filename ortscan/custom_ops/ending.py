@@ -1,4 +1,4 @@
-"""End runs: all of them when the interpreter exits, and one of them when ``RunOptions.terminate`` is set.
+"""End all runs when the interpreter exits, and one run when ``RunOptions.terminate`` is set.
 
 At exit, Python stops a daemon thread when it next asks for the interpreter's lock. Inside an op this unwinds code of
 onnxruntime-extensions that must not be unwound, so the process aborts. Even earlier, an ``atexit`` function of the library frees

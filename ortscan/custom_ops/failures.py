@@ -89,7 +89,7 @@ def keep_for_run(thread: int = 0) -> Callable[[], None]:
 
 
 def cause_of(message: str) -> BaseException | None:
-    """Return and remove the exception that made onnxruntime fail with this message, or None if there is none."""
+    """Return and remove the exception that made onnxruntime fail with this message. It may be None."""
     match = _MESSAGE.search(message)
     if match is None:
         return None
@@ -127,7 +127,7 @@ def _forget_locals(error: BaseException) -> None:
 
 
 class surfacing:  # noqa: N801 - it stands after "with"
-    """A context manager around ``inner`` that replaces onnxruntime's exception with the one raised in an op.
+    """A context manager around ``inner`` that replaces onnxruntime's exception with that of an op.
 
     It is a class because a StopIteration cannot leave a generator.
     """

@@ -51,7 +51,7 @@ _registered: "weakref.WeakSet[ort.SessionOptions]" = weakref.WeakSet()
 
 
 def library_path() -> str:
-    """Return the path of the library of onnxruntime-extensions. Raise OptionError if the package is missing."""
+    """Return the path of the library of onnxruntime-extensions. Raise OptionError if it is missing."""
     return str(_extensions().get_library_path())
 
 

@@ -1,4 +1,4 @@
-"""Guard a run of a session whose model calls Python: against signals, forks, and lack of memory or stack.
+"""Guard runs of a model that calls Python against signals, forks, and lack of memory or stack.
 
 onnxruntime-extensions crashes if it cannot allocate its copies of inputs and results, so the memory is checked before.
 """

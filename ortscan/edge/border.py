@@ -99,7 +99,7 @@ def _checker_error(model: Any) -> str | None:
 
 
 def _location(trace: TracebackType | None) -> str:
-    """Return a phrase with the node that was processed when the error occurred, if a local variable names it."""
+    """Return a phrase with the node that was processed at the error, if a local variable names it."""
     import onnx_ir as ir
 
     location = ""

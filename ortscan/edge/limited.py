@@ -64,7 +64,7 @@ def limited(work: _W) -> _W:
 
 
 def _check_call(work: Callable[..., Any], positional: Sequence[Any], options: Mapping[str, Any]) -> None:
-    """Raise the TypeError of Python if the arguments do not fit ``work``, without the name of a wrapper in it."""
+    """Raise Python's TypeError, without the name of a wrapper, if the arguments do not fit ``work``."""
     signature = inspect.signature(work)
     known = signature.parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):

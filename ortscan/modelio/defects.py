@@ -56,7 +56,7 @@ def refuse_undefined_values(model: ir.Model, name: str) -> None:
 
 
 def refuse_defects(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if a node contradicts its operator, or if two values of a graph have the same name.
+    """Raise UnsupportedModel if a node contradicts its operator or two values of a graph share a name.
 
     Raise MalformedLoop if a Scan or Loop outside functions is invalid.
     """

@@ -40,7 +40,7 @@ class Inlining:
 
 
 def inline_functions_with_loops(model: ir.Model, *, stay: str = "") -> Inlining:
-    """Inline the functions with a Scan or Loop, except those of the domain ``stay``. See ``inline_functions``."""
+    """Inline functions with a Scan or Loop, except those of domain ``stay``. See ``inline_functions``."""
 
     def is_loop(node: ir.Node) -> bool:
         return node.domain == "" and node.op_type in ("Scan", "Loop") and node.op_identifier() not in model.functions

@@ -33,7 +33,7 @@ class Interface:
 
     @classmethod
     def of(cls, model: ir.Model, proto: onnx.ModelProto | None = None) -> "Interface":
-        """Return the interface of ``model``, with the declarations of ``proto`` if ``model`` was created from that."""
+        """Return the interface of ``model``, with the declarations of ``proto`` if that is its source."""
         declared = proto if proto is not None else _interface_proto(model)
         listed = {value.name for value in model.graph.inputs}
         header = onnx.ModelProto(**{key: getattr(declared, key) for key in _HEADER if declared.HasField(key)})
@@ -100,7 +100,7 @@ class Interface:
         _put_header(model, self.header)
 
     def with_metadata(self, key: str, text: str) -> "Interface":
-        """Return the interface with an entry in the model's metadata, which replaces an entry with the same key."""
+        """Return the interface with an entry in the model's metadata. It replaces one with the same key."""
         header = onnx.ModelProto()
         header.CopyFrom(self.header)
         kept = [entry for entry in header.metadata_props if entry.key != key]

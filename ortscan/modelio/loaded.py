@@ -1,4 +1,4 @@
-"""A model between loading and saving, with everything that is needed to return it in its original form."""
+"""A model between loading and saving, with everything needed to return it in its original form."""
 
 import gc
 from collections.abc import Iterator

@@ -34,7 +34,7 @@ _Kind = Literal["path", "bytes", "proto", "ir"]
 
 
 def load(model: AnyModel, *, source: str | os.PathLike[str] | None = None) -> LoadedModel:
-    """Return a model that can be changed without changing the caller's object. A ``LoadedModel`` is copied.
+    """Return a model that is safe to change: the caller's object stays. A ``LoadedModel`` is copied.
 
     External data is mapped when it is first read. References in ``bytes`` or a ``ModelProto`` are relative to ``source``, the
     file that the model was read from, or to the working folder, as in onnxruntime. Missing data stays a reference.

@@ -48,7 +48,7 @@ def free_negative_sizes(model: ir.Model) -> None:
 
 
 def declare_first_types(model: ir.Model, proto: onnx.ModelProto) -> None:
-    """If ``proto``, the source of ``model``, declares an output several times, use its first type and shape.
+    """Use the first type and shape of outputs that ``proto``, the source of ``model``, declares twice.
 
     Inputs come before outputs, and outputs before other values.
     """

@@ -19,7 +19,7 @@ Body = onnx.GraphProto | onnx.FunctionProto
 
 
 def bodies_in(proto: onnx.ModelProto) -> Iterator[tuple[Body, str]]:
-    """Yield the main graph, the functions, and all graphs nested in them, each with a phrase for its location.
+    """Yield the main graph, the functions and all graphs in them, each with a phrase for its location.
 
     Raise UnsupportedModel if they are nested too deep for a file.
     """

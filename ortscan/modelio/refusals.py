@@ -177,7 +177,7 @@ def _count_and_depth(model: onnx.ModelProto | ir.Model) -> tuple[int, int]:
 
 
 def _nodes_of_proto(model: onnx.ModelProto) -> dict[_Key, Counter[_Key]]:
-    """Count the nodes of each operator in the main graph and in each function, including their nested graphs."""
+    """Count the nodes of each operator in the main graph and each function, with their nested graphs."""
     counts: dict[_Key, Counter[_Key]] = {}
     owner = _MAIN
     for body, _ in bodies_in(model):

@@ -120,7 +120,7 @@ def _belongs_outside(slot: Slot) -> bool:
 
 
 def _write_data(slots: Sequence[Slot], file: BinaryIO, location: str) -> list[tuple[Slot, ir.ExternalTensor]]:
-    """Write the tensors in ``slots`` to ``file``. Return references to them, for a model next to ``location``.
+    """Write the tensors in ``slots`` to ``file``. Return references for a model next to ``location``.
 
     Tensors of 1 MiB and more start at multiples of 64 KiB, so that any system can map them. Shared data is written once.
     """
@@ -157,7 +157,7 @@ def external_slots(slots: Iterable[Slot]) -> list[Slot]:
 
 
 def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple[Slot, ir.ExternalTensor]] = ()) -> onnx.ModelProto:
-    """Serialise the model with the external tensors of ``embed`` inside, and those of ``moved`` as references.
+    """Serialise the model with the external tensors of ``embed`` inside and references for ``moved``.
 
     At most one tensor is in memory twice. The loaded model is not changed.
 

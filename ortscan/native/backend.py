@@ -120,7 +120,7 @@ def description_of(readme: str) -> str:
 
 
 def _compiler_to_ask_for() -> list[str]:
-    """Return the package of a compiler if it is needed and pip can download it. An offline build still works.
+    """Return the package of a compiler if it is needed and pip can download it.
 
     Without pip, another tool runs the build. Then the package is required on every platform that the library supports.
     """
@@ -168,7 +168,7 @@ def _platform_tag() -> str:
 
 
 def _packed(wheel: Path, platform: str | None) -> Path:
-    """Rewrite ``wheel`` and return its new path. If it contains the library, its name contains ``platform``.
+    """Rewrite ``wheel`` and return its new path, with ``platform`` if it contains the library.
 
     A pure wheel excludes a library that an earlier build left in the sources.
     """

@@ -16,7 +16,7 @@ def numpy_type(elem_type: int) -> np.dtype[Any]:
 
 
 def dtype_of(value: Any) -> np.dtype[Any]:
-    """Return the type of an array, or of the first array in a sequence or map. Return float32 if there is none."""
+    """Return the type of an array, or of the first array in a sequence or map, or else float32."""
     while isinstance(value, list | Mapping):
         items = list(value.values()) if isinstance(value, Mapping) else value
         value = items[0] if items else None

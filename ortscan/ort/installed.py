@@ -1,4 +1,4 @@
-"""The installed onnxruntime: its age, the newest opset and IR version that it loads, and checks of opsets."""
+"""The installed onnxruntime: its age, the newest opset and IR version it loads, and checks of opsets."""
 
 import functools
 import numbers

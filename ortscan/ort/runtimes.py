@@ -1,4 +1,4 @@
-"""The opsets, IR versions and CPU kernels of older onnxruntime releases, from the table next to this file."""
+"""The opsets, IR versions and CPU kernels of older onnxruntime releases, from the table beside."""
 
 import json
 import re

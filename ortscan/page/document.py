@@ -68,7 +68,7 @@ class Bar:
 
 
 def bars(shown: Sequence[Bar]) -> str:
-    """Return bars whose length is proportional to their values. The largest bar of each group has full length."""
+    """Return bars as long as their values, relative to the largest bar of their group."""
     most: dict[str, float] = {}
     for bar in shown:
         most[bar.of] = max(most.get(bar.of, 0.0), bar.value)

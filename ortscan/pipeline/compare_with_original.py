@@ -47,7 +47,7 @@ def compare(
     spent: float,
     shapes: "Mapping[str, Sequence[int | None]] | None" = None,
 ) -> "Verification":
-    """Compare two models. The time limit of a quick comparison follows from the seconds ``spent`` on rewriting."""
+    """Compare two models. The seconds ``spent`` on rewriting limit the time of a quick comparison."""
     from ortscan.verification import verify
 
     before = declared_as_in(before, after)

@@ -128,7 +128,7 @@ def _lowered(model: AnyModel, loaded: LoadedModel, opset: int, target: Abilities
 
 
 def _holds_nodes_to_change(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) -> bool:
-    """Return True if recurrent nodes are too old for onnxruntime, or may need a rule whose operators are newer."""
+    """Return True if recurrent nodes are too old for onnxruntime or may need a rule with newer operators."""
     if _too_old(model, source):
         return True
     recurrent = source < since.SCAN and any(is_recurrent(node) for node in all_nodes(model.graph))

@@ -1,4 +1,4 @@
-"""All rewrites of a model under the options of ``optimize``. The rewriting can be repeated up to any patch."""
+"""All rewrites of a model under the options of ``optimize``, repeatable up to any patch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""The Report of ``explain``: the fate of every loop, with drawings, in words, as data and as an HTML page."""
+"""The Report of ``explain``: the fate of every loop in words, as data and as an HTML page."""
 
 import os
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class Report(Outcome):
         return report
 
     def summary(self) -> str:
-        """Return one line on all loops, and one line on each loop, with the most important reason if it remains."""
+        """Return one line on all loops and one on each loop, with the most important reason if it remains."""
         lines = [headline(self)]
         for loop in self.loops:
             code = f" ({loop.reasons[0].code})" if loop.reasons else ""

@@ -21,7 +21,7 @@ _GAP = 2
 
 
 def wrapped(content: str, width: int) -> Iterator[str]:
-    """Yield ``content`` in lines of at most ``width`` columns. Quoted names and longer words are not broken."""
+    """Yield ``content`` in lines of at most ``width`` columns. Quoted names and words are not broken."""
     line, filled = "", 0
     for word in _WORD.findall(content):
         size = cell_len(word)

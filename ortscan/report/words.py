@@ -111,7 +111,7 @@ def became(scan: "LiftedScan") -> str:
 
 
 def operator_changes(report: RewriteReport) -> list[tuple[str, int, int]]:
-    """Return (operator, before, after) for each operator whose count changed, the largest difference first."""
+    """Return (operator, before, after) for each operator whose count changed, largest difference first."""
     before, after = report.operators_before, report.operators_after
     changes = [(name, before[name], after[name]) for name in {*before, *after} if before[name] != after[name]]
     return sorted(changes, key=lambda change: (-abs(change[2] - change[1]), change[0]))

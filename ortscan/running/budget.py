@@ -83,7 +83,7 @@ class Budget:
         return max(PROCESS_SHARE * self.bytes, PROCESS_BYTES) + PROCESS_SHARE * weight
 
     def allows(self, size: int) -> bool:
-        """Return True if a value or the inputs of a case may occupy ``size`` bytes. If not, note it in ``hits``."""
+        """Return True if a value or the inputs of a case may occupy ``size`` bytes, else note it in ``hits``."""
         if size <= self.bytes:
             return True
         limit = f"{self.bytes >> 20} MiB" if self.bytes >> 20 else f"{self.bytes} bytes"

@@ -101,7 +101,7 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
 
 
 def may_crash_loading(proto: onnx.ModelProto) -> bool:
-    """Return True if creating or first running a session could crash. An old onnxruntime may crash on any model."""
+    """Return True if creating or first running a session could crash; old releases crash on any model."""
     if is_old():
         return True
     return _casts_a_transpose(proto) or may_trap(proto)

@@ -1,4 +1,4 @@
-"""Find vectors in a ModelProto that may become very long. See ``rewrites.analysis.shapes.long_vectors``.
+"""Find vectors in a ModelProto that may become very long. See ``rewrites``' ``long_vectors``.
 
 Works around ORT-FOLDED-JOINS and ONNX-LONG-VECTORS.
 """

@@ -149,7 +149,7 @@ def _pipes(process: "subprocess.Popen[bytes] | None") -> tuple[IO[bytes], IO[byt
 
 
 def serve() -> None:
-    """Run in the subprocess: create the requested session, reply, and answer requests until the input ends."""
+    """Run in the subprocess: create the session, reply, and answer requests until the input ends."""
     child_process.end_with_parent()
     replies = child_process.own_stdout()
     memory, recipe = pickle.load(sys.stdin.buffer)

@@ -1,4 +1,4 @@
-"""Optimise the model of a session in a subprocess, so that the memory is returned to the system afterwards.
+"""Optimise the model of a session in a subprocess, which returns all memory to the system.
 
     fresh(source, …)    ->    the same in a subprocess, which returns the optimised model as a file
 

@@ -1,4 +1,4 @@
-"""Runs of a session, with the values of fixed inputs, and with exceptions from inside Python custom ops."""
+"""Runs of a session, with the values of fixed inputs and with exceptions of Python custom ops."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,7 @@ class FixedInputs:
         return name in self._values
 
     def in_feed(self, feed: Mapping[str, Any], *, as_ort_values: bool = False) -> dict[str, Any]:
-        """Return ``feed`` for the model. Raise OptionError if it has another value than the one that is built in."""
+        """Return ``feed`` for the model. Raise OptionError if a value differs from the one built in."""
         for name in self._values.keys() & feed.keys():
             now = np.asarray(feed[name].numpy() if isinstance(feed[name], ort.OrtValue) else feed[name])
             if not np.array_equal(now.reshape(-1), np.asarray(self._values[name]).astype(now.dtype).reshape(-1)):

@@ -44,7 +44,7 @@ class SessionSource:
         return Path(self.path).read_bytes()
 
     def fingerprint(self) -> list[str]:
-        """Return the current digests of the model and of its external data. The digest of a missing file is empty.
+        """Return the current digests of the model and its data files. The digest of a missing file is empty.
 
         Raise OSError, and as ``data_file`` does.
         """

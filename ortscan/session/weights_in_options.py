@@ -133,7 +133,7 @@ def _is_equal(tensor: "onnx.TensorProto", value: Any, source: SessionSource) -> 
 
 
 def _model_of_weights(names: Sequence[str], kind: int) -> bytes:
-    """Return a serialised model with empty weights in a sequence, because onnxruntime does not fold sequences."""
+    """Return a serialised model with empty weights in a sequence, which onnxruntime does not fold."""
     node = [*((1, name) for name in names), (2, _OUTPUT), (4, "SequenceConstruct")]
     weights = [(5, _message([(1, 0), (2, kind), (8, name)])) for name in names]
     element = _message([(4, _message([(1, _message([(1, _message([(1, kind)]))]))]))])

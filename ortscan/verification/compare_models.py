@@ -1,4 +1,4 @@
-"""Compare two opened models: prepare the inputs, create sessions, run all cases, and draw the conclusion.
+"""Compare two opened models: prepare inputs, create sessions, run all cases, draw the conclusion.
 
 Works around ORT-DEQUANTIZED-OUTER-WEIGHTS: an original that onnxruntime rejects when it optimises it runs unoptimised.
 """
@@ -98,7 +98,7 @@ def compare_models(
     settings: CompareSettings,
     recorded: Sequence[Mapping[str, Any]] = (),
 ) -> Verification:
-    """Run both models on the caller's inputs, with generated values for the rest, and compare their outputs.
+    """Run both models on the caller's inputs and generated values for the rest. Compare the outputs.
 
     Args:
         old: the original.

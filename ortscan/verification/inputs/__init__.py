@@ -1,3 +1,3 @@
-"""The inputs of a comparison: those that the caller passes, and the generated sizes and values of the rest."""
+"""The inputs of a comparison: those of the caller, and generated sizes and values of the rest."""
 
 __all__: list[str] = []

@@ -232,7 +232,7 @@ class Inputs:
         return axes
 
     def _axes_of(self, group: Sequence[Sequence[str]], position: int, learned: SizeFacts | None) -> Iterator[Axis]:
-        """Yield axes for dimensions that vary together: one for each part with a fixed size, and one for the rest."""
+        """Yield axes for dimensions that vary together: one for each part of fixed size, and one for the rest."""
         rest, known = [], []
         for part in group:
             size = next((self.sizes[name] for name in part if name in self.sizes), None)

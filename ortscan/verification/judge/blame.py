@@ -32,7 +32,7 @@ _MOST_VALUES = 1000
 
 
 def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Callable[[], Runs]) -> str:
-    """Return a sentence if onnxruntime's optimisation changes the results of the original, else an empty string.
+    """Return a sentence if onnxruntime's optimisation changes the original's results, else "".
 
     Args:
         proto: the original.
@@ -49,7 +49,7 @@ def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Ca
 
 
 def known_defect(proto: onnx.ModelProto) -> str:
-    """Return a known defect of onnxruntime that may explain the difference, in parentheses, or an empty string."""
+    """Return a known defect of onnxruntime that may explain the difference, in parentheses, or ""."""
     return f" ({_TRANSPOSED.id}: {_TRANSPOSED.symptom.rstrip('.')})" if _multiplies_a_transpose(proto) else ""
 
 

@@ -1,4 +1,4 @@
-"""Compare all outputs of one run of both models. If they differ, the original runs again to find out why.
+"""Compare all outputs of one run of both models. If they differ, rerun the original to find out why.
 
 Works around ORT-LOOP-NO-STEPS-SIZES, ORT-RECURRENT-NAN and ORT-LOGSOFTMAX-NAN.
 """

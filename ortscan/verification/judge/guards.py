@@ -46,7 +46,7 @@ class Guards:
             self.watched.clear()
 
     def _walk(self, graph: onnx.GraphProto, path: _Path, guarded: Set[tuple[str, ...]]) -> None:
-        """Collect the nodes of ``graph`` and of the branches in it, and the paths of branches to guarded nodes."""
+        """Collect the nodes of ``graph`` and of its branches, and the paths of branches to guarded nodes."""
         for node in graph.node:
             self._nodes.append(node)
             if tuple(node.output) in guarded:

@@ -49,7 +49,7 @@ class Sensitivity:
     hit: dict[str, bool] = field(default_factory=dict)
 
     def widening(self, name: str, position: int, roundings: float = 1.0) -> Widening:
-        """Return the additional tolerances of the output at ``position``, measured with noise of ``roundings``.
+        """Return the extra tolerances of the output at ``position``, measured with noise of ``roundings``.
 
         They are infinite for elements that cannot be compared.
         """

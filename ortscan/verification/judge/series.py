@@ -144,7 +144,7 @@ def _untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
 
 
 def _untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
-    """Return the integer inputs with unusual values that never occurred in a case in which the original ran."""
+    """Return the integer inputs with unusual values that occurred in no case that the original ran."""
     points = [result.planned.point for result in judged if result.ran and result.planned.point.kind == "other integers"]
     tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
     return [name for name in inputs.others if name not in tried]

@@ -47,7 +47,7 @@ class RecordedOutcome:
 
 
 def compare_with_records(judge: Judge, sets: Sequence[Mapping[str, Any]], recorded: Sequence[Mapping[str, Any]]) -> RecordedOutcome:
-    """Run both models on the caller's inputs of each set, and compare their outputs with the ``recorded`` ones."""
+    """Run both models on each set of the caller's inputs. Compare the outputs with the ``recorded`` ones."""
     records, equal, tolerances = RecordedOutcome(), 0, judge.comparer.tolerances
     for number, (feed, record) in enumerate(zip(sets, recorded, strict=True)):
         if not record:

@@ -1,4 +1,4 @@
-"""A model with different rounding: noise changes the last digits of each computed float, and of each weight.
+"""A model with different rounding: noise in the last digits of each computed float and weight.
 
     y = MatMul (x, w)     ->     y' = y + amount * (y - y rounded to few digits)        (Monte Carlo arithmetic)
 

@@ -38,7 +38,7 @@ _Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
 
 
 def runnable_oracle(before: ModelSource, after: ModelSource, stack: ExitStack) -> tuple[ModelSource, list[str]]:
-    """Return ``before`` with Scans for the recurrent nodes that onnxruntime does not run, and notes on them.
+    """Return ``before`` with Scans for recurrent nodes that onnxruntime does not run, and notes on them.
 
     If there are none, or if ``after`` still has such nodes, return ``before`` itself. Both are then compared as onnxruntime runs
     them.
