@@ -48,7 +48,7 @@ _W = TypeVar("_W", bound=Callable[..., Any])
 
 
 def described(work: _W) -> _W:
-    """Give ``work``, which takes ``**options``, the signature and the docstring of the options of ``optimize``."""
+    """Return ``work``, which takes ``**options``, with the signature and docstring of the options."""
     work.__signature__ = signature_with(work, Options)  # type: ignore[attr-defined]
     lines = ("\n            ".join(textwrap.wrap(plain_meaning(name, option), 115)) for name, option in OPTIMIZE_OPTIONS.items())
     work.__doc__ = (work.__doc__ or "").replace(_OPTIONS, "".join(f"        {line}\n" for line in lines))
