@@ -74,6 +74,7 @@ class Rule(Generic[S]):
         recognises: True if it replaces a whole recurrence, so that other states should be split off for it.
         needed: Returns True for a subject that may crash onnxruntime. On such subjects of a changed model the rule always runs.
         formerly: Its name in the previous release, which ``passes=`` and ``skip=`` accept for one more.
+        computes: What a loop computes that the rule takes out, in words for reports.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Rule(Generic[S]):
     recognises: bool = False
     needed: Callable[[S], bool] | None = None
     formerly: str = ""
+    computes: str = ""
 
 
 def is_to_be_compiled(loop: Loop, ctx: Context) -> bool:

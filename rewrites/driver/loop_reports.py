@@ -12,6 +12,7 @@ from rewrites.graph.marks import REPORT, UNROLLED_FROM
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import is_loop, loops_in, view
 from rewrites.loops.view import with_paths
+from rewrites.registry import RULES
 
 __all__ = ["adopt_loops", "close_reports", "nature", "scope_of"]
 
@@ -87,15 +88,7 @@ def _of_space(space: str) -> tuple[list[str], list[str]]:
     return [name for name, _, _ in parts], [kind for _, _, kind in parts]
 
 
-_BY_RULE = {
-    "cumulative": "running sum, product or extreme",
-    "cumulative-logsumexp": "running logarithm of a sum of powers",
-    "linear-recurrence": "linear recurrence s' = a * s + b",
-    "gated-recurrence": "linear recurrence s' = a * s + b, with an a of its own in each step",
-    "constant-filter": "filter with constant coefficients",
-    "linear-attention": "linear attention",
-    "pairwise-distance": "distances between the rows of two matrices",
-}
+_COMPUTES = {rule.name: rule.computes for rule in RULES if rule.computes}
 _BY_CODE = (
     ("FAST-MATH", "distances between the rows of two matrices"),
     ("LOOP-CONDITION", "steps until a condition says that it is done"),
@@ -118,7 +111,7 @@ def nature(entry: LoopReport) -> str:
     natures = [fired.made.is_a for fired in entry.fired if fired.made.is_a] or [
         reason.is_a for reason in entry.reasons if reason.is_a
     ]
-    natures = natures or [_BY_RULE[fired.rule] for fired in entry.fired if fired.rule in _BY_RULE]
+    natures = natures or [_COMPUTES[fired.rule] for fired in entry.fired if fired.rule in _COMPUTES]
     if natures:
         return " and ".join(dict.fromkeys(natures))
     codes = [reason.code for reason in entry.reasons]

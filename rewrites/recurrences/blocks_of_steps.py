@@ -1,30 +1,43 @@
 """A loop that would have a form for all steps at once, if their number were known, runs in blocks of so many steps.
 
-    Scan(s0, xs)    ->    If (there are 128 steps or more, and states are no wider than was assumed)
-                              s1, ys = Scan over blocks (s0, xs[:n]) body: Scan over the 128 steps of a block
+    Scan(s0, xs)    ->    If (there are ``length`` steps or more; and in an If of its own: states are no wider than was assumed)
+                              s1, ys = Scan(s0, xs[:n] as blocks) of Scan(s, block)        # n: a multiple of ``length``
                               If (more are left) then the Scan on s1 and xs[n:], else s1
                           else the Scan as it was
 
-The rule that needs the number of steps then takes out the Scan over a block. Fewer steps than a block has run one by one.
+The rule that needs the number of steps then takes out the Scan over a block. All loops have the directions of the original. If
+inputs are scanned backwards, the blocks are the last rows and the rest is the first.
 
 Conditions: a rule refuses the loop only because the number of steps is unknown, or there are several states; rules take out the
-whole loop over a block, at once or part after part, and not as a native cell; the target runs Scan and If; opset 14. A loop that is
-to be compiled stays, if it has a plan. Directions stay as they are.
+whole loop over a block, and not as a native cell; the target runs Scan and If; opset 14; the loop has no plan.
 """
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
+from rewrites.fission.separate import copied
+from rewrites.graph.branches import say_has_steps
+from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context, RuleInUse
-from rewrites.loops import Loop, ScanView
+from rewrites.graph.dims import with_axes, without_axis
+from rewrites.graph.marks import ASSUMED_SIZE, ONE_BLOCK
+from rewrites.graph.values import static_dims
+from rewrites.loops import Loop, ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.recurrences.closed_form import plain_scan, plan_is_faster
-from rewrites.recurrences.step_blocks import StepCut, put_in_blocks, tried_on_a_block
+from rewrites.recurrences.fallback import WrittenForm, guard_with_fallback, sizes_at_most, tried_whole, write_fallback
+from rewrites.recurrences.results import is_used
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scan_form.step_counts import most_steps
+from rewrites.scans.blocks import with_lead
 
 __all__ = ["RULE", "check"]
 
+_END = 2**63 - 1
 _ASK_FOR_STEPS = frozenset({"CUMULATIVE-STEPS", "LINEAR-STEPS"})
 _BY_STATES = "cumulative"
 """The rule that takes out one state at a time."""
@@ -39,6 +52,21 @@ _BLOCK_NS = 40_000
 """What a block takes beside its steps, about as much as it saves for 64 steps."""
 
 
+@dataclass(frozen=True)
+class _StepCut:
+    """``length``: the steps of a block. ``assumed``: the limit of each unknown size; None if no size matters."""
+
+    length: int
+    assumed: int | None
+
+    def widest(self, loop: ScanView, ctx: Context) -> int | None:
+        """Return how many numbers a state of ``loop`` has at most; None for any number."""
+        if self.assumed is None:
+            return None
+        options = replace(ctx.options, assumed_dim=self.assumed)
+        return max(StepSizes.of(loop, replace(ctx, options=options)).elements(state.inner) for state in loop.states)
+
+
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return the patch for a loop that rules take out once it is over a block."""
     scan = plain_scan(loop, ctx, since.ALLOWZERO)
@@ -49,10 +77,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     least = _least(scan, ctx) if needs_steps or len(scan.states) > 1 else None
     if least is None:
         return NOTHING_HERE
-    return plan_is_faster(scan, ctx, "COST-LINEAR", "blocks of steps") or _in_blocks(scan, least, ctx)
+    return plan_is_faster(scan, ctx, "COST-LINEAR", "blocks of steps") or _patch(scan, least, ctx)
 
 
-def _in_blocks(loop: ScanView, least: StepCut, ctx: Context) -> Patch | NotApplicable:
+def _patch(loop: ScanView, least: _StepCut, ctx: Context) -> Patch | NotApplicable:
     sizes = StepSizes.of(loop, ctx)
     if sizes.steps_known and sizes.steps < least.length:
         return NotApplicable("COST-LINEAR", f"blocks of {least.length} or more steps would be faster, {sizes.steps} are usual")
@@ -61,24 +89,24 @@ def _in_blocks(loop: ScanView, least: StepCut, ctx: Context) -> Patch | NotAppli
     wide = "" if widest is None else f" with at most {widest} numbers in a state"
     return Patch(
         f"put {names} in a loop over blocks of {cut.length} steps, and what is left over behind it",
-        lambda: put_in_blocks(loop, cut, ctx),
+        lambda: _put_in_blocks(loop, cut, ctx),
         (f"by an estimate faster from {cut.length} steps on{wide}; a run that has fewer goes step by step",),
     )
 
 
-def _least(loop: ScanView, ctx: Context) -> StepCut | None:
+def _least(loop: ScanView, ctx: Context) -> _StepCut | None:
     """Return the shortest blocks that pay, for states as wide as can be."""
     sizes = StepSizes.of(loop, ctx)
     widths = (None,) if all(sizes.hinted(state.inner) for state in loop.states) else _WIDTHS
-    if not _is_taken_out(loop, StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the most that could be asked for
+    if not _is_taken_out(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the most that could be asked for
         return None
-    cuts = (StepCut(length, width) for width in widths for length in _LENGTHS)
+    cuts = (_StepCut(length, width) for width in widths for length in _LENGTHS)
     return next((cut for cut in cuts if _is_taken_out(loop, cut, ctx)), None)
 
 
-def _is_taken_out(loop: ScanView, cut: StepCut, ctx: Context) -> bool:
+def _is_taken_out(loop: ScanView, cut: _StepCut, ctx: Context) -> bool:
     """Return True if rules take out all of the loop over a block: one of them, or one after the other."""
-    with tried_on_a_block(loop, cut, ctx) as (block, recorded):
+    with tried_whole(_over_a_block(loop, cut, _begun(loop, ctx), ctx)[0], ctx) as (block, recorded):
         left = [block]
         for _ in range(_MOST * len(loop.states)):
             choice = _first(left.pop(), recorded)
@@ -93,10 +121,7 @@ def _is_taken_out(loop: ScanView, cut: StepCut, ctx: Context) -> bool:
 
 
 def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
-    """Return the first rule that would cut ``loop``, or take something out of it, and how; None for a native cell.
-
-    Cells know their price for any number of steps.
-    """
+    """Return the first rule that would cut ``loop``, and how; None for a native cell, whose cost needs no number of steps."""
     for rule in ctx.rules:
         if rule.subject == "loop" and rule.phase in _CUTTING and rule.name != RULE.name:
             answer = rule.check(loop, ctx)
@@ -111,6 +136,114 @@ def _length(least: int, sizes: StepSizes) -> int:
         return max(least, _USUAL)
     best = math.sqrt(2 * sizes.steps * _BLOCK_NS / sizes.options.costs.step)
     return max(least, *(length for length in _LENGTHS if length <= max(best, _LENGTHS[0]) and length <= max(sizes.steps, least)))
+
+
+def _put_in_blocks(loop: ScanView, cut: _StepCut, ctx: Context) -> list[ir.Node]:
+    """Change ``loop`` and return the new loops, that over the steps of a block first."""
+    build, inside = ctx.builder(), ctx.builder()
+    steps = most_steps(build, loop)
+    are_enough = build.op("Less", build.const([cut.length - 1]), steps)
+    values, inner_loops = _in_blocks(loop, cut, steps, inside, ctx)
+    widest, unknown = cut.widest(loop, ctx), [state.initial for state in loop.states if static_dims(state.initial) is None]
+    if widest is not None and unknown:
+        are_narrow, wide = ctx.builder(), ctx.builder()
+        is_fit = sizes_at_most(are_narrow, [(initial, widest) for initial in unknown])
+        as_it_was = copied(loop, loop.states, ctx)
+        wide.nodes.append(as_it_was)
+        kept = (wide, as_it_was.outputs)
+        values = write_fallback(are_narrow, is_fit, (inside, values), kept, as_it_was, loop.node.name, ctx)
+        inside, inner_loops = are_narrow, [*inner_loops, as_it_was]
+    results = {old: value for old, value in zip(loop.node.outputs, values, strict=True) if is_used(old)}
+    return [*inner_loops, guard_with_fallback(loop, WrittenForm(build, results, (are_enough, inside)), ctx)]
+
+
+def _in_blocks(
+    loop: ScanView, cut: _StepCut, steps: ir.Value, inside: Builder, ctx: Context
+) -> tuple[Sequence[ir.Value], list[ir.Node]]:
+    """Put the loops over blocks and over what is left into ``inside``; return their results, and the loops."""
+    length = inside.const([cut.length])
+    blocks = inside.op("Div", steps, length)
+    end = inside.op("Mul", blocks, length)
+    inner, outer = _over_blocks(loop, cut, (blocks, length, end), inside, ctx)
+    finals = list(outer.outputs[: len(loop.states)])
+    stacks = [with_lead(inside, stack, [-1], 2, stack, [end]) for stack in outer.outputs[len(loop.states) :]]
+    rest, none = ctx.builder(), ctx.builder()
+    scans = tuple(replace(scan, outer=_sliced(rest, scan, end, None)) for scan in loop.scan_inputs)
+    left = copied(replace(loop, scan_inputs=scans), _begun_with(loop, finals), ctx)
+    rest.nodes.append(left)
+    whole = list(left.outputs[: len(finals)])
+    for output, first, then in zip(loop.scan_outputs, stacks, left.outputs[len(finals) :], strict=True):
+        whole.append(rest.op("Concat", *((then, first) if output.reverse else (first, then)), axis=0))
+    is_left = inside.op("Less", end, steps)
+    unchanged = [none.op("Identity", value) for value in (*finals, *stacks)]
+    inner_loops = write_fallback(inside, is_left, (rest, whole), (none, unchanged), left, loop.node.name, ctx)
+    say_has_steps(left.graph)
+    return inner_loops, [inner, outer, left]
+
+
+def _begun(loop: ScanView, ctx: Context) -> list[ir.Value]:
+    """Return new values for what the states are before a block."""
+    return [
+        ir.Value(name=ctx.names.fresh(f"{state.inner.name}_begun"), type=state.initial.type, shape=state.initial.shape)
+        for state in loop.states
+    ]
+
+
+def _begun_with(loop: ScanView, initial: Sequence[ir.Value]) -> list[State]:
+    return [replace(state, initial=value) for state, value in zip(loop.states, initial, strict=True)]
+
+
+def _over_a_block(loop: ScanView, cut: _StepCut, states: Sequence[ir.Value], ctx: Context) -> tuple[ir.Node, list[ScanInput]]:
+    """Return a Scan over the steps of a block, from ``states`` on, and its scan inputs, whose outer sides are new."""
+    scans = []
+    for scan in loop.scan_inputs:
+        shape = with_axes(without_axis(scan.outer.shape, 0), 0, cut.length)
+        block = ir.Value(name=ctx.names.fresh(f"{scan.inner.name}_block"), type=scan.outer.type, shape=shape)
+        scans.append(replace(scan, outer=block))
+    node = copied(replace(loop, scan_inputs=tuple(scans)), _begun_with(loop, states), ctx)
+    ONE_BLOCK.put(node, True)
+    if cut.assumed is not None:
+        ASSUMED_SIZE.put(node, cut.assumed)
+    return node, scans
+
+
+def _over_blocks(
+    loop: ScanView, cut: _StepCut, sizes: tuple[ir.Value, ir.Value, ir.Value], build: Builder, ctx: Context
+) -> tuple[ir.Node, ir.Node]:
+    """Put a Scan over all whole blocks into ``build``; return that inside it, and itself.
+
+    ``sizes``: the number of blocks, the steps of one, and those of all.
+    """
+    names, begun, (blocks, length, end) = ctx.names, _begun(loop, ctx), sizes
+    inner, scans = _over_a_block(loop, cut, begun, ctx)
+    states = [
+        State(state.initial, mine, result, None) for state, mine, result in zip(loop.states, begun, inner.outputs, strict=False)
+    ]
+    heads = [_sliced(build, scan, None, end) for scan in loop.scan_inputs]
+    read = [
+        ScanInput(with_lead(build, head, [-1, cut.length], 1, head, [blocks, length]), block.outer, reverse=block.reverse)
+        for head, block in zip(heads, scans, strict=True)
+    ]
+    body = ir.Graph([], [], nodes=[inner], name=names.fresh("block"))
+    stacks = [
+        ScanOutput(result, None, reverse=output.reverse)
+        for result, output in zip(inner.outputs[len(states) :], loop.scan_outputs, strict=True)
+    ]
+    outer = make_scan(names, body, states, read, stacks, loop.node.name or "scan")
+    for result, stack in zip(inner.outputs[len(states) :], outer.outputs[len(states) :], strict=True):
+        stack.shape = with_axes(result.shape, 0, None)
+    build.nodes.append(outer)
+    return inner, outer
+
+
+def _sliced(build: Builder, scan: ScanInput, start: ir.Value | None, end: ir.Value | None) -> ir.Value:
+    """Return what ``scan`` sees from step ``start``, not 0, or the first on, before step ``end`` or to the last."""
+    if scan.reverse:
+        start, end = (None if step is None else build.op("Neg", step) for step in (end, start))
+    first = build.const([0]) if start is None else start
+    rows = build.op("Slice", scan.outer, first, build.const([_END]) if end is None else end, build.const([0]))
+    rows.shape = with_axes(without_axis(scan.outer.shape, 0), 0, None)
+    return rows
 
 
 RULE = Rule("blocks-of-steps", "recurrence", "loop", check)

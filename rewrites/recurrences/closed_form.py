@@ -5,7 +5,7 @@ allow it. It keeps the loop as a fallback if the form does not cover all inputs.
 that is unknown before.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
@@ -13,9 +13,11 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base.abilities import Costs
 from rewrites.fission.separate import discarding
-from rewrites.fission.stacks import not_plain
+from rewrites.fission.stacks import Stacks, not_plain
+from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
+from rewrites.graph.values import static_dims
 from rewrites.loops import Loop, LoopView, ScanView, State
 from rewrites.recurrences.fallback import (
     WrittenForm,
@@ -30,21 +32,24 @@ from rewrites.recurrences.fallback import (
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, is_to_be_compiled
 
 __all__ = [
+    "ANY_NUMBER",
     "MARGIN",
     "ClosedForm",
+    "Form",
     "first_patch",
     "least_steps",
     "over_budget",
     "passes_ns",
     "plain_scan",
     "plan_is_faster",
-    "replace_loop",
     "slower",
     "slower_than_loop",
     "steps_unknown",
     "width_patch",
 ]
 
+ANY_NUMBER = (0, None)
+"""The steps of a form that runs for any number of them."""
 MARGIN = 1.2
 """By what factor a closed form must be faster than the loop, by the estimate."""
 _FAR = 1 << 22
@@ -57,45 +62,52 @@ _USUAL, _MOST_LEAST = 1 << 12, 512
 """The assumed number of steps, and from how many on a form must pay, if their number is unknown."""
 
 
+Form = tuple[Mapping[ir.Value, ir.Value], ir.Value | None]
+"""The new value of each output of a loop that is used, and the flag that the form covers the inputs; None if it covers all."""
+
+
 @dataclass(frozen=True)
 class ClosedForm:
     """A way to compute all steps of ``loop`` at once.
 
     Args:
         what: The change in words, for the report.
-        unprofitable: Returns why the loop stays, for a number of steps and the sizes that a context assumes.
-        write: Writes the form.
+        cost: Returns why the loop stays, for a number of steps and the sizes that a context assumes.
+        write: Writes the form. Its first arguments are the stacks of the loop, whose nodes run in any case, and a builder of nodes
+            that run only if the form covers the inputs.
         steps: From how many steps on, and up to how many, the form runs if their number is unknown; None if it needs the number.
         needs_fallback: The form does not cover all inputs.
+        work: The code of cost reasons, and the form in words.
+        checks_width: If the width of states is unknown, an If checks it in each run.
+        notes: What was assumed, for the report.
     """
 
     loop: ScanView
     what: str
-    unprofitable: Callable[[int, Context], NotApplicable | None]
-    write: Callable[[Context], WrittenForm | NotApplicable]
+    cost: Callable[[int, Context], NotApplicable | None]
+    write: Callable[[Stacks, Builder, Context], Form | NotApplicable]
     steps: tuple[int, int | None] | None = None
     needs_fallback: bool = True
+    work: tuple[str, str] = ("COST-LINEAR", "blocks of steps")
+    checks_width: bool = True
+    notes: tuple[str, ...] = ()
 
     def patch(self, ctx: Context) -> Patch | NotApplicable:
-        """Return the patch that writes the form, or why the loop stays."""
-        steps = self.loop.steps
-        if not isinstance(steps, int) and self.steps is None:
-            return steps_unknown(lambda count: self.unprofitable(count, ctx) is None)
-        if isinstance(steps, int) and steps < 1:
+        """Return the patch that writes the form, or why the loop stays.
+
+        If the form pays for narrow states only, and their width is unknown, the patch first puts the loop under an If on the widest
+        states for which it pays.
+        """
+        loop = self.loop
+        if not isinstance(loop.steps, int) and self.steps is None:
+            return steps_unknown(lambda count: self.cost(count, ctx) is None)
+        if isinstance(loop.steps, int) and loop.steps < 1:
             return NOTHING_HERE
-        reason = plan_is_faster(self.loop, ctx, "COST-LINEAR", "blocks of steps")
-        reason = reason or (no_fallback(ctx) if self.needs_fallback else None)
-        return reason or self._if_narrow(ctx)
-
-    def _unprofitable(self, ctx: Context) -> NotApplicable | None:
-        return self.unprofitable(self.loop.steps, ctx) if isinstance(self.loop.steps, int) else None
-
-    def _if_narrow(self, ctx: Context) -> Patch | NotApplicable:
-        """Return the patch, or one that first puts the loop under an If on the widest states for which the form pays."""
-        loop, reason = self.loop, self._unprofitable(ctx)
+        reason = plan_is_faster(loop, ctx, *self.work) or (no_fallback(ctx) if self.needs_fallback else None)
+        reason = reason or self._too_dear(ctx)
         if reason is not None:
             return reason
-        unknown = states_of_unknown_width(loop, StepSizes.of(loop, ctx))
+        unknown = states_of_unknown_width(loop, StepSizes.of(loop, ctx)) if self.checks_width else []
         if not unknown or not can_check_width(loop, ctx):
             return self._written(ctx)
         with discarding(ctx) as trial_ctx:
@@ -103,14 +115,38 @@ class ClosedForm:
         if isinstance(patch, NotApplicable):
             return patch
         contexts = (replace(ctx, options=replace(ctx.options, assumed_dim=size)) for size in _WIDTHS)
-        sizes = StepSizes.of(loop, next((context for context in contexts if self._unprofitable(context) is None), ctx))
+        sizes = StepSizes.of(loop, next((context for context in contexts if self._too_dear(context) is None), ctx))
         names = ", ".join(f"'{state.inner.name}'" for state in unknown)
         widest = min(sizes.step(state.inner) for state in unknown)
         return width_patch(loop, unknown, widest, ("COST-LINEAR", names, "all steps at once", "each takes"), ctx)
 
+    def _too_dear(self, ctx: Context) -> NotApplicable | None:
+        if isinstance(self.loop.steps, int):
+            return self.cost(self.loop.steps, ctx)
+        return self.cost(StepSizes.of(self.loop, ctx).steps, ctx) if self.steps == ANY_NUMBER else None
+
     def _written(self, ctx: Context) -> Patch | NotApplicable:
-        form = self.write(ctx)
-        return form if isinstance(form, NotApplicable) else replace_loop(self.loop, form, self.what, ctx, self.steps)
+        loop, stacks, inside = self.loop, Stacks(self.loop, ctx.builder()), ctx.builder()
+        form = self.write(stacks, inside, ctx)
+        if isinstance(form, NotApplicable):
+            stacks.build.discard()
+            return form
+        results, flag = form
+        steps = None if isinstance(loop.steps, int) or self.steps == ANY_NUMBER else self.steps
+
+        def edit() -> list[ir.Node]:
+            if flag is not None:
+                guarded = WrittenForm(stacks.build, results, (flag, inside))
+                return [guard_with_fallback(loop, guarded, ctx)] if steps is None else guard_steps(loop, guarded, steps, ctx)
+            stacks.build.insert_before(loop.node)
+            for old, new in results.items():
+                replace_value(old, new, ctx.names)
+            remove_nodes([loop.node])
+            return []
+
+        what = self.what if flag is None else f"{self.what}; an If keeps the loop for what is not finite"
+        note = () if steps is None else (f"by an estimate faster from {steps[0]} steps on; a run that has fewer goes step by step",)
+        return Patch(what, edit, (*self.notes, *note))
 
 
 def plain_scan(loop: Loop, ctx: Context, opset: int, *, needs_fallback: bool = True) -> ScanView | None:
@@ -163,9 +199,16 @@ def over_budget(work: str, size: int, ctx: Context, when: str = "at a time") -> 
     return NotApplicable("MEMORY-BUDGET", f"{work} about {size} bytes {when} (limit {limit})") if size > limit else None
 
 
-def least_steps(usual: int | None, first: int, pays: Callable[[int], bool]) -> int | None:
-    """Return from how many steps on, ``first`` or more, a form pays; None if it does not for the ``usual`` number."""
-    most = usual or _USUAL
+def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], bool]) -> int | None:
+    """Return from how many steps on, ``first`` or more, a form pays if their number is unknown.
+
+    Return None if the number is known, if a size of a state is unknown, or if the form does not pay for the usual number.
+    """
+    rows = [static_dims(state.inner) for state in loop.states]
+    if isinstance(loop.steps, int) or any(dims is None or 0 in dims for dims in rows):
+        return None
+    sizes = StepSizes.of(loop, ctx)
+    most = (sizes.steps if sizes.steps_known else 0) or _USUAL
     few = (first << power for power in range(_LONGEST))
     return next((count for count in few if count <= min(most, _MOST_LEAST) and pays(count)), None) if pays(most) else None
 
@@ -193,31 +236,3 @@ def width_patch(
         lambda: guard_width(loop, states, widest, ctx),
         (f"by an estimate faster up to {widest} bytes a step; a run with wider states goes step by step",),
     )
-
-
-def replace_loop(
-    loop: ScanView,
-    form: WrittenForm,
-    what: str,
-    ctx: Context,
-    steps: tuple[int, int | None] | None = None,
-    notes: tuple[str, ...] = (),
-) -> Patch:
-    """Return the patch that puts ``form`` in the place of ``loop``; ``steps`` bounds their number if the form needs it."""
-
-    def edit() -> list[ir.Node]:
-        if form.guard is None:
-            form.build.insert_before(loop.node)
-            for old, new in form.results.items():
-                replace_value(old, new, ctx.names)
-            remove_nodes([loop.node])
-            return []
-        if steps is None or isinstance(loop.steps, int):
-            return [guard_with_fallback(loop, form, ctx)]
-        return guard_steps(loop, form, steps, ctx)
-
-    if form.guard is not None:
-        what += "; an If keeps the loop for what is not finite"
-    if steps is not None and not isinstance(loop.steps, int):
-        notes = (*notes, f"by an estimate faster from {steps[0]} steps on; a run that has fewer goes step by step")
-    return Patch(what, edit, notes)

@@ -1,6 +1,6 @@
 """Constants as arrays, also behind the few operators with which bodies and hoisting rearrange weights."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -8,14 +8,31 @@ import onnx_ir as ir
 from rewrites.graph.values import const_array
 from rewrites.ops.element_moves import movement
 
-__all__ = ["ConstantReader"]
+__all__ = ["NUMPY", "ConstantReader"]
+
+NUMPY: Mapping[str, np.ufunc] = {
+    "Abs": np.abs,
+    "Add": np.add,
+    "And": np.logical_and,
+    "Div": np.true_divide,
+    "Exp": np.exp,
+    "IsNaN": np.isnan,
+    "Log": np.log,
+    "Max": np.maximum,
+    "Mul": np.multiply,
+    "Neg": np.negative,
+    "Or": np.logical_or,
+    "Sub": np.subtract,
+}
+"""Elementwise operators of numbers and flags, in numpy."""
 
 _LIMIT = 1 << 31
 _DEEPEST = 12
+_EXACT = frozenset({"Add", "Mul", "Neg", "Sub"})
 
 
 class ConstantReader:
-    """Reads constants of one opset; what was read once is remembered. ``given``: what some tensors are taken to hold."""
+    """Reads constants of one opset, each once. ``known``: the assumed content of some tensors."""
 
     def __init__(self, opset: int, known: Mapping[ir.Value, np.ndarray] | None = None) -> None:
         self.opset = opset
@@ -37,25 +54,17 @@ class ConstantReader:
         known = [array for array in arrays if array is not None]
         if len(known) < sum(operand is not None for operand in node.inputs) or not known:
             return None
-        compute = _ARITHMETIC.get(node.op_type)
-        if compute is not None:
+        if node.op_type in _EXACT:
             with np.errstate(all="ignore"):
-                return compute(node, known)
+                return np.asarray(NUMPY[node.op_type](*known))
+        if node.op_type == "Cast":
+            return _cast(node, known[0])
         moved = movement(node, self.opset, known[0].shape, lambda index: arrays[index] if index < len(arrays) else None)
         moved_arrays = None if moved is None else moved.make(known if node.op_type == "Concat" else known[:1])
         return None if moved_arrays is None else moved_arrays[list(node.outputs).index(value)]
 
 
-def _cast(node: ir.Node, x: list[np.ndarray]) -> np.ndarray | None:
+def _cast(node: ir.Node, array: np.ndarray) -> np.ndarray | None:
     to = ir.DataType(node.attributes.get_int("to", 0))
     plain = to.is_floating_point() and to.itemsize >= 2 and to != ir.DataType.BFLOAT16
-    return x[0].astype(to.numpy()) if plain and x[0].dtype.kind == "f" else None
-
-
-_ARITHMETIC: dict[str, Callable[[ir.Node, list[np.ndarray]], np.ndarray | None]] = {
-    "Add": lambda _, x: x[0] + x[1],
-    "Cast": _cast,
-    "Mul": lambda _, x: x[0] * x[1],
-    "Neg": lambda _, x: -x[0],
-    "Sub": lambda _, x: x[0] - x[1],
-}
+    return array.astype(to.numpy()) if plain and array.dtype.kind == "f" else None

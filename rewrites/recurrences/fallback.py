@@ -9,6 +9,7 @@ The second form is for rules that are slower than the loop for wide states: they
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial, reduce
 
 import numpy as np
 import onnx_ir as ir
@@ -29,15 +30,17 @@ from rewrites.rule import NotApplicable
 __all__ = [
     "WrittenForm",
     "all_finite_and_bounded",
+    "all_of",
     "can_check_width",
     "guard_steps",
     "guard_width",
     "guard_with_fallback",
     "is_fallback_loop",
+    "narrow_copy",
     "no_fallback",
     "sizes_at_most",
     "states_of_unknown_width",
-    "tried_as_narrow",
+    "tried_whole",
     "write_fallback",
 ]
 
@@ -143,14 +146,16 @@ def _write_choice(loop: ScanView, scan: ir.Node, form: WrittenForm, ctx: Context
     return {old: value for (old, _), value in zip(outputs, values, strict=True)}
 
 
+def all_of(build: Builder, flags: Iterable[ir.Value]) -> ir.Value:
+    """Return the flag that all ``flags``, at least one, are true."""
+    return reduce(partial(build.op, "And"), flags)
+
+
 def all_finite_and_bounded(
     build: Builder, values: Sequence[ir.Value], largest: float, dtype: np.dtype, *, no_negative_zeros: bool = False
 ) -> ir.Value:
     """Return the flag that all ``values`` are finite and at most ``largest``, and with ``no_negative_zeros`` that none is -0."""
-    squares = [build.op("ReduceSumSquare", value, keepdims=0) for value in values]
-    total = squares[0]
-    for square in squares[1:]:
-        total = build.op("Add", total, square)
+    total = reduce(partial(build.op, "Add"), [build.op("ReduceSumSquare", value, keepdims=0) for value in values])
     flag = build.op("Less", total, build.const(np.array(largest * largest, dtype)))
     for value in values if no_negative_zeros else ():
         unit, least = build.const(np.array(1, dtype)), build.const(np.array(-np.finfo(dtype).max, dtype))
@@ -171,14 +176,10 @@ def can_check_width(loop: ScanView, ctx: Context) -> bool:
     return no_fallback(ctx) is None and all(ctx.if_around(graph) is not None for graph in _branches_around(loop, ctx))
 
 
-def sizes_at_most(build: Builder, limits: Iterable[tuple[ir.Value, int]]) -> ir.Value | None:
-    """Return the flag that no value has more elements than its limit; None for no values."""
-    flag: ir.Value | None = None
-    for value, limit in limits:
-        bound = build.const([limit + 1])
-        is_narrow = build.op("Less", build.op("Size", value), bound)
-        flag = is_narrow if flag is None else build.op("And", flag, is_narrow)
-    return flag
+def sizes_at_most(build: Builder, limits: Iterable[tuple[ir.Value, int]]) -> ir.Value:
+    """Return the flag that no value has more elements than its limit."""
+    bounds = ((value, build.const([limit + 1])) for value, limit in limits)
+    return all_of(build, (build.op("Less", build.op("Size", value), bound) for value, bound in bounds))
 
 
 def guard_width(loop: ScanView, states: list[State], widest: int, ctx: Context) -> list[ir.Node]:
@@ -189,9 +190,8 @@ def guard_width(loop: ScanView, states: list[State], widest: int, ctx: Context) 
     """
     build, inside = ctx.builder(), ctx.builder()
     condition = sizes_at_most(build, [(state.initial, widest // bytes_per_element(state.initial)) for state in states])
-    assert condition is not None
     always_steps = has_steps(loop.node.graph)
-    narrow = _narrow_copy(loop, ctx)
+    narrow = narrow_copy(loop, ctx)
     inside.nodes.append(narrow)
     results = {old: value for old, value in zip(loop.node.outputs, narrow.outputs, strict=True) if is_used(old)}
     fallback = guard_with_fallback(loop, WrittenForm(build, results, (condition, inside)), ctx)
@@ -201,17 +201,17 @@ def guard_width(loop: ScanView, states: list[State], widest: int, ctx: Context) 
     return [narrow, fallback]
 
 
+def narrow_copy(loop: ScanView, ctx: Context) -> ir.Node:
+    """Return a detached copy of ``loop`` that is marked as narrow."""
+    node = copied(loop, loop.states, ctx)
+    IS_NARROW.put(node, True)
+    return node
+
+
 @contextmanager
-def tried_as_narrow(loop: ScanView, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Return a copy of ``loop`` that is marked as narrow, all of whose results are wanted, and the context to try rules on it."""
-    node = _narrow_copy(loop, ctx)
+def tried_whole(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+    """Yield ``node``, a new Scan, as a loop all of whose results are wanted, and a context for trying rules on it."""
     with tried(node, ctx) as trial:
         assert isinstance(node.graph, ir.Graph)
         node.graph.outputs.extend(node.outputs)
         yield trial
-
-
-def _narrow_copy(loop: ScanView, ctx: Context) -> ir.Node:
-    node = copied(loop, loop.states, ctx)
-    IS_NARROW.put(node, True)
-    return node

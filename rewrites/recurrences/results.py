@@ -1,11 +1,13 @@
 """The results of a loop whose states are known for all steps, and their users."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import reads, unread_nodes
+from rewrites.analysis.cut.sizes import StepSizes
+from rewrites.analysis.dependence import nodes_behind, not_repeatable, reads, unread_nodes, varying_values
+from rewrites.base.not_applicable import NotApplicable
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -13,9 +15,12 @@ from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.ops.versions import turned
+from rewrites.ops.versions import slice_axis, turned, unsqueeze
+from rewrites.scans.associative_scan import Ends
 
-__all__ = ["StateUse", "bind_state", "is_used", "replace_state", "use_of"]
+__all__ = ["StateUse", "bind_state", "is_used", "put_stacks", "read_stacks", "replace_state", "use_of"]
+
+_END = 2**63 - 1
 
 
 def is_used(value: ir.Value | None) -> bool:
@@ -27,28 +32,45 @@ def bind_state(
     build: Builder,
     loop: ScanView,
     state: State,
-    before: Callable[[], ir.Value],
-    after: Callable[[], ir.Value],
-    last: Callable[[], ir.Value],
+    rows: ir.Value,
     *,
+    first: int = 0,
+    last: Callable[[], ir.Value] | None = None,
     backwards: bool = False,
 ) -> dict[ir.Value, ir.Value]:
     """Return the new value of each output of ``loop`` that holds ``state``.
 
     Args:
-        before: Returns the states before each step, in the order of steps or ``backwards``.
-        after: Returns the states after each step.
-        last: Returns the state after the last step.
+        rows: The states after each step, in the order of steps or ``backwards``.
+        first: The index of the state after the first step; the rows before it are left out.
+        last: Returns the state after the last step, if that is not the last row.
     """
-    results = dict[ir.Value, ir.Value]()
+    results, ends = dict[ir.Value, ir.Value](), Ends(build, backwards)
     for output in loop.scan_outputs:
         source = through_identity(output.inner)
-        if output.outer is not None and source in (state.inner, through_identity(state.next)):
-            stack = before() if source is state.inner else after()
-            results[output.outer] = turned(build, stack, output.reverse != backwards)
+        if output.outer is None or source not in (state.inner, through_identity(state.next)):
+            continue
+        if source is state.inner:
+            initial = unsqueeze(build, state.initial, [0])
+            stack = ends.led(initial, slice_axis(build, rows, 0, first, -1) if first else ends.but_last(rows))
+        else:
+            stack = slice_axis(build, rows, 0, first, _END) if first else rows
+        results[output.outer] = turned(build, stack, output.reverse != backwards)
     if state.final is not None and is_used(state.final):
-        results[state.final] = last()
+        results[state.final] = ends.last(rows) if last is None else last()
     return results
+
+
+def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> NotApplicable | None:
+    """Put ``values`` of all steps into ``stacks``; return a reason if they cannot be had, or break the memory budget."""
+    nodes = nodes_behind(stacks.body, values, [*stacks.known, *stacks.sources()])
+    varying = varying_values(stacks.body, stacks.sources())
+    for node in nodes:
+        stacked = [value for value in node.outputs if value in varying]
+        reason = not_repeatable(node) or next((why for value in stacked if (why := sizes.not_a_stack(value))), None)
+        if reason is not None:
+            return reason
+    return stacks.add_all(nodes)
 
 
 @dataclass(frozen=True)
@@ -84,38 +106,50 @@ def use_of(loop: ScanView, state: State, makers: Sequence[ir.Node], also: Sequen
     return StateUse(state, nexts, state.inner in read, any(value in read for value in nexts), is_used(state.final))
 
 
-def replace_state(loop: ScanView, use: StateUse, stacks: Stacks, final: ir.Value | None, ctx: Context) -> list[ir.Node]:
-    """Let the loop read ``stacks`` instead of a state.
+def replace_state(stacks: Stacks, use: StateUse, final: ir.Value | None, ctx: Context) -> list[ir.Node]:
+    """Let the loop of ``stacks``, which have the values of a state, read them instead; ``final``: its last value, if it is read."""
+    others = [state for state in stacks.loop.states if state is not use.state]
+    return read_stacks(stacks, use.values, others, [] if final is None else [(use.state.final, final)], ctx)
+
+
+def read_stacks(
+    stacks: Stacks,
+    groups: Sequence[Sequence[ir.Value]],
+    states: Sequence[State],
+    results: Iterable[tuple[ir.Value | None, ir.Value]],
+    ctx: Context,
+) -> list[ir.Node]:
+    """Let the loop of ``stacks`` read body values of all steps instead of computing them.
 
     Args:
-        use: What is read of the state; ``stacks`` has its values of all steps.
         stacks: Their nodes go before the loop.
-        final: The last value of the state, if it is read.
+        groups: The body values that the stacks hold, equal ones together.
+        states: The states that stay.
+        results: Other results of the loop with their new values.
 
     Returns:
         The loop that is left, if any.
     """
-    known = {value: stacks.full(same[0]) for same in use.values for value in same}
-    results, outputs = list[tuple[ir.Value | None, ir.Value]](), list[ScanOutput]()
+    loop = stacks.loop
+    known = {value: stacks.full(same[0]) for same in groups for value in same}
+    replaced, outputs = list[tuple[ir.Value | None, ir.Value]](), list[ScanOutput]()
     for output in loop.scan_outputs:
-        stack = known.get(output.inner) or known.get(through_identity(output.inner) or output.inner)
+        stack = known.get(through_identity(output.inner) or output.inner)
         if stack is None:
             outputs.append(output)
         else:
-            results.append((output.outer, stacks.ordered(stack, output.reverse)))
+            replaced.append((output.outer, stacks.ordered(stack, output.reverse)))
     stacks.build.insert_before(loop.node)
-    if final is not None:
-        results.append((use.state.final, final))
-    for old, new in results:
+    for old, new in (*replaced, *results):
         if old is not None:
             replace_value(old, new, ctx.names)
-    states = [state for state in loop.states if state is not use.state]
     if not states and not outputs:
         remove_nodes([loop.node])
         return []
-    inners = dict[ir.Value, ir.Value]()
-    for same in use.values:
+    scans, inners = list[ScanInput](), dict[ir.Value, ir.Value]()
+    for same in groups:
         inner = ir.Value(name=ctx.names.fresh(f"{same[0].name}_in"), type=same[0].type, shape=same[0].shape)
+        scans.append(ScanInput(known[same[0]], inner, 0, stacks.backwards))
         inners.update(dict.fromkeys(same, inner))
     for value, inner in inners.items():
         for node, index in value.uses():
@@ -124,9 +158,7 @@ def replace_state(loop: ScanView, use: StateUse, stacks: Stacks, final: ir.Value
     outputs = [replace(output, inner=inners.get(output.inner, output.inner)) for output in outputs]
     loop.body.outputs[:] = [*(state.next for state in states), *(output.inner for output in outputs)]
     remove_nodes(unread_nodes(loop.body))
-    stacked = [(known[same[0]], inners[same[0]]) for same in use.values]
-    is_read = [bool(inner.uses()) or inner in loop.body.outputs for _, inner in stacked]
-    added = [ScanInput(*pair, 0, stacks.backwards) for pair, read in zip(stacked, is_read, strict=True) if read]
-    node = rebuild(loop, ctx.names, states=states, scan_inputs=[*loop.scan_inputs, *added], scan_outputs=outputs)
+    scans = [scan for scan in scans if scan.inner.uses() or scan.inner in loop.body.outputs]
+    node = rebuild(loop, ctx.names, states=states, scan_inputs=[*loop.scan_inputs, *scans], scan_outputs=outputs)
     give_own_nodes(loop.body, ctx.names)
     return [node]

@@ -108,4 +108,4 @@ def _distances(build: Builder, rows: ir.Value, matrix: ir.Value, ctx: Context) -
     return build.op("Max", build.op("Sub", squares, twice), build.const(np.array(0, kind)))
 
 
-RULE = Rule("pairwise-distance", "scan_form", "loop", check)
+RULE = Rule("pairwise-distance", "scan_form", "loop", check, computes="distances between the rows of two matrices")

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import static_dims
 from rewrites.ops.versions import concat, slice_axis, split, squeeze, unsqueeze
+from rewrites.scans.blocks import with_axes_of
 
 __all__ = ["AssociativeScan", "Ends"]
 
@@ -59,8 +60,7 @@ class AssociativeScan:
     @property
     def is_wide(self) -> bool:
         """Return True if rows are known to be so wide that joining some of them side by side is no loss."""
-        dims = static_dims(self.like)
-        return dims is not None and math.prod(dims) >= _WIDE
+        return math.prod(static_dims(self.like) or (0,)) >= _WIDE
 
     def total(self, rows: ir.Value, steps: int) -> ir.Value:
         """Return all of ``steps`` rows joined, as one row: parts that lie side by side, again and again."""
@@ -114,7 +114,4 @@ class AssociativeScan:
 
     def _reshaped(self, value: ir.Value, lead: list[int]) -> ir.Value:
         """Return ``value`` with the axes ``lead`` before those of a row."""
-        b, dims = self.ends.b, static_dims(self.like)
-        if dims is not None:
-            return b.op("Reshape", value, b.const([*lead, *dims]))
-        return b.op("Reshape", value, b.op("Concat", b.const(lead), b.op("Shape", self.like), axis=0), allowzero=1)
+        return with_axes_of(self.ends.b, value, lead, self.like, static_dims(self.like))

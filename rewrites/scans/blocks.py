@@ -2,31 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.graph.builder import Builder
 from rewrites.graph.dims import with_axes, without_axis
 from rewrites.graph.marks import BLOCKS, OVER_BLOCKS
 from rewrites.loops import ScanInput, ScanOutput, State, make_scan
-from rewrites.ops.versions import concat, slice_axis
+from rewrites.ops.versions import concat, reshape, slice_axis
 
-__all__ = ["BlockCut", "Radices", "cut_steps", "scan_over_blocks", "states_before_blocks"]
+__all__ = ["BlockCut", "cut_steps", "scan_over_blocks", "states_before_blocks", "with_axes_of", "with_lead"]
 
-
-@dataclass(frozen=True)
-class Radices:
-    """``steps``: of a block, of a block of blocks, and so on; ``operators``: how many that takes."""
-
-    steps: tuple[int, ...]
-    operators: int
-
-    @property
-    def rows(self) -> int:
-        """The number of steps in all."""
-        return prod(self.steps)
+_END = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -79,6 +68,31 @@ def cut_steps(build: Builder, steps: int | ir.Value, length: int, rank: int) -> 
     whole = build.op("Add", steps, missing)
     pads = concat(build, [build.const([0] * rank), missing, build.const([0] * (rank - 1))], 0)
     return BlockCut(build, steps, length, missing, rank, whole, pads)
+
+
+def with_axes_of(build: Builder, value: ir.Value, lead: Sequence[int], like: ir.Value, dims: Sequence[int] | None) -> ir.Value:
+    """Return ``value`` with the axes ``lead`` and behind them those of ``like``, which are ``dims`` if they are known."""
+    if dims is not None:
+        return reshape(build, value, [*lead, *dims])
+    shape, allowzero = build.op("Shape", like), 1 if build.opset >= since.ALLOWZERO else None
+    return build.op("Reshape", value, concat(build, [build.const(list(lead)), shape], 0) if lead else shape, allowzero=allowzero)
+
+
+def with_lead(
+    build: Builder, value: ir.Value, lead: Sequence[int], skipped: int, like: ir.Value, sizes: Sequence[ir.Value] | None = None
+) -> ir.Value:
+    """Return ``value`` with the axes ``lead`` instead of the first ``skipped``.
+
+    Args:
+        like: A value with the same axes behind those, of known sizes if possible.
+        sizes: What ``lead`` is, if rows may be empty.
+    """
+    dims = [None] if like.shape is None else [dim if isinstance(dim, int) and dim else None for dim in like.shape.dims[skipped:]]
+    if dims.count(None) <= (sizes is None and -1 not in lead):
+        return reshape(build, value, [*lead, *(dim or -1 for dim in dims)])
+    front = [build.const(list(lead))] if sizes is None else sizes
+    rest = slice_axis(build, build.op("Shape", value), 0, skipped, _END)
+    return build.op("Reshape", value, concat(build, [*front, rest], 0), allowzero=None if sizes is None else 1)
 
 
 def scan_over_blocks(

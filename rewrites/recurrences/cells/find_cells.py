@@ -1,23 +1,41 @@
 """Every cell that a loop may be: read as it is, with rows that keep their states, with weights known only when the model runs.
 
-h' = f(x @ W + h @ R + b)    is an Elman RNN; GRUs and LSTMs have files of their own
+    h' = f(x @ W + h @ R + b)               is an Elman RNN; GRUs and LSTMs are in ``gated_cells``
+    body reads W, an input of the model     ->    LSTM(x, Transpose(Slice(W)), ...)
+
+Weights may be computed or fed when the model runs. The body is read with numbers in place of such weights, and once more for each
+of them with its numbers changed. If a number of the cell changes by s times the change of a number of a weight, it is s times that
+number, plus something else. All numbers are whole and the changes odd, so that nothing is rounded and no two changes are alike; a
+last reading with new numbers confirms the result.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
+import onnx_ir as ir
 
 from rewrites.analysis.cut.components import find_components
-from rewrites.loops import ScanView, State
-from rewrites.recurrences.cells.cell import Cell, Numbers
+from rewrites.graph.values import static_dims
+from rewrites.loops import ScanView, State, captured_values
+from rewrites.recurrences.cells.cell import ARRAYS, Cell, Numbers, Piece, Recipe
 from rewrites.recurrences.cells.gated_cells import gru, lstm
 from rewrites.recurrences.cells.gates import Candidate, gate
 from rewrites.recurrences.cells.interpretation import Interpretation
 from rewrites.recurrences.cells.masks import CellMatch, masks_of
 from rewrites.recurrences.cells.polynomial import Polynomial, TooComplex
-from rewrites.recurrences.cells.run_time_weights import cells_of_run_time_weights, run_time_weights
+from rewrites.recurrences.constants import ConstantReader
 
 __all__ = ["find_cells"]
+
+_MOST_WEIGHTS = 16
+_MOST_NUMBERS = 1 << 21
+_LARGEST = 1 << 28
+_SPACING = 61
+_FACTORS = (1.0, -1.0, 2.0, 0.5, -2.0, -0.5)
+
+_STRUCTURE = ("op_type", "hidden", "cell", "sources", "functions", "linear_before_reset", "input_forget")
 
 
 def find_cells(loop: ScanView, opset: int) -> Iterator[CellMatch]:
@@ -33,9 +51,9 @@ def find_cells(loop: ScanView, opset: int) -> Iterator[CellMatch]:
 
     yield from plain({})
     yield from masked({})
-    if weights := run_time_weights(loop, opset):
-        yield from cells_of_run_time_weights(weights, plain)
-        yield from cells_of_run_time_weights(weights, masked)
+    if weights := _run_time_weights(loop, opset):
+        yield from _cells_of_weights(weights, plain)
+        yield from _cells_of_weights(weights, masked)
 
 
 def _cells(reading: Interpretation) -> Iterator[Cell]:
@@ -70,16 +88,7 @@ def _elman(candidate: Candidate) -> Cell | None:
         return None
     if activation.name == "Affine" and candidate.size > 1 and (weights.r == 0).any():
         return None
-    return Cell(
-        op_type="RNN",
-        hidden=candidate.hidden,
-        sources=candidate.inputs,
-        w=weights.w,
-        r=weights.r,
-        wb=weights.bias,
-        rb=np.zeros(candidate.size),
-        functions=(activation.function,),
-    )
+    return candidate.cell("RNN", [weights], (activation.function,))
 
 
 class _Partners:
@@ -99,3 +108,110 @@ class _Partners:
         sources = behind.get(state.next, 0)
         alone = [other for other in self._alone if behind[other.inner] & sources]
         return [other for other in dict.fromkeys([*self._group[state], *alone]) if other is not state]
+
+
+def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
+    """Return the captured tensors of known shapes that may be weights, and are no constants."""
+    constants, weights = ConstantReader(opset), list[ir.Value]()
+    for value in captured_values(loop.body):
+        dims = static_dims(value)
+        if value.dtype is None or not value.dtype.is_floating_point() or dims is None or constants.of(value) is not None:
+            continue
+        if 0 not in dims:
+            weights.append(value)
+    numbers = sum(math.prod(static_dims(value) or ()) for value in weights)
+    return tuple(weights) if len(weights) <= _MOST_WEIGHTS and numbers <= _MOST_NUMBERS else ()
+
+
+def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], list[CellMatch]]) -> Iterator[CellMatch]:
+    """Return the cells that the body is whatever the ``weights`` hold; ``find`` returns those for certain numbers."""
+    base, last = _numbers(weights, 1), _numbers(weights, 2)
+    matches = find(base)
+    if not matches:
+        return
+    changes = _changes(weights)
+    others = [find(base | {weight: np.asarray(base[weight] + changes[weight])}) for weight in weights]
+    others.append(find(last))
+    for index, match in enumerate(matches):
+        same = [other[index].cell for other in others if index < len(other) and _are_alike(match.cell, other[index].cell)]
+        recipes = _recipes(match.cell, same, base, changes, last) if len(same) == len(others) else None
+        if recipes is not None:
+            yield replace(match, cell=replace(match.cell, recipes=recipes), weights=weights)
+
+
+def _recipes(cell: Cell, others: Sequence[Cell], base: Numbers, changes: Numbers, last: Numbers) -> dict[str, Recipe] | None:
+    """Return how the arrays of ``cell`` come from the weights; ``others``: the cell for each change, and for ``last``."""
+    recipes = dict[str, Recipe]()
+    for name in ARRAYS:
+        array, *changed, final = (getattr(each, name) for each in (cell, *others))
+        if array is None or array.size == 0:
+            continue
+        blocks = 3 if name == "peepholes" else len(cell.w) // cell.size
+        recipe = _recipe(array, dict(zip(changes, changed, strict=True)), base, changes, len(array) // blocks)
+        if recipe is None or not np.array_equal(recipe.value(last), final):
+            return None
+        if any(pieces for pieces, _ in recipe.blocks):
+            recipes[name] = recipe
+    return recipes
+
+
+def _numbers(weights: Sequence[ir.Value], seed: int) -> dict[ir.Value, np.ndarray]:
+    """Return whole numbers for each weight, in float64."""
+    rng = np.random.default_rng(seed)
+    return {weight: np.asarray(rng.integers(1, _LARGEST, static_dims(weight)).astype(np.float64)) for weight in weights}
+
+
+def _changes(weights: Sequence[ir.Value]) -> dict[ir.Value, np.ndarray]:
+    """Return odd numbers for each weight, in float64, each of which tells its index."""
+    rng = np.random.default_rng(3)
+    changes = {}
+    for weight in weights:
+        dims = static_dims(weight) or ()
+        indices = np.arange(math.prod(dims)).reshape(dims)
+        changes[weight] = np.asarray((2 * (indices * _SPACING + rng.integers(0, _SPACING, dims)) + 1).astype(np.float64))
+    return changes
+
+
+def _are_alike(cell: Cell, other: Cell) -> bool:
+    return all(getattr(cell, name) == getattr(other, name) for name in _STRUCTURE) and all(
+        np.shape(getattr(cell, name)) == np.shape(getattr(other, name)) for name in ARRAYS
+    )
+
+
+def _recipe(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers, block: int) -> Recipe | None:
+    """Read ``array`` as one block, or as blocks of ``block`` rows if fewer of its numbers must be picked out one by one then."""
+    recipes = list[Recipe]()
+    for size in dict.fromkeys((len(array), block)):
+        cuts = [slice(start, start + size) for start in range(0, len(array), size)]
+        blocks = [_block(array[rows], {weight: other[rows] for weight, other in changed.items()}, base, changes) for rows in cuts]
+        known = tuple(each for each in blocks if each is not None)
+        if len(known) == len(blocks):
+            recipes.append(Recipe(known))
+            if not recipes[-1].work[1]:
+                break
+    return min(recipes, key=lambda recipe: recipe.work[1], default=None)
+
+
+def _block(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers) -> tuple[tuple[Piece, ...], np.ndarray] | None:
+    pieces, constant = list[Piece](), array
+    for weight, other in changed.items():
+        difference = other - array
+        if not difference.any():
+            continue
+        piece = _piece(weight, difference, changes[weight])
+        if piece is None:
+            return None
+        pieces.append(piece)
+        constant = constant - piece.value(base)
+    return tuple(pieces), constant
+
+
+def _piece(weight: ir.Value, difference: np.ndarray, change: np.ndarray) -> Piece | None:
+    """Find the numbers of ``weight`` of whose change ``difference`` is a multiple."""
+    flat, first = change.reshape(-1), difference.reshape(-1)[0]
+    for factor in _FACTORS:
+        if (first / factor) % 2 != 1 or not 0 < first / factor <= flat[-1]:
+            continue
+        indices = np.clip((difference / factor - 1) // (2 * _SPACING), 0, len(flat) - 1).astype(np.int64)
+        return Piece(weight, indices, factor) if np.array_equal(flat[indices] * factor, difference) else None
+    return None

@@ -9,7 +9,6 @@ A GRU that keeps ``(1 - z) * h + z * n`` has the complement of its gate if that 
 """
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,18 +34,8 @@ def gru(candidate: Candidate) -> Cell | None:
         reset_weights = candidate.weights(r.of)
         if reset_weights is None or r.function != z.function or n.function.clip != z.function.clip:
             continue
-        weights = GateWeights.stacked((update, reset_weights, new))
-        return Cell(
-            op_type="GRU",
-            hidden=candidate.hidden,
-            sources=candidate.inputs,
-            w=weights.w,
-            r=weights.r,
-            wb=weights.bias,
-            rb=np.concatenate([np.zeros(2 * candidate.size), new_bias]),
-            functions=(z.function, n.function),
-            linear_before_reset=is_linear,
-        )
+        rb, functions = np.concatenate([np.zeros(2 * candidate.size), new_bias]), (z.function, n.function)
+        return candidate.cell("GRU", (update, reset_weights, new), functions, rb=rb, linear_before_reset=is_linear)
     return None
 
 
@@ -99,13 +88,6 @@ def _before_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Gates:
-    i: Activation
-    f: Activation | None
-    g: Activation
-
-
 def lstm(candidate: Candidate, cell: State, next_cell: Polynomial) -> Cell | None:
     """Return the LSTM whose hidden state ``candidate`` is and whose cell state is ``cell``, or None."""
     size, key = candidate.size, source_of(cell)
@@ -115,29 +97,21 @@ def lstm(candidate: Candidate, cell: State, next_cell: Polynomial) -> Cell | Non
     o, outer = output
     kept = Polynomial(LinearMap.source(key, size))
     zeros = Polynomial.constant(np.zeros(size))
-    for gates in _cell_gates(next_cell, kept):
-        functions = {gate.function for gate in (gates.i, gates.f, o) if gate is not None}
-        if len(functions) != 1 or gates.g.function.clip != o.function.clip:
+    for i, f, g in _cell_gates(next_cell, kept):
+        if len({gate.function for gate in (i, f, o) if gate is not None}) != 1 or g.function.clip != o.function.clip:
             continue
-        read_i, read_o = _peeping(candidate, gates.i.of, key, kept), _peeping(candidate, o.of, key, next_cell)
-        read_f = _peeping(candidate, zeros if gates.f is None else gates.f.of, key, kept)
-        read_g = candidate.weights(gates.g.of)
+        read_i, read_o = _peeping(candidate, i.of, key, kept), _peeping(candidate, o.of, key, next_cell)
+        read_f, read_g = _peeping(candidate, zeros if f is None else f.of, key, kept), candidate.weights(g.of)
         if read_i is None or read_o is None or read_f is None or read_g is None:
             continue
-        weights = GateWeights.stacked((read_i[0], read_o[0], read_f[0], read_g))
         peepholes = np.concatenate([read_i[1], read_o[1], read_f[1]])
-        return Cell(
-            op_type="LSTM",
-            hidden=candidate.hidden,
+        return candidate.cell(
+            "LSTM",
+            (read_i[0], read_o[0], read_f[0], read_g),
+            (o.function, g.function, outer.function),
             cell=cell,
-            sources=candidate.inputs,
-            w=weights.w,
-            r=weights.r,
-            wb=weights.bias,
-            rb=np.zeros(4 * size),
-            functions=(o.function, gates.g.function, outer.function),
             peepholes=peepholes if peepholes.any() else None,
-            input_forget=gates.f is None,
+            input_forget=f is None,
         )
     return None
 
@@ -156,8 +130,8 @@ def _output_gate(candidate: Candidate, next_cell: Polynomial) -> tuple[Activatio
     return None
 
 
-def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[_Gates]:
-    """Return every reading of c' as gates."""
+def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[tuple[Activation, Activation | None, Activation]]:
+    """Return every reading of c' as gates i, f and g; f is None if it is coupled to i."""
     atoms = {atom.key: atom for atom in atoms_of(next_cell) if isinstance(atom, Activation) and atom.name in NATIVE}
     terms = [(g, value) for g, value in terms_of(next_cell) if value.key != kept.key]
     for f in atoms.values():
@@ -167,12 +141,12 @@ def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[_Gates]:
                 continue
             for i in atoms.values():
                 if i.key not in (f.key, g.key) and (forgotten + i.alone * new).key == next_cell.key:
-                    yield _Gates(i, f, g)
+                    yield i, f, g
             coupled = one_minus(f)
             if coupled is not None and (forgotten + new - f.alone * new).key == next_cell.key:
-                yield _Gates(coupled, None, g)
+                yield coupled, None, g
             if (kept - forgotten + f.alone * new).key == next_cell.key:
-                yield _Gates(f, None, g)
+                yield f, None, g
 
 
 def _peeping(candidate: Candidate, argument: Polynomial, key: Hashable, state: Polynomial) -> tuple[GateWeights, np.ndarray] | None:

@@ -5,6 +5,7 @@ Works round ORT-RECURRENT-SOFTPLUS.
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from rewrites.base.lazy import lazy
 from rewrites.loops import State
 from rewrites.ops.rnn.functions import Function
 from rewrites.recurrences.cells.activation_forms import complement, multiple
-from rewrites.recurrences.cells.cell import source_of
+from rewrites.recurrences.cells.cell import Cell, source_of
 from rewrites.recurrences.cells.interpretation import Interpretation
 from rewrites.recurrences.cells.linear_map import LinearMap
 from rewrites.recurrences.cells.polynomial import Activation, Atom, Polynomial, uniform
@@ -24,6 +25,7 @@ NATIVE = frozenset({"Sigmoid", "Tanh", "Relu", "LeakyRelu", "ThresholdedRelu", "
 
 Softplus is left out: onnxruntime's recurrent kernels compute it as log(1 + exp(x)), which overflows.
 """
+_LINEAR = Function("Affine", 1.0)
 
 
 def gate(polynomial: Polynomial) -> Activation | None:
@@ -32,7 +34,7 @@ def gate(polynomial: Polynomial) -> Activation | None:
     ``1 - sigmoid(a)`` is ``sigmoid(-a)``, a number times tanh is ``ScaledTanh``, and a linear map alone is ``Affine``.
     """
     if polynomial.is_affine:
-        return _affine(polynomial)
+        return Activation(_LINEAR, polynomial)
     product = polynomial.monomial
     atom = None if product is None else product.activation
     if product is None or atom is None or atom.name not in NATIVE:
@@ -47,10 +49,6 @@ def one_minus(activation: Activation) -> Activation | None:
     """Return one minus ``activation`` as an activation."""
     form = complement(activation.function)
     return None if form is None else activation.rewritten(form)
-
-
-def _affine(polynomial: Polynomial) -> Activation:
-    return Activation(Function("Affine", 1.0), polynomial)
 
 
 def _times(atom: Activation, factor: float | None) -> Activation | None:
@@ -70,7 +68,7 @@ def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
         for atom in product.atoms:
             if isinstance(atom, LinearMap):
                 alone = Polynomial(atom.scaled(product.coefficient))
-                terms.setdefault(alone.key, (_affine(alone), alone))
+                terms.setdefault(alone.key, (Activation(_LINEAR, alone), alone))
             elif atom.name in NATIVE:
                 terms.setdefault(atom.key, (atom, atom.alone))
                 for factor in (product.coefficient, -product.coefficient):
@@ -87,11 +85,6 @@ class GateWeights:
     w: np.ndarray
     r: np.ndarray
     bias: np.ndarray
-
-    @classmethod
-    def stacked(cls, gates: Sequence["GateWeights"]) -> "GateWeights":
-        """Put the weights of several gates one above the other."""
-        return cls(*(np.concatenate([getattr(gate, name) for gate in gates]) for name in ("w", "r", "bias")))
 
 
 @dataclass(frozen=True)
@@ -117,6 +110,12 @@ class Candidate:
     def itself(self) -> Polynomial:
         """The hidden state before the step."""
         return Polynomial(LinearMap.source(self.key, self.size))
+
+    def cell(self, op_type: str, gates: Sequence[GateWeights], functions: tuple[Function, ...], **others: Any) -> Cell:
+        """Return the cell of ``gates``, in the operator's order; ``others`` are further fields of it."""
+        w, r, bias = (np.concatenate([getattr(gate, name) for gate in gates]) for name in ("w", "r", "bias"))
+        fields = {"w": w, "r": r, "wb": bias, "rb": np.zeros(len(bias)), "functions": functions, **others}
+        return Cell(op_type=op_type, hidden=self.hidden, sources=self.inputs, **fields)
 
     def weights(self, argument: Polynomial) -> GateWeights | None:
         """Read the argument of a gate; None if it is not linear in the inputs and the hidden state."""

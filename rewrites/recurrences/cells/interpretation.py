@@ -17,15 +17,18 @@ from rewrites.ops.traits import operators
 from rewrites.recurrences.cells.cell import source_of
 from rewrites.recurrences.cells.features import Features
 from rewrites.recurrences.cells.linear_map import LinearMap
-from rewrites.recurrences.cells.operators import OPERATORS
+from rewrites.recurrences.cells.operators.constant_products import PRODUCTS
+from rewrites.recurrences.cells.operators.elementwise import ELEMENTWISE
+from rewrites.recurrences.cells.operators.feature_moves import MOVEMENT
 from rewrites.recurrences.cells.polynomial import Polynomial, TooComplex
 from rewrites.recurrences.cells.reading import AbstractValue, Reading
-from rewrites.recurrences.constants import ConstantReader
+from rewrites.recurrences.constants import NUMPY, ConstantReader
 
 __all__ = ["Interpretation", "Scanned"]
 
+_OPERATORS = {**ELEMENTWISE, **MOVEMENT, **PRODUCTS}
 _COPIES = operators("copies")
-_COMBINE = {"Add": np.add, "And": np.logical_and, "Mul": np.multiply, "Or": np.logical_or, "Sub": np.subtract}
+_COMBINE = frozenset({"Add", "And", "Mul", "Or", "Sub"})
 _DEEPEST = 8
 _WIDEST = 2048
 """Wider sources are not read: the matrices of the reading take the square of that."""
@@ -88,7 +91,7 @@ class Interpretation(Reading):
         self.decided.add(value)
 
     def _read(self, node: ir.Node, known: dict[ir.Value, AbstractValue]) -> None:
-        read = OPERATORS.get(node.op_type)
+        read = _OPERATORS.get(node.op_type)
         results: Sequence[AbstractValue] | None = None
         if node.domain == "":
             try:
@@ -108,7 +111,7 @@ class Interpretation(Reading):
         outcome: np.ndarray | None = None
         if node.op_type in _COMBINE:
             arrays = [operand.reshape(()) for operand in operands if isinstance(operand, np.ndarray) and operand.size == 1]
-            outcome = _COMBINE[node.op_type](*arrays) if len(arrays) == 2 == len(operands) else None
+            outcome = NUMPY[node.op_type](*arrays) if len(arrays) == 2 == len(operands) else None
         elif isinstance(first, np.ndarray) and node.op_type in _COPIES:
             outcome = first
         elif isinstance(first, np.ndarray) and node.op_type == "Not":

@@ -95,14 +95,10 @@ def _conditions(loop: ScanView) -> list[ir.Value]:
             if before is None or before.dtype != ir.DataType.BOOL:
                 break
             value = before
-        if value.dtype == ir.DataType.BOOL and value not in varying and not _is_outside(loop, value):
+        is_inside = value in loop.body.inputs or (origin is not None and origin.graph is loop.body)
+        if value.dtype == ir.DataType.BOOL and value not in varying and is_inside:
             conditions.setdefault(value)
     return list(conditions)[:_MOST_MASKS]
-
-
-def _is_outside(loop: ScanView, value: ir.Value) -> bool:
-    node = value.producer()
-    return value not in loop.body.inputs and (node is None or node.graph is not loop.body)
 
 
 def _is_for_rows(value: ir.Value, reading: Interpretation, lead: Dims) -> bool:

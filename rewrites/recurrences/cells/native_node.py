@@ -20,7 +20,7 @@ ORT-RECURRENT-EMPTY-ROW.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,95 +33,83 @@ from rewrites.ops.versions import concat, count_up, reshape, shape_of, slice_axi
 from rewrites.recurrences.cells.cell import Cell
 from rewrites.recurrences.cells.features import Dims
 
-__all__ = [
-    "NativeResults",
-    "has_run",
-    "join_inputs",
-    "join_rows",
-    "part_rows",
-    "write_guarded",
-    "write_masked",
-    "write_native",
-    "write_rows",
-]
+__all__ = ["NativeResults", "has_run", "join_rows", "part_rows", "write_guarded", "write_native"]
+
+_INT64, _INT32 = int(ir.DataType.INT64), int(ir.DataType.INT32)
 
 
 @dataclass(frozen=True)
 class NativeResults:
-    """``sequence`` [steps, ..., hidden], and the final states as the loop has them."""
+    """``sequence`` [steps, ..., hidden], and the final ``states`` as the loop has them, the hidden one first."""
 
     sequence: ir.Value
-    hidden: ir.Value
-    cell: ir.Value | None
+    states: Sequence[ir.Value]
 
 
 def write_native(
-    b: Builder, cell: Cell, inputs: list[ir.Value], lead: Dims, *, reverse: bool, between_reversals: bool
+    b: Builder, cell: Cell, inputs: list[ir.Value], lead: Dims, *, reverse: bool, between_reversals: bool, mask: ir.Value | None
 ) -> NativeResults:
     """Write ``cell`` for ``inputs``, each [steps, *lead, width]; results are in their order. States are [*lead, hidden].
 
     Args:
-        b: collects the nodes.
-        cell: the cell.
-        inputs: the values of its sources.
-        lead: the axes of rows. If there are several, at most one may be unknown.
-        reverse: whether the last step comes first.
-        between_reversals: whether to write a forward node on reversed steps instead of a reverse node.
+        b: Collects the nodes.
+        inputs: The values of the cell's sources.
+        lead: The axes of rows. If there are several, at most one may be unknown.
+        reverse: The last step comes first.
+        between_reversals: Write a forward node on reversed steps instead of a reverse node, if there is no mask.
+        mask: The rows that run, bool [steps, *lead, 1], or with 1 for each of lead; None if all run.
     """
-    turns = reverse and between_reversals
-    x = join_inputs(b, cell, [_reversed(b, each) for each in inputs] if turns else inputs, lead)
+    turns = reverse and between_reversals and mask is None
+    cast = [_reversed(b, each) if turns else each for each in inputs]
+    cast = [each if each.dtype == cell.dtype else b.op("Cast", each, to=int(cell.dtype)) for each in cast]
+    x = join_rows(b, concat(b, cast, len(lead) + 1), lead, 1, sum(width for _, width in cell.sources))
     initial = [join_rows(b, state.initial, lead, 0, cell.size) for state in cell.states]
-    native = write_rows(b, cell, x, initial, reverse and not turns)
-    hidden = part_rows(b, native.hidden, lead, 0, cell.size)
-    last_cell = None if native.cell is None else part_rows(b, native.cell, lead, 0, cell.size)
-    sequence = part_rows(b, native.sequence, lead, 1, cell.size)
-    return NativeResults(_reversed(b, sequence) if turns else sequence, hidden, last_cell)
+    finals: Iterable[ir.Value]
+    if mask is None:
+        sequence, finals = _write_rows(b, cell, x, initial, reverse and not turns)
+    else:
+        sequence, finals = _write_running_steps(b, cell, x, initial, reverse, mask)
+    states = [part_rows(b, final, lead, 0, cell.size) for final in finals]
+    sequence = part_rows(b, sequence, lead, 1, cell.size)
+    return NativeResults(_reversed(b, sequence) if turns else sequence, states)
 
 
 def _reversed(b: Builder, steps: ir.Value) -> ir.Value:
     return slice_axis(b, steps, 0, -1, -(2**63), -1)
 
 
-def write_masked(b: Builder, cell: Cell, inputs: list[ir.Value], backwards: bool, lead: Dims, mask: ir.Value) -> NativeResults:
-    """Write ``cell`` as ``write_native`` does; ``mask``: which rows run, bool [steps, *lead, 1], or with 1 for each of lead."""
-    x = join_inputs(b, cell, inputs, lead)
-    initial = [join_rows(b, state.initial, lead, 0, cell.size) for state in cell.states]
+def _write_running_steps(
+    b: Builder, cell: Cell, x: ir.Value, initial: list[ir.Value], backwards: bool, mask: ir.Value
+) -> tuple[ir.Value, Iterable[ir.Value]]:
+    """Write ``cell`` as ``_write_rows`` does, over the steps that each row runs."""
     steps, rows = shape_of(b, x, 0), shape_of(b, x, 1)
     spread = b.op("Expand", reshape(b, mask, [0, -1]), concat(b, [b.const([1]), rows], 0))
     runs = b.op("Cast", spread, to=_INT64)
     counts = b.op("CumSum", runs, b.const(0), reverse=1 if backwards else None)
     total = slice_axis(b, counts, 0, 0, 1) if backwards else slice_axis(b, counts, 0, -1, 2**63 - 1)
     columns = b.op("Expand", unsqueeze(b, count_up(b, rows), [0]), b.op("Shape", runs))
-    _, order = b.ops("TopK", [_keys(b, runs, steps), steps], 2, axis=0)
+    numbers = unsqueeze(b, count_up(b, steps), [1])
+    keys = b.op("Sub", b.op("Mul", runs, steps), numbers)  # steps that run before the others, and each kind in its order
+    _, order = b.ops("TopK", [keys, steps], 2, axis=0)
     together = b.op("GatherND", x, _indices(b, order, columns))
     lengths = b.op("Cast", squeeze(b, total, [0]), to=_INT32)
-    native = write_rows(b, cell, together, initial, backwards, lengths)
+    sequence, finals = _write_rows(b, cell, together, initial, backwards, lengths)
     first = unsqueeze(b, initial[0], [0])
     if backwards:
         after = b.op("Sub", total, counts)
         at = where(b, b.op("Less", after, total), after, steps)
-        table = concat(b, [native.sequence, first], 0)
+        table = concat(b, [sequence, first], 0)
     else:
-        at, table = counts, concat(b, [first, native.sequence], 0)
+        at, table = counts, concat(b, [first, sequence], 0)
     sequence = b.op("GatherND", table, _indices(b, at, columns))
     ran = unsqueeze(b, b.op("Less", b.const([0]), squeeze(b, total, [0])), [1])
-    finals = [native.hidden, *([] if native.cell is None else [native.cell])]
-    hidden, *cells = (
-        part_rows(b, where(b, ran, final, state), lead, 0, cell.size) for state, final in zip(initial, finals, strict=True)
-    )
-    return NativeResults(part_rows(b, sequence, lead, 1, cell.size), hidden, cells[0] if cells else None)
+    return sequence, (where(b, ran, final, state) for state, final in zip(initial, finals, strict=True))
 
 
 def has_run(b: Builder, mask: ir.Value, backwards: bool) -> ir.Value:
     """Return which rows have run by which steps: bool, in the shape of ``mask``, [steps, ..., 1]."""
     runs = b.op("CumSum", b.op("Cast", mask, to=_INT64), b.const(0), reverse=1 if backwards else None)
     return b.op("Less", b.const(0), runs)
-
-
-def _keys(b: Builder, runs: ir.Value, steps: ir.Value) -> ir.Value:
-    """Return numbers that sort the steps that run before the others, and each kind in its order."""
-    number = unsqueeze(b, count_up(b, steps), [1])
-    return b.op("Sub", b.op("Mul", runs, steps), number)
 
 
 def _indices(b: Builder, first: ir.Value, second: ir.Value) -> ir.Value:
@@ -133,19 +121,22 @@ def write_guarded(b: Builder, cell: Cell, some_input: ir.Value, write: Callable[
     is_some = b.op("Greater", b.op("Size", some_input), b.const(0))
     then_part, else_part = b.another(), b.another()
     native = write(then_part)
-    results = [native.sequence, native.hidden, *([native.cell] if native.cell is not None else [])]
     sizes = slice_axis(else_part, else_part.op("Shape", some_input), 0, 0, -1)
     shape = concat(else_part, [sizes, b.const([cell.size])], 0)
     empty = else_part.op("ConstantOfShape", shape, value=ir.tensor(np.zeros(1, cell.dtype.numpy())))
     initial = [else_part.op("Identity", state.initial) for state in cell.states]
-    sequence, hidden, *cells = write_if(b, is_some, (then_part, results), (else_part, [empty, *initial]), cell.hidden.next.name)
-    return NativeResults(sequence, hidden, cells[0] if cells else None)
+    branches = (then_part, [native.sequence, *native.states]), (else_part, [empty, *initial])
+    sequence, *states = write_if(b, is_some, *branches, cell.hidden.next.name)
+    return NativeResults(sequence, states)
 
 
-def write_rows(
+def _write_rows(
     b: Builder, cell: Cell, x: ir.Value, initial: list[ir.Value], reverse: bool, lengths: ir.Value | None = None
-) -> NativeResults:
-    """Write ``cell`` for ``x`` [steps, rows, width] and initial states [rows, hidden]; ``lengths``: int32 [rows]."""
+) -> tuple[ir.Value, list[ir.Value]]:
+    """Return the sequence and final states of ``cell`` for ``x`` [steps, rows, width] and initial states [rows, hidden].
+
+    ``lengths``: int32 [rows].
+    """
 
     def array(name: str) -> np.ndarray:
         numbers: np.ndarray = getattr(cell, name)
@@ -162,10 +153,10 @@ def write_rows(
     if cell.peepholes is not None:
         operands.append(weights("peepholes"))
     alphas, betas = compact(cell.functions)
-    outputs = b.ops(
+    sequence, *states = b.ops(
         cell.op_type,
         operands,
-        3 if cell.cell is not None else 2,
+        1 + len(initial),
         hint=cell.hidden.next.name,
         hidden_size=cell.size,
         direction="reverse" if reverse else None,
@@ -176,14 +167,8 @@ def write_rows(
         linear_before_reset=1 if cell.linear_before_reset else None,
         input_forget=1 if cell.input_forget else None,
     )
-    finals = [squeeze(b, value, [0]) for value in outputs[1:]]
-    return NativeResults(squeeze(b, outputs[0], [1]), finals[0], finals[1] if cell.cell is not None else None)
-
-
-def join_inputs(b: Builder, cell: Cell, inputs: list[ir.Value], lead: Dims) -> ir.Value:
-    """Return ``inputs``, each [steps, *lead, width], side by side as [steps, rows, width]."""
-    cast = [each if each.dtype == cell.dtype else b.op("Cast", each, to=int(cell.dtype)) for each in inputs]
-    return join_rows(b, concat(b, cast, len(lead) + 1), lead, 1, sum(width for _, width in cell.sources))
+    finals = [squeeze(b, value, [0]) for value in states]
+    return squeeze(b, sequence, [1]), finals
 
 
 def join_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) -> ir.Value:
@@ -200,6 +185,3 @@ def part_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) 
         return squeeze(b, value, [before])
     sizes = [dim if isinstance(dim, int) else -1 for dim in lead]
     return value if len(lead) == 1 else reshape(b, value, [*[0] * before, *sizes, width])
-
-
-_INT64, _INT32 = int(ir.DataType.INT64), int(ir.DataType.INT32)

@@ -20,15 +20,7 @@ from rewrites.recurrences.cells.cell import Cell
 from rewrites.recurrences.cells.features import Dims, Features
 from rewrites.recurrences.cells.interpretation import Interpretation
 from rewrites.recurrences.cells.masks import CellMatch, Mask
-from rewrites.recurrences.cells.native_node import (
-    NativeResults,
-    has_run,
-    join_rows,
-    part_rows,
-    write_guarded,
-    write_masked,
-    write_native,
-)
+from rewrites.recurrences.cells.native_node import NativeResults, has_run, join_rows, part_rows, write_guarded, write_native
 from rewrites.recurrences.cells.remainder import Remainder
 from rewrites.recurrences.cells.suitability import reverses_slowly
 
@@ -61,17 +53,16 @@ def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) 
     reversals = ctx.opset >= since.SLICE_INPUTS and reverses_slowly(cell, lead, ctx.options)
 
     def write(part: Builder) -> NativeResults:
-        if runs is None:
-            return write_native(part, cell, inputs, lead, reverse=backwards, between_reversals=reversals)
-        return write_masked(part, cell, inputs, backwards, lead, runs)
+        return write_native(part, cell, inputs, lead, reverse=backwards, between_reversals=reversals, mask=runs)
 
     may_be_empty = _may_be_empty(stacks.loop, cell, lead, runs is not None)
     native = write_guarded(b, cell, inputs[0], write) if may_be_empty else write(b)
-    _name_sizes(native, lead, cell.size)
+    # the names of the sizes are those of the states, so that loops that scan the results are known to have the same rows
+    native.sequence.shape = ir.Shape([None if native.sequence.shape is None else native.sequence.shape[0], *lead, cell.size])
+    for final in native.states:
+        final.shape = ir.Shape([*lead, cell.size])
     body = list(rest.after)
-    results: list[tuple[ir.Value | None, ir.Value]] = [(cell.hidden.final, native.hidden)]
-    if cell.cell is not None and native.cell is not None:
-        results.append((cell.cell.final, native.cell))
+    results: list[tuple[ir.Value | None, ir.Value]] = [*zip([state.final for state in cell.states], native.states, strict=True)]
     for value in rest.after:
         stacks.place(value, _shaped(b, native.sequence, lead, _features(reading, value)))
     for value, numbers in rest.elsewhere.items():
@@ -96,15 +87,6 @@ def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, l
     scanned, own = reading.scanned[key], reading.dims[key]
     value = stacks.ordered(scanned.outer, scanned.reverse)
     return value if own == lead else part_rows(stacks.build, join_rows(stacks.build, value, own, 1, width), lead, 1, width)
-
-
-def _name_sizes(native: NativeResults, lead: Dims, size: int) -> None:
-    """Name the sizes of the results as those of the states, so that loops that scan them are known to have the same rows."""
-    steps = native.sequence.shape[0] if native.sequence.shape is not None else None
-    native.sequence.shape = ir.Shape([steps, *lead, size])
-    for final in (native.hidden, native.cell):
-        if final is not None:
-            final.shape = ir.Shape([*lead, size])
 
 
 def _may_be_empty(loop: ScanView, cell: Cell, lead: Dims, masked: bool) -> bool:

@@ -3,14 +3,13 @@
 The algebra is exact, so a difference is a defect of the recognition; the loop stays then.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
-import onnx
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import nodes_behind, reads
-from rewrites.graph.context import Context
+from rewrites.graph.context import Context, evaluate_nodes
 from rewrites.graph.values import const_array, static_dims
 from rewrites.recurrences.cells.cell import source_of
 from rewrites.recurrences.cells.equations import NumberAlgebra
@@ -34,36 +33,27 @@ def probe(match: CellMatch, ctx: Context) -> bool:
     feeds = _random_feeds(match, sources, fed)
     if feeds is None or not all(key in sources for key, _ in cell.sources):
         return False
-    numbers = {weight: _random_weight(weight) for weight in match.weights}
-    cell = cell.with_numbers(numbers)
-    model = _model_of(nodes, {**feeds, **{weight: array.astype(_dtype(weight)) for weight, array in numbers.items()}}, wanted, ctx)
-    results = None if model is None else ctx.evaluate(model)
+    draws = {weight: np.random.default_rng(5).standard_normal(static_dims(weight)) for weight in match.weights}
+    fixed = {weight: array.astype(weight.dtype.numpy()) for weight, array in draws.items() if weight.dtype is not None}
+    cell = cell.with_numbers({weight: array.astype(np.float64) for weight, array in fixed.items()})
+    results = _evaluated(nodes, {**feeds, **fixed}, wanted, ctx)
     if results is None:
         return False
     before = [feeds[state.inner].astype(np.float64).reshape(-1, cell.size) for state in states]
     x = np.concatenate([sources[key] for key, _ in cell.sources], axis=1) if cell.sources else np.zeros((len(before[0]), 0))
     tolerance = _TOLERANCES.get(cell.dtype, _TOLERANCE)
     for result, new, old in zip(results, cell.step(NumberAlgebra(), x, *before), before, strict=False):
-        expected = new if mask is None else _masked(feeds[mask.value] == mask.outcome, new, old)
-        if expected is None or result.size != expected.size:
+        expected = new
+        if mask is not None:
+            runs = (feeds[mask.value] == mask.outcome).reshape(-1, 1)
+            if len(runs) not in (1, len(new)):
+                return False
+            expected = np.where(runs, new, old)
+        if result.size != expected.size:
             return False
         if not np.allclose(result.reshape(expected.shape), expected, rtol=tolerance, atol=tolerance):
             return False
     return True
-
-
-def _random_weight(weight: ir.Value) -> np.ndarray:
-    return np.random.default_rng(5).standard_normal(static_dims(weight)).astype(_dtype(weight)).astype(np.float64)
-
-
-def _dtype(value: ir.Value) -> np.dtype:
-    assert value.dtype is not None
-    return value.dtype.numpy()
-
-
-def _masked(mask: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray | None:
-    """Return ``new`` in the rows that ``mask`` has, else ``old``; None where it does not have one number for each row."""
-    return np.where(mask.reshape(-1, 1), new, old) if mask.size in (1, len(new)) else None
 
 
 def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: set[ir.Value]) -> dict[ir.Value, np.ndarray] | None:
@@ -105,38 +95,30 @@ def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: se
     return feeds
 
 
-def _model_of(
+def _evaluated(
     nodes: list[ir.Node], feeds: Mapping[ir.Value, np.ndarray], results: list[ir.Value], ctx: Context
-) -> onnx.ModelProto | None:
-    """Return a model without inputs that runs ``nodes`` once, or None if ``nodes`` read what it cannot hold."""
-    graph = onnx.GraphProto(name="probe")
-    for value, array in feeds.items():
-        graph.initializer.append(onnx.numpy_helper.from_array(array, value.name))
-    outputs = {value for node in nodes for value in node.outputs}
+) -> Sequence[np.ndarray] | None:
+    """Return the ``results`` of running ``nodes`` once, or None if they read what is neither fed nor constant."""
+    constants, outside, outputs = dict(feeds), list[ir.Node](), {value for node in nodes for value in node.outputs}
     for value in dict.fromkeys(value for node in nodes for value in reads(node)):
-        if value not in feeds and value not in outputs and not _outside(value, graph, 0):
+        if value not in outputs and not _add_constant(value, constants, outside, 0):
             return None
-    graph.node.extend(ir.serde.serialize_node(node) for node in nodes)
     if not all(value in outputs or value in feeds for value in results):
         return None
-    graph.output.extend(onnx.ValueInfoProto(name=value.name) for value in results)
-    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in ctx.model.opset_imports.items()]
-    return onnx.helper.make_model(graph, ir_version=max(4, ctx.model.ir_version), opset_imports=imports)
+    return evaluate_nodes([ir.serde.serialize_node(node) for node in (*outside, *nodes)], constants, results, ctx)
 
 
-def _outside(value: ir.Value, graph: onnx.GraphProto, depth: int) -> bool:
-    """Add a captured constant to ``graph``, with the nodes that compute it; return False if it is no constant."""
-    names = {tensor.name for tensor in graph.initializer} | {name for node in graph.node for name in node.output}
-    if value.name in names:
+def _add_constant(value: ir.Value, constants: dict[ir.Value, np.ndarray], nodes: list[ir.Node], depth: int) -> bool:
+    """Add a captured constant to ``constants``, or the nodes that compute it to ``nodes``; return False if it is no constant."""
+    node, array = value.producer(), const_array(value, limit=1 << 31)
+    if value in constants or node in nodes:
         return True
-    array = const_array(value, limit=1 << 31)
     if array is not None:
-        graph.initializer.append(onnx.numpy_helper.from_array(array, value.name))
+        constants[value] = array
         return True
-    node = value.producer()
     if node is None or depth > 16 or any(attribute.type == ir.AttributeType.GRAPH for attribute in node.attributes.values()):
         return False
-    if not all(_outside(operand, graph, depth + 1) for operand in node.inputs if operand is not None):
+    if not all(_add_constant(operand, constants, nodes, depth + 1) for operand in node.inputs if operand is not None):
         return False
-    graph.node.append(ir.serde.serialize_node(node))
+    nodes.append(node)
     return True

@@ -110,12 +110,10 @@ class Reading:
 
     def as_source(self, features: Features) -> LinearMap:
         """Return a linear map of ``features``; runs that are no linear maps become sources of their own."""
-        return joined([run.affine if run.is_affine else self._derived(run) for run in features.runs])
-
-    def _derived(self, polynomial: Polynomial) -> LinearMap:
-        key = ("product", polynomial.key)
-        self.derived[key] = polynomial
-        return LinearMap.source(key, polynomial.width)
+        products: dict[Hashable, Polynomial] = {("product", run.key): run for run in features.runs if not run.is_affine}
+        self.derived.update(products)
+        maps = (run.affine if run.is_affine else LinearMap.source(("product", run.key), run.width) for run in features.runs)
+        return joined([*maps])
 
     @contextmanager
     def believing(self, abstracts: Mapping[ir.Value, AbstractValue]) -> Iterator[None]:

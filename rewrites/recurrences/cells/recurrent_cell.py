@@ -14,16 +14,12 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import unread_nodes
 from rewrites.base import since
 from rewrites.base.report import PatchOutcome
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.context import Context
 from rewrites.graph.marks import BLOCKS
-from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import through_identity
-from rewrites.loops import Loop, LoopView, ScanInput, ScanView, rebuild
-from rewrites.loops.own_results import give_own_nodes
+from rewrites.loops import Loop, LoopView, ScanView
 from rewrites.loops.parts import label
 from rewrites.recurrences.cells.find_cells import find_cells
 from rewrites.recurrences.cells.interpretation import Interpretation
@@ -32,6 +28,7 @@ from rewrites.recurrences.cells.node_values import write_node
 from rewrites.recurrences.cells.probe import probe
 from rewrites.recurrences.cells.remainder import remainder
 from rewrites.recurrences.cells.suitability import absent_from_target, stays_on_cpu, too_slow, too_slow_with_cells, wrong_types
+from rewrites.recurrences.results import read_stacks
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -90,35 +87,11 @@ def _fused(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplica
     values = write_node(stacks, match, rest, ctx)
     if isinstance(values, NotApplicable):
         return values
-    for output in loop.scan_outputs:
-        source = through_identity(output.inner)
-        if source is not None and source in values.body:
-            values.results.append((output.outer, stacks.ordered(stacks.full(source), output.reverse)))
-    outputs = [output for output in loop.scan_outputs if output.outer not in {old for old, _ in values.results}]
 
     def edit() -> list[ir.Node]:
-        stacks.build.insert_before(loop.node)
         for node, index in rest.choices:
             node.replace_input_with(index, rest.after[0])
-        for old, new in values.results:
-            if old is not None:
-                replace_value(old, new, ctx.names)
-        if not rest.states and not outputs:
-            remove_nodes([loop.node])
-            return []
-        scans, stand_ins = list(loop.scan_inputs), dict[ir.Value, ir.Value]()
-        for value in values.body:
-            inner = ir.Value(name=ctx.names.fresh(f"{value.name}_in"), type=value.type, shape=value.shape)
-            stand_ins[value] = inner
-            scans.append(ScanInput(stacks.get(value).value, inner, 0, stacks.backwards))
-            for node, index in value.uses():
-                node.replace_input_with(index, inner)
-        states = [replace(state, next=stand_ins.get(state.next, state.next)) for state in rest.states]
-        loop.body.outputs[:] = [*(state.next for state in states), *(output.inner for output in outputs)]
-        remove_nodes(unread_nodes(loop.body))
-        node = rebuild(loop, ctx.names, states=states, scan_inputs=scans, scan_outputs=outputs)
-        give_own_nodes(loop.body, ctx.names)
-        return [node]
+        return read_stacks(stacks, [(value,) for value in values.body], rest.states, values.results, ctx)
 
     rows = "" if mask is None else ", over the steps that each row runs"
     where = ", which runs on onnxruntime's CPU as the loop would" if falls_back else ""

@@ -47,7 +47,8 @@ def wrong_types(match: CellMatch) -> NotApplicable | None:
     if dtypes not in ({ir.DataType.FLOAT}, {ir.DataType.FLOAT16}):
         detail = f"onnxruntime runs {cell.op_type} on float32 and float16 only, and '{name}' is neither"
         return NotApplicable("CELL-TYPE", detail)
-    if dtypes == {ir.DataType.FLOAT16} and not all(_fits_float16(cell, array) for array in ("w", "r")):
+    exact = (cell.recipes[name].is_exact if name in cell.recipes else _fits_float16(getattr(cell, name)) for name in ("w", "r"))
+    if dtypes == {ir.DataType.FLOAT16} and not all(exact):
         return NotApplicable("CELL-TYPE", f"the weights of the {cell.op_type} of '{name}' are no float16 numbers")
     unknown = sum(not isinstance(dim, int) for dim in lead)
     if (
@@ -62,17 +63,12 @@ def wrong_types(match: CellMatch) -> NotApplicable | None:
     return None
 
 
-def _fits_float16(cell: Cell, name: str) -> bool:
-    if name in cell.recipes:
-        return cell.recipes[name].is_exact
-    array = getattr(cell, name)
+def _fits_float16(array: np.ndarray) -> bool:
     return bool((array.astype(np.float16) == array).all())
 
 
 def absent_from_target(cell: Cell, has_lengths: bool, target: Abilities) -> NotApplicable | None:
-    """Return a reason if ``target`` does not run ``cell``'s native node. ``has_lengths``: rows of the batch have their own
-    lengths.
-    """
+    """Return a reason if ``target`` does not run ``cell``'s native node; ``has_lengths``: rows have lengths of their own."""
     limits = target.recurrent.get(cell.op_type)
     if limits is None:
         return NotApplicable("CELL-TARGET", f"{target.name} has no {cell.op_type}")

@@ -17,13 +17,17 @@ from rewrites.graph.dims import same, without_axis
 from rewrites.graph.values import const_array, rank_of, static_dims, through_identity
 from rewrites.loops import ScanView, State
 from rewrites.ops.versions import unsqueeze
+from rewrites.recurrences.results import StateUse
+from rewrites.scans.associative_scan import Ends
 
-__all__ = ["Accumulation", "Choice", "Latch", "accumulations", "aligned", "expanded", "is_filled", "neutral", "rows_of", "shaped"]
+__all__ = ["Accumulation", "accumulations", "aligned", "expanded", "is_filled", "neutral", "put_states", "rows_of", "shaped"]
 
 
 _BOTH = (0, 1)
 _SIDES = {"Add": _BOTH, "And": _BOTH, "Max": _BOTH, "Min": _BOTH, "Mul": _BOTH, "Or": _BOTH, "Sub": (0,)}
 """The operands that may be the state."""
+_LARGER = {"Greater": 0, "Less": 1}
+"""The operand of a comparison that is the larger if it holds."""
 
 
 @dataclass(frozen=True)
@@ -31,26 +35,22 @@ class Accumulation:
     """A state and what it takes up.
 
     Args:
+        op_type: The operator; for a choice that of the same result for numbers, or "Latch".
         node: Computes the next value of ``state`` from it and from ``operand``, which depends on no state.
         makers: That node, and others that compute the same; or the Where of a mask.
+        also: The nodes that read the state for its next value alone.
         mask: The condition under which the state takes the value on, and the flag that it must be; None for always.
+        is_choice: ``node`` is a Where that takes ``operand`` on if it is larger, or smaller.
     """
 
     state: State
+    op_type: str
     node: ir.Node
     operand: ir.Value
     makers: tuple[ir.Node, ...]
+    also: tuple[ir.Node, ...]
     mask: tuple[ir.Value, bool] | None = None
-
-    @property
-    def op_type(self) -> str:
-        """The operator."""
-        return self.node.op_type
-
-    @property
-    def also(self) -> list[ir.Node]:
-        """The nodes that read the state for its next value alone."""
-        return [self.node]
+    is_choice: bool = False
 
     @property
     def rank(self) -> int:
@@ -60,45 +60,9 @@ class Accumulation:
         return rank
 
     @property
-    def state_first(self) -> bool:
-        """Return True if the state is the operator's first operand."""
-        return through_identity(self.node.inputs[0]) is self.state.inner
-
-    @property
     def sources(self) -> list[ir.Value]:
         """The other operands of the next value."""
         return [self.operand] if self.mask is None else [self.operand, self.mask[0]]
-
-
-@dataclass(frozen=True)
-class Choice(Accumulation):
-    """``node`` is a Where that takes ``operand`` on if it is larger (``is_max``), or smaller, by ``compared``."""
-
-    is_max: bool = True
-    compared: ir.Node | None = None
-
-    @property
-    def op_type(self) -> str:
-        """The operator with the same result for numbers."""
-        return "Max" if self.is_max else "Min"
-
-    @property
-    def also(self) -> list[ir.Node]:
-        """The nodes that read the state for its next value alone."""
-        flag = None if self.compared is None else self.compared.outputs[0]
-        if self.compared is None or flag is None or len(flag.uses()) > 1 or flag.is_graph_output():
-            return [self.node]
-        return [self.node, self.compared]
-
-
-@dataclass(frozen=True)
-class Latch(Accumulation):
-    """``node`` is a Where that takes ``operand`` on under ``mask``, and else keeps the state."""
-
-    @property
-    def op_type(self) -> str:
-        """A name of its own."""
-        return "Latch"
 
 
 def accumulations(loop: ScanView) -> Iterator[Accumulation]:
@@ -111,12 +75,12 @@ def accumulations(loop: ScanView) -> Iterator[Accumulation]:
             continue
         varying = varying or varying_values(loop.body, [each.inner for each in loop.states])
         if node.op_type == "Where":
-            match: Accumulation | None = _chosen(node, state, varying) or _masked(node, state, varying, loop)
+            match = _chosen(node, state, varying) or _masked(node, state, varying, loop)
         else:
             operand = _operand(node, state, varying)
             same = [each for each in loop.body if (each.domain, each.op_type) == ("", node.op_type)]
             others = [each for each in same if each is not node and _operands(each) == _operands(node)]
-            match = None if operand is None else Accumulation(state, node, operand, (node, *others))
+            match = None if operand is None else Accumulation(state, node.op_type, node, operand, (node, *others), (node,))
         if match is not None:
             yield match
 
@@ -142,11 +106,7 @@ def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | Non
     return None if condition is None or new_value is None else (condition, kept[0] == 1, new_value)
 
 
-_LARGER = {"Greater": 0, "Less": 1}
-"""The operand of a comparison that is the larger if it holds."""
-
-
-def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Choice | Latch | None:
+def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accumulation | None:
     """Read a Where between the state and a value free of states, by which of both is larger or by a condition free of states."""
     mask = _mask(where, state)
     new_value = None if mask is None else through_identity(mask[2])
@@ -156,14 +116,16 @@ def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Choi
     if condition not in varying:
         if kind is None or (kind.is_floating_point() and not when):
             return None  # onnxruntime's Where makes 0 of a -0 that it keeps as its second operand
-        return Latch(state, where, new_value, (where,), (condition, when))
+        return Accumulation(state, "Latch", where, new_value, (where,), (where,), (condition, when))
     compared = condition.producer()
     if compared is None or compared.op_type not in _LARGER or compared.domain != "" or not when:
         return None
     read = [through_identity(value) for value in compared.inputs]
     if read not in ([state.inner, new_value], [new_value, state.inner]):
         return None
-    return Choice(state, where, new_value, (where,), None, read[_LARGER[compared.op_type]] is new_value, compared)
+    flag, op_type = compared.outputs[0], "Max" if read[_LARGER[compared.op_type]] is new_value else "Min"
+    also = (where,) if len(flag.uses()) > 1 or flag.is_graph_output() else (where, compared)
+    return Accumulation(state, op_type, where, new_value, (where,), also, is_choice=True)
 
 
 def _masked(where: ir.Node, state: State, varying: Collection[ir.Value], loop: ScanView) -> Accumulation | None:
@@ -173,42 +135,21 @@ def _masked(where: ir.Node, state: State, varying: Collection[ir.Value], loop: S
         return None
     node = mask[2].producer()
     operand = None if node is None or node.graph is not loop.body or node.domain != "" else _operand(node, state, varying)
-    return None if node is None or operand is None else Accumulation(state, node, operand, (where,), mask[:2])
+    return (
+        None if node is None or operand is None else Accumulation(state, node.op_type, node, operand, (where,), (node,), mask[:2])
+    )
 
 
 def rows_of(stacks: Stacks, total: Accumulation) -> ir.Value:
     """Return what comes to the state in all steps, with the axes of the state behind the steps; of a difference the opposite."""
-    b, initial = stacks.build, total.state.initial
-    rows = aligned(stacks, total.operand, total.rank)
+    b, rows = stacks.build, aligned(stacks, total.operand, total.rank)
     if total.op_type == "Sub":
         rows = b.op("Neg", rows)
-    if total.mask is not None and not isinstance(total, Latch):
+    if total.mask is not None and total.op_type != "Latch":
         condition, when = total.mask
         sides = [rows, b.const(neutral(total))]
         rows = b.op("Where", aligned(stacks, condition, total.rank), *(sides if when else reversed(sides)))
-    return expanded(stacks, rows, initial)
-
-
-def expanded(stacks: Stacks, rows: ir.Value, initial: ir.Value) -> ir.Value:
-    """Return ``rows``, which broadcast to the axes of ``initial`` behind the steps, with those axes."""
-    b = stacks.build
-    if same(without_axis(rows.shape, 0), initial.shape):
-        return rows
-    dims = static_dims(initial)
-    shape = b.const([1, *dims]) if dims is not None else b.op("Concat", b.const([1]), b.op("Shape", initial), axis=0)
-    return b.op("Expand", rows, shape)
-
-
-def neutral(total: Accumulation) -> np.ndarray:
-    """Return the neutral element; of sums that is -0, since 0 changes -0 into 0."""
-    assert total.state.initial.dtype is not None
-    kind = np.dtype(total.state.initial.dtype.numpy())
-    if total.op_type in ("Max", "Min"):
-        is_max = total.op_type == "Max"
-        if kind.kind == "f":
-            return np.array(-np.inf if is_max else np.inf, kind)
-        return np.array(np.iinfo(kind).min if is_max else np.iinfo(kind).max, kind)
-    return np.array({"And": True, "Mul": 1, "Or": False}.get(total.op_type, -0.0 if kind.kind == "f" else 0), kind)
+    return expanded(stacks, rows, total.state.initial)
 
 
 def aligned(stacks: Stacks, value: ir.Value, rank: int) -> ir.Value:
@@ -220,6 +161,42 @@ def aligned(stacks: Stacks, value: ir.Value, rank: int) -> ir.Value:
     assert operand.rank is not None
     rows = repeated(stacks.build, operand, stacks.steps)
     return unsqueeze(stacks.build, rows, range(1, 1 + rank - operand.rank))
+
+
+def expanded(stacks: Stacks, rows: ir.Value, initial: ir.Value) -> ir.Value:
+    """Return ``rows``, which broadcast to the axes of ``initial`` behind the steps, with those axes."""
+    b, dims = stacks.build, static_dims(initial)
+    if same(without_axis(rows.shape, 0), initial.shape):
+        return rows
+    shape = b.const([1, *dims]) if dims is not None else b.op("Concat", b.const([1]), b.op("Shape", initial), axis=0)
+    return b.op("Expand", rows, shape)
+
+
+def neutral(total: Accumulation) -> np.ndarray:
+    """Return the neutral element; of sums that is -0, since 0 changes -0 into 0."""
+    assert total.state.initial.dtype is not None
+    kind = np.dtype(total.state.initial.dtype.numpy())
+    if total.op_type in ("Max", "Min"):
+        lowest, highest = (-np.inf, np.inf) if kind.kind == "f" else (np.iinfo(kind).min, np.iinfo(kind).max)
+        return np.array(lowest if total.op_type == "Max" else highest, kind)
+    return np.array({"And": True, "Mul": 1, "Or": False}.get(total.op_type, -0.0 if kind.kind == "f" else 0), kind)
+
+
+def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, first: ir.Value | None = None) -> ir.Value | None:
+    """Put ``states`` after each step into ``stacks``, and those before each if they are read; return the last if it is read.
+
+    Args:
+        rows: What comes to the state in all steps.
+        first: The initial state as a row, if there is such a value.
+    """
+    initial, ends = use.state.initial, Ends(stacks.build, stacks.backwards)
+    states = shaped(states, rows, initial)
+    if use.after:
+        stacks.place(use.nexts[0], states)
+    if use.before:
+        before = ends.led(first or unsqueeze(stacks.build, initial, [0]), ends.but_last(states))
+        stacks.place(use.state.inner, shaped(before, rows, initial))
+    return ends.last(states) if use.final else None
 
 
 def shaped(stack: ir.Value, rows: ir.Value, initial: ir.Value) -> ir.Value:

@@ -29,20 +29,17 @@ _EXACT_TO = 1 << 24
 
 @dataclass(frozen=True)
 class Average(Accumulation):
-    """The state counts as the mean of ``weight`` numbers before the first step; ``operand`` is what comes in.
+    """A state that is a mean.
 
-    ``sums``: the loop itself computes the sum on the way, which may overflow when the mean does not. ``exact_to``: what
-    counts stands still from there on, and the state is no mean any more; None where no loop takes as many steps.
+    Args:
+        weight: How many numbers the initial state is the mean of.
+        sums: The loop itself computes the sum on the way, which may overflow when the mean does not.
+        exact_to: The count stands still from there on, and the state is no mean any more; None if no loop takes as many steps.
     """
 
     weight: float = 0.0
     sums: bool = False
     exact_to: int | None = None
-
-    @property
-    def op_type(self) -> str:
-        """The name among operators."""
-        return "Mean"
 
 
 def averages(loop: ScanView, opset: int) -> Iterator[Average]:
@@ -62,7 +59,7 @@ def averages(loop: ScanView, opset: int) -> Iterator[Average]:
         weight = _weight(loop, terms[state.inner], share, state)
         if weight is not None:
             exact_to = combined(np.add, terms[state.inner], share).exact_to
-            yield Average(state, node, operand, (node,), weight=weight, sums=reader.sums, exact_to=exact_to)
+            yield Average(state, "Mean", node, operand, (node,), (node,), weight=weight, sums=reader.sums, exact_to=exact_to)
 
 
 def _last(state: State, loop: ScanView) -> ir.Node | None:

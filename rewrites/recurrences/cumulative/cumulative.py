@@ -10,22 +10,20 @@
 
 If a condition leaves the state as it was, a neutral element comes to it. What reads the state before a step reads the row before.
 
-Conditions: element types that the operators take and treat as the loop does; what comes to the state is computed from scan inputs
-and from outside; stacks stay within the memory budget, and steps are narrow enough that going through memory is not slower than
-the loop (``forms``); unknown sizes count as 64 together. If every state of a loop accumulates, and a form without a kernel of its
-own stands for one, an If checks their size in each run and keeps the loop for wider steps (``recurrences/fallback.py``). A loop
-that is to be compiled keeps its states if it has a plan. Measured: a sum takes 13 µs and CumSum 17 (1000 steps of 16 numbers), 41
-and 96 (1000 of 256), 2000 and 6900 (4096 of 1024), a maximum 9 to 47 and blocks 19 to 325; and other states share its steps.
+Conditions: element types that the operators take and treat as the loop does; what comes to the state does not depend on states;
+stacks stay within the memory budget, and steps are narrow enough that going through memory is not slower than the loop (``forms``);
+unknown sizes count as 64 together; the loop has no plan. If every state of a loop accumulates, and a form has no kernel of its own,
+an If checks their size in each run and keeps the loop for wider steps (``recurrences/fallback.py``). Measured: a sum takes 13 µs
+and CumSum 17 (1000 steps of 16 numbers), 41 and 96 (1000 of 256), 2000 and 6900 (4096 of 1024), a maximum 9 to 47 and blocks 19 to
+325; and other states share its steps.
 """
 
 import math
-from dataclasses import dataclass
 from itertools import chain
 
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.dependence import nodes_behind, not_repeatable
 from rewrites.base import since
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.context import Context
@@ -35,9 +33,9 @@ from rewrites.loops import Loop, ScanView
 from rewrites.recurrences.closed_form import first_patch, over_budget, plain_scan, plan_is_faster, width_patch
 from rewrites.recurrences.cumulative.accumulation import Accumulation, accumulations
 from rewrites.recurrences.cumulative.averages import Average, averages
-from rewrites.recurrences.cumulative.forms import PrefixForm, form_of
-from rewrites.recurrences.fallback import can_check_width, states_of_unknown_width, tried_as_narrow
-from rewrites.recurrences.results import StateUse, replace_state, use_of
+from rewrites.recurrences.cumulative.forms import form_of
+from rewrites.recurrences.fallback import can_check_width, narrow_copy, states_of_unknown_width, tried_whole
+from rewrites.recurrences.results import put_stacks, replace_state, use_of
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -53,45 +51,27 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if scan is None:
         return NOTHING_HERE
     totals = chain(accumulations(scan), averages(scan, ctx.opset))
-    return first_patch(_Candidate.of(scan, total, ctx).answer() for total in totals)
+    return first_patch(_Candidate(scan, total, ctx).answer() for total in totals)
 
 
-@dataclass(frozen=True)
 class _Candidate:
     """A state of ``loop`` that accumulates, what is read of it, and the form that it would have."""
 
-    loop: ScanView
-    total: Accumulation
-    form: PrefixForm
-    use: StateUse
-    sizes: StepSizes
-    ctx: Context
-
-    @classmethod
-    def of(cls, loop: ScanView, total: Accumulation, ctx: Context) -> "_Candidate":
-        """Return the candidate for one accumulation."""
-        use = use_of(loop, total.state, total.makers, total.also)
-        return cls(loop, total, form_of(total), use, StepSizes.of(loop, ctx), ctx)
-
-    @property
-    def name(self) -> str:
-        """The state's name in quotes."""
-        return f"'{self.total.state.inner.name}'"
-
-    @property
-    def stack_bytes(self) -> int:
-        """The bytes of the state's stacks: with the initial value, and with its results."""
-        return 2 * self.sizes.step(self.total.state.inner) * self.sizes.steps
+    def __init__(self, loop: ScanView, total: Accumulation, ctx: Context) -> None:
+        self.loop, self.total, self.ctx, self.form = loop, total, ctx, form_of(total)
+        self.use, self.sizes = use_of(loop, total.state, total.makers, total.also), StepSizes.of(loop, ctx)
+        self.name = f"'{total.state.inner.name}'"
+        self.stack_bytes = 2 * self.sizes.step(total.state.inner) * self.sizes.steps  # with the initial value, and with its results
 
     def answer(self) -> Patch | NotApplicable:
         """Return the patch, or why the state stays in the loop."""
         loop, ctx, widest = self.loop, self.ctx, self._widest()
-        reason = self._unlike() or self._steps_unknown() or self._too_large() or self._too_wide(widest)
+        reason = self._unlike() or self._steps_unknown() or self._too_large(widest)
         reason = reason or plan_is_faster(loop, ctx, "CUMULATIVE-COST", self.form.name)
         if reason is not None:
             return reason
         stacks = Stacks(loop, ctx.builder())
-        final = self._stack_sources(stacks) or self.form.place(stacks, self.total, self.use)
+        final = put_stacks(self.total.sources, stacks, self.sizes) or self.form.place(stacks, self.total, self.use)
         if isinstance(final, NotApplicable):
             stacks.build.discard()
             return final
@@ -101,7 +81,7 @@ class _Candidate:
             return width_patch(loop, unknown, widest, ("CUMULATIVE-COST", self.name, self.form.name, "the states take"), ctx)
         return Patch(
             f"computed {self.name} for all steps at once by {self.form.name}",
-            lambda: replace_state(loop, self.use, stacks, final, ctx),
+            lambda: replace_state(stacks, self.use, final, ctx),
             self.sizes.note(self.stack_bytes, self.use.nexts),
         )
 
@@ -132,17 +112,13 @@ class _Candidate:
             return None
         return NotApplicable("CUMULATIVE-STEPS", f"{self.name} could be computed by {self.form.name}{condition}")
 
-    def _too_large(self) -> NotApplicable | None:
-        """Return a reason if stacks of the state break the memory budget."""
-        after = self.total.node.outputs[0]
+    def _too_large(self, widest: int | None) -> NotApplicable | None:
+        """Return a reason if stacks of the state break the memory budget, or the loop, which stays in the cache, is faster."""
+        after, width = self.total.node.outputs[0], _width(self.total.state.inner, self.sizes)
         reason = self.sizes.not_a_stack(after)
-        return reason or over_budget(f"'{after.name}' takes", self.stack_bytes, self.ctx, "for all steps at once")
-
-    def _too_wide(self, widest: int | None) -> NotApplicable | None:
-        """Return a reason if stacks of the state are so large that the loop, which stays in the cache, is faster."""
-        width = _width(self.total.state.inner, self.sizes)
-        if widest is None or width <= widest:
-            return None
+        reason = reason or over_budget(f"'{after.name}' takes", self.stack_bytes, self.ctx, "for all steps at once")
+        if reason is not None or widest is None or width <= widest:
+            return reason
         detail = f"{self.name} takes about {width} bytes a step, {widest} at most would be faster by {self.form.name}"
         return NotApplicable("CUMULATIVE-COST", detail)
 
@@ -156,16 +132,6 @@ class _Candidate:
             return widest
         return max(widest, min(_IN_CACHE // sizes.steps, self.form.widest_cached or _IN_CACHE))
 
-    def _stack_sources(self, stacks: Stacks) -> NotApplicable | None:
-        """Put what comes to the state into ``stacks``; return a reason if it cannot be had for all steps."""
-        nodes = nodes_behind(stacks.body, self.total.sources)
-        for node in nodes:
-            reasons = (self.sizes.not_a_stack(value) for value in node.outputs)
-            reason = not_repeatable(node) or next((reason for reason in reasons if reason is not None), None)
-            if reason is not None:
-                return reason
-        return stacks.add_all(nodes)
-
     def _may_be_narrow(self) -> bool:
         """Return True if an If on the width pays: the form loses for wide states, and this rule leaves no state in the loop.
 
@@ -175,7 +141,7 @@ class _Candidate:
             return False
         if len(self.loop.states) == 1:
             return True
-        with tried_as_narrow(self.loop, self.ctx) as (copy, trial_ctx):
+        with tried_whole(narrow_copy(self.loop, self.ctx), self.ctx) as (copy, trial_ctx):
             rest = copy
             while rest.states:
                 patch = check(rest, trial_ctx)
@@ -204,4 +170,4 @@ def _width(value: ir.Value, sizes: StepSizes) -> int:
     return math.prod([*numbers, bytes_per_element(value), assumed])
 
 
-RULE = Rule("cumulative", "recurrence", "loop", check, recognises=True)
+RULE = Rule("cumulative", "recurrence", "loop", check, recognises=True, computes="running sum, product or extreme")

@@ -9,8 +9,10 @@ stays, in the other branch of the If, for what is not finite, for larger sums an
 come in another order, and logarithms of sums are not rounded in each step; nothing else is different.
 
 Conditions: the state is the only one, and scan outputs are the state, before or after each step; float or double; it is faster than
-the loop by a fifth; the target runs Scan and If. A loop that is to be compiled stays, if it has a plan.
+the loop by a fifth; the target runs Scan and If; the loop has no plan.
 """
+
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -22,14 +24,13 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array, rank_of
 from rewrites.loops import Loop, ScanView
-from rewrites.ops.versions import reduce, slice_axis, squeeze, unsqueeze
-from rewrites.recurrences.closed_form import over_budget, plain_scan, plan_is_faster, replace_loop, slower_than_loop
+from rewrites.ops.versions import reduce, slice_axis, squeeze
+from rewrites.recurrences.closed_form import ANY_NUMBER, ClosedForm, Form, over_budget, plain_scan, slower_than_loop
 from rewrites.recurrences.cumulative.accumulation import Accumulation, rows_of
 from rewrites.recurrences.cumulative.log_sums import LogSum, log_sums
-from rewrites.recurrences.fallback import WrittenForm, no_fallback
+from rewrites.recurrences.fallback import all_of
 from rewrites.recurrences.linear.decay_reader import gives_states_alone
-from rewrites.recurrences.linear.step_rows import put_stacks
-from rewrites.recurrences.results import bind_state
+from rewrites.recurrences.results import bind_state, put_stacks
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.scans.associative_scan import Ends
 
@@ -46,51 +47,47 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     log_sum = next(log_sums(scan, ctx.opset), None) if scan is not None and len(scan.states) == 1 else None
     if scan is None or log_sum is None or not gives_states_alone(scan):
         return NOTHING_HERE
-    rank, other = rank_of(log_sum.state.inner), rank_of(log_sum.operand)
+    rank, other, name = rank_of(log_sum.state.inner), rank_of(log_sum.operand), log_sum.state.inner.name
     if rank is None or other is None:
         return NOTHING_HERE
     if other > rank + (log_sum.extra is not None):
-        return NotApplicable("RANK-UNKNOWN", f"what comes to '{log_sum.state.inner.name}' has more axes than that")
-    reason = plan_is_faster(scan, ctx, "CUMULATIVE-COST", "sums of powers") or no_fallback(ctx)
-    sizes, name = StepSizes.of(scan, ctx), log_sum.state.inner.name
-    reason = reason or over_budget(f"'{name}' takes", _stack_bytes(log_sum, sizes), ctx, "for all steps at once")
-    return reason or _unprofitable(scan, log_sum, sizes) or _at_once(scan, log_sum, ctx)
+        return NotApplicable("RANK-UNKNOWN", f"what comes to '{name}' has more axes than that")
+    sizes = StepSizes.of(scan, ctx)
+    return ClosedForm(
+        scan,
+        f"computed '{name}', the logarithm of a sum of powers, for all steps at once by CumSum",
+        partial(_too_slow, scan, log_sum),
+        partial(_at_once, log_sum),
+        ANY_NUMBER,
+        work=("CUMULATIVE-COST", "sums of powers"),
+        checks_width=False,
+        notes=sizes.note(_stack_bytes(log_sum, sizes), [log_sum.state.next]),
+    ).patch(ctx)
 
 
-def _unprofitable(loop: ScanView, log_sum: LogSum, sizes: StepSizes) -> NotApplicable | None:
-    numbers, costs = sizes.elements(log_sum.state.inner), sizes.options.costs
-    loop_ns = costs.loop_ns(sizes.steps, len(loop.body), 0) + sizes.steps * numbers * (2 * costs.power + costs.logarithm)
-    form_ns = costs.operator * _OPERATORS + sizes.steps * numbers * (costs.power + costs.logarithm)
-    return slower_than_loop("CUMULATIVE-COST", f"{sizes.steps} steps of {numbers} logarithms of sums", loop_ns, form_ns)
+def _too_slow(loop: ScanView, log_sum: LogSum, steps: int, ctx: Context) -> NotApplicable | None:
+    sizes, costs, name = StepSizes.of(loop, ctx), ctx.options.costs, log_sum.state.inner.name
+    numbers = sizes.elements(log_sum.state.inner)
+    loop_ns = costs.loop_ns(steps, len(loop.body), 0) + steps * numbers * (2 * costs.power + costs.logarithm)
+    form_ns = costs.operator * _OPERATORS + steps * numbers * (costs.power + costs.logarithm)
+    refusal = over_budget(f"'{name}' takes", _stack_bytes(log_sum, sizes), ctx, "for all steps at once")
+    return refusal or slower_than_loop("CUMULATIVE-COST", f"{steps} steps of {numbers} logarithms of sums", loop_ns, form_ns)
 
 
 def _stack_bytes(log_sum: LogSum, sizes: StepSizes) -> int:
     return 4 * sizes.step(log_sum.state.inner) * sizes.steps
 
 
-def _at_once(loop: ScanView, log_sum: LogSum, ctx: Context) -> Patch | NotApplicable:
-    build, inside, sizes, state = ctx.builder(), ctx.builder(), StepSizes.of(loop, ctx), log_sum.state
-    stacks = Stacks(loop, build)
-    refusal = put_stacks([log_sum.operand], stacks, sizes)
+def _at_once(log_sum: LogSum, stacks: Stacks, inside: Builder, ctx: Context) -> Form | NotApplicable:
+    loop, state = stacks.loop, log_sum.state
+    refusal = put_stacks([log_sum.operand], stacks, StepSizes.of(loop, ctx))
     if refusal is not None:
-        build.discard()
         return refusal
     has_steps = any(output.outer is not None for output in loop.scan_outputs)
     sums = _LogSums(stacks, log_sum, has_steps=has_steps)
     condition = sums.are_right()
     after = sums.after(inside) if has_steps else state.initial
-    results = bind_state(
-        inside,
-        loop,
-        state,
-        lambda: sums.before(inside, after),
-        lambda: after,
-        lambda: sums.last(inside),
-        backwards=stacks.backwards,
-    )
-    what = f"computed '{state.inner.name}', the logarithm of a sum of powers, for all steps at once by CumSum"
-    notes = sizes.note(_stack_bytes(log_sum, sizes), [state.next])
-    return replace_loop(loop, WrittenForm(build, results, (condition, inside)), what, ctx, notes=notes)
+    return bind_state(inside, loop, state, after, last=lambda: sums.last(inside), backwards=stacks.backwards), condition
 
 
 class _LogSums:
@@ -142,10 +139,7 @@ class _LogSums:
         if np.isfinite(log_sum.reach) and self._first is not None:
             gap = b.op("Sub", self._first, log_sum.state.initial)
             answers.append(self._below(b.op("ReduceMax", gap, keepdims=0), log_sum.reach))
-        answer = answers[0]
-        for flag in answers[1:]:
-            answer = b.op("And", answer, flag)
-        return answer
+        return all_of(b, answers)
 
     def _below(self, value: ir.Value, limit: float) -> ir.Value:
         return self._ends.b.op("Less", value, self._number(limit))
@@ -168,17 +162,12 @@ class _LogSums:
         logarithm = b.op("Log", sums)
         return logarithm if self._first is None else b.op("Add", logarithm, self._first)
 
-    def before(self, b: Builder, after: ir.Value) -> ir.Value:
-        """Return the states before each step, of those ``after`` each."""
-        ends = Ends(b, self._backwards)
-        return ends.led(unsqueeze(b, self._log_sum.state.initial, [0]), ends.but_last(after))
-
 
 def _rows(stacks: Stacks, log_sum: LogSum) -> ir.Value:
     """Return what the state takes up in all steps, with the axes of the state behind the steps."""
     if log_sum.extra is not None:
         return squeeze(stacks.build, stacks.full(log_sum.operand), [log_sum.extra + 1])
-    return rows_of(stacks, Accumulation(log_sum.state, log_sum.nodes[0], log_sum.operand, ()))
+    return rows_of(stacks, Accumulation(log_sum.state, "", log_sum.nodes[0], log_sum.operand, (), ()))
 
 
-RULE = Rule("cumulative-logsumexp", "recurrence", "loop", check, recognises=True)
+RULE = Rule("cumulative-logsumexp", "recurrence", "loop", check, recognises=True, computes="running logarithm of a sum of powers")

@@ -19,7 +19,7 @@ from rewrites.base import since
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.loops import ScanView, State
 from rewrites.ops.versions import axes_of, keepdims
-from rewrites.recurrences.constants import ConstantReader
+from rewrites.recurrences.constants import NUMPY, ConstantReader
 
 __all__ = ["LogSum", "log_sums"]
 
@@ -131,16 +131,9 @@ def _points(largest: float, below: float, reach: float) -> list[tuple[float, flo
 
 
 _OPERATORS: Mapping[str, Callable[..., np.ndarray]] = {
-    "Abs": np.abs,
-    "Add": np.add,
-    "Exp": np.exp,
+    **{name: NUMPY[name] for name in ("Abs", "Add", "Exp", "IsNaN", "Log", "Max", "Neg", "Sub")},
     "Identity": lambda x: x,
-    "IsNaN": np.isnan,
-    "Log": np.log,
-    "Max": np.maximum,
-    "Neg": np.negative,
     "Softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
-    "Sub": np.subtract,
     "Where": np.where,
 }
 

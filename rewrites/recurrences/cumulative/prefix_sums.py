@@ -22,7 +22,8 @@ from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import const_array
 from rewrites.ops.versions import count_up, reduce, slice_axis, unsqueeze
-from rewrites.recurrences.cumulative.accumulation import Accumulation, is_filled, rows_of, shaped
+from rewrites.recurrences.constants import NUMPY
+from rewrites.recurrences.cumulative.accumulation import Accumulation, is_filled, put_states, rows_of, shaped
 from rewrites.recurrences.cumulative.averages import Average
 from rewrites.recurrences.results import StateUse
 from rewrites.scans.associative_scan import Ends
@@ -54,13 +55,15 @@ def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value |
     has_first = not use.before and isinstance(steps, int) and steps > 0
     is_begun = has_first and use.after and _may_be_minus_zero(total) and b.opset >= since.SCATTER_REDUCTION
     if starts_neutral(total) and not is_begun and not (use.before and (use.after or use.final)):
-        return _from_neutral(stacks, rows, total, use)
+        if use.before:
+            stacks.place(total.state.inner, shaped(_mended(b, _run(stacks, rows, total, exclusive=1), total), rows, initial))
+            return None
+        if use.after:
+            return put_states(stacks, use, rows, _mended(b, _run(stacks, rows, total), total))
+        return _mended(b, ends.last(_run(stacks, rows, total)), total)
     if has_first:
         assert isinstance(steps, int)
-        whole = shaped(_run(stacks, _begun(stacks, rows, total, steps), total), rows, initial)
-        if use.after:
-            stacks.place(use.nexts[0], whole)
-        return ends.last(whole) if use.final else None
+        return put_states(stacks, use, rows, _run(stacks, _begun(stacks, rows, total, steps), total))
     whole = _run(stacks, ends.led(unsqueeze(b, initial, [0]), rows), total)
     if use.before:
         stacks.place(total.state.inner, shaped(ends.but_last(whole), rows, initial))
@@ -89,20 +92,8 @@ def _counted(stacks: Stacks, total: Accumulation) -> np.ndarray | None:
     rows = np.full((steps + 1, *initial.shape), number.reshape(()), initial.dtype)
     rows[0] = initial
     with np.errstate(all="ignore"):
-        numbers = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[total.op_type].accumulate(rows, dtype=initial.dtype)
+        numbers = NUMPY[total.op_type].accumulate(rows, dtype=initial.dtype)
     return np.ascontiguousarray(numbers[::-1]) if stacks.backwards else np.asarray(numbers)
-
-
-def _from_neutral(stacks: Stacks, rows: ir.Value, total: Accumulation, use: StateUse) -> ir.Value | None:
-    b, initial, ends = stacks.build, total.state.initial, Ends(stacks.build, stacks.backwards)
-    if use.before:
-        stacks.place(total.state.inner, shaped(_mended(b, _run(stacks, rows, total, exclusive=1), total), rows, initial))
-        return None
-    if use.after:
-        whole = _mended(b, _run(stacks, rows, total), total)
-        stacks.place(use.nexts[0], shaped(whole, rows, initial))
-        return ends.last(whole) if use.final else None
-    return _mended(b, ends.last(_run(stacks, rows, total)), total)
 
 
 def _run(stacks: Stacks, rows: ir.Value, total: Accumulation, exclusive: int | None = None) -> ir.Value:

@@ -16,7 +16,7 @@ from rewrites.analysis.induction.affine_expression import EXACT
 from rewrites.graph.dims import same
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView
-from rewrites.recurrences.constants import ConstantReader
+from rewrites.recurrences.constants import NUMPY, ConstantReader
 
 __all__ = ["Numbers", "StepNumbers", "combined"]
 
@@ -117,8 +117,10 @@ class StepNumbers:
             return self._counted(node, backwards)
         if node.op_type == "Slice":
             return self._sliced(node, backwards, depth)
-        if node.op_type in _STILL and not (node.inputs[0] is not None and _same_length(node.inputs[0], value)):
-            return None
+        if node.op_type in _STILL:  # it must keep the rows
+            shapes = [None if each is None else each.shape for each in (node.inputs[0], value)]
+            if not same(*(None if shape is None or not len(shape) else ir.Shape([shape[0]]) for shape in shapes)):
+                return None
         return _computed(node, lambda operand: self._rows(operand, backwards, depth + 1))
 
     def _counted(self, node: ir.Node, backwards: bool) -> Numbers | None:
@@ -192,28 +194,13 @@ def _computed(node: ir.Node, read: Callable[[ir.Value | None], Numbers | None]) 
     parts = [part for part in inputs if part is not None]
     if len(parts) < len(inputs) or not parts:
         return None
-    if node.op_type in _STILL or (node.op_type == "Cast" and not _truncates(node)):
+    source = node.inputs[0]
+    is_exact = kind in _FLOATS or (source is not None and source.dtype is not None and source.dtype not in _FLOATS)
+    if node.op_type in _STILL or (node.op_type == "Cast" and is_exact):
         return parts[0]
     compute = _ARITHMETIC.get(node.op_type) if kind in _FLOATS else _ON_INTEGERS.get(node.op_type)
     return None if compute is None else combined(compute, *parts)
 
 
-def _truncates(cast: ir.Node) -> bool:
-    source = cast.inputs[0]
-    return cast.outputs[0].dtype not in _FLOATS and (source is None or source.dtype is None or source.dtype in _FLOATS)
-
-
-def _same_length(first_value: ir.Value, second_value: ir.Value) -> bool:
-    """Return True if both are known to have as many rows."""
-    if first_value.shape is None or second_value.shape is None or not len(first_value.shape) or not len(second_value.shape):
-        return False
-    return same(ir.Shape([first_value.shape[0]]), ir.Shape([second_value.shape[0]]))
-
-
-_ON_INTEGERS: dict[str, Callable[..., np.ndarray]] = {
-    "Add": lambda x, y: x + y,
-    "Mul": lambda x, y: x * y,
-    "Neg": lambda x: -x,
-    "Sub": lambda x, y: x - y,
-}
-_ARITHMETIC = _ON_INTEGERS | {"Div": lambda x, y: x / y, "Reciprocal": lambda x: 1 / x}
+_ON_INTEGERS: dict[str, Callable[..., np.ndarray]] = {name: NUMPY[name] for name in ("Add", "Mul", "Neg", "Sub")}
+_ARITHMETIC = _ON_INTEGERS | {"Div": NUMPY["Div"], "Reciprocal": lambda x: 1 / x}

@@ -8,17 +8,17 @@ of an If, for what is infinite, not a number, or so large that a sum might overf
 a result. Sums come in another order, and products of constants are one constant; nothing else is different. If the number of steps
 is unknown, an outer If keeps the loop for fewer steps than it pays for.
 
-Conditions: the next states and the scan outputs are sums of states, of what does not depend on the states, and of constants,
-times constants, of float or double: either constants of one number, and all else of one shape, or constants of any shape,
-matrices among them, and few states of known size, as in a Kalman filter with a constant gain; powers of the matrix of the states
-do not grow over the steps by more than ``_MOST``; the trip count or the sizes of a row are known; it is faster than the loop by a
-fifth; the target runs Scan and If. States that each decay alone are left to ``linear-recurrence``, which needs no If, if their
-stacks are known to leave the processor's second cache, and to ``cumulative`` if they only add up. A loop that is to be compiled
-stays, if it has a plan.
+Conditions: next states and scan outputs are sums of states, of inputs that do not depend on states, and of constants, times
+constants, of float or double. All constants are single numbers, and all else has one shape; or constants have any shape, and there
+are few states of known size, as in a Kalman filter with a constant gain. Powers of the matrix of the states do not grow over the
+steps by more than ``_MOST``; the trip count or the sizes of a row are known; it is faster than the loop by a fifth; the target runs
+Scan and If; the loop has no plan. States that each decay alone are left to ``linear-recurrence``, which needs no If, if their
+stacks are known to leave the processor's second cache, and to ``cumulative`` if they only add up.
 """
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -32,20 +32,14 @@ from rewrites.graph.dims import same
 from rewrites.graph.values import const_array, static_dims
 from rewrites.loops import Loop, ScanView
 from rewrites.ops.versions import concat, reshape, split, turned
-from rewrites.recurrences.closed_form import (
-    ClosedForm,
-    least_steps,
-    over_budget,
-    plain_scan,
-    slower_than_loop,
-    steps_unknown,
-)
-from rewrites.recurrences.fallback import WrittenForm, all_finite_and_bounded
-from rewrites.recurrences.linear.step_rows import put_stacks
+from rewrites.recurrences.closed_form import ClosedForm, Form, least_steps, over_budget, plain_scan, slower_than_loop, steps_unknown
+from rewrites.recurrences.fallback import all_finite_and_bounded
 from rewrites.recurrences.linear.system import System
 from rewrites.recurrences.linear.system_reader import SystemReader
 from rewrites.recurrences.linear.zeros import gives_negative_zeros
+from rewrites.recurrences.results import put_stacks
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scans.blocks import with_axes_of
 from rewrites.scans.linear_system import SystemBlocks, block_length, reach
 
 __all__ = ["RULE", "check"]
@@ -78,12 +72,12 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE  # an output that no state has a part in, such as a flag, leaves the loop first
     if system.is_elementwise and not _is_alike(system):
         return NotApplicable("LINEAR-SHAPE", f"what '{system.states[0].inner.name}' is made of has not surely one shape")
-    least = _least(scan, system, ctx)
+    least = least_steps(scan, ctx, _FIRST, lambda count: _too_slow(scan, system, StepSizes.of(scan, ctx), count) is None)
     return ClosedForm(
         scan,
         f"computed {_names(system)} for all {scan.steps} steps at once, by products with the responses of blocks of steps",
-        lambda count, context: _unprofitable(scan, system, count, context),
-        lambda context: _filtered(scan, system, reader, context),
+        partial(_unprofitable, scan, system),
+        partial(_filtered, system, reader),
         None if least is None else (least, _LONGEST),
     ).patch(ctx)
 
@@ -117,16 +111,6 @@ def _is_left_to_others(loop: ScanView, system: System, ctx: Context) -> bool:
     sizes = StepSizes.of(loop, ctx)
     step = sum(sizes.step(state.inner) for state in system.states)
     return bool((decays == 1).any()) or (isinstance(loop.steps, int) and loop.steps * step > _NEAR)
-
-
-def _least(loop: ScanView, system: System, ctx: Context) -> int | None:
-    """Return from how many steps on blocks pay if their number is unknown; None if they do not, or need it."""
-    rows = [static_dims(state.inner) for state in system.states]
-    if isinstance(loop.steps, int) or any(dims is None or 0 in dims for dims in rows):
-        return None
-    sizes = StepSizes.of(loop, ctx)
-    usual = sizes.steps if sizes.steps_known else None
-    return least_steps(usual, _FIRST, lambda count: _too_slow(loop, system, sizes, count) is None)
 
 
 def _unprofitable(loop: ScanView, system: System, steps: int, ctx: Context) -> NotApplicable | None:
@@ -166,13 +150,13 @@ def _largest(system: System, steps: int, dtype: np.dtype) -> float | None:
     return min(squared, summed / (gain * steps)) if gain < _MOST else None
 
 
-def _filtered(loop: ScanView, system: System, reader: SystemReader, ctx: Context) -> WrittenForm | NotApplicable:
-    steps, kind, names = loop.steps, system.states[0].inner.dtype, _names(system)
+def _filtered(system: System, reader: SystemReader, stacks: Stacks, inside: Builder, ctx: Context) -> Form | NotApplicable:
+    loop, steps, kind, names = stacks.loop, stacks.loop.steps, system.states[0].inner.dtype, _names(system)
     assert kind is not None
-    dtype = np.dtype(kind.numpy())
+    dtype, sizes = np.dtype(kind.numpy()), StepSizes.of(loop, ctx)
     largest = _largest(system, steps if isinstance(steps, int) else _LONGEST, dtype)
     if largest is None and not isinstance(steps, int):
-        return steps_unknown(lambda count: _too_slow(loop, system, StepSizes.of(loop, ctx), count) is None)
+        return steps_unknown(lambda count: _too_slow(loop, system, sizes, count) is None)
     if largest is None:
         return NotApplicable("LINEAR-GROWTH", f"what {names} hold grows too much over {steps} steps")
     constants = {state.inner: const_array(state.initial) for state in system.states}
@@ -181,18 +165,14 @@ def _filtered(loop: ScanView, system: System, reader: SystemReader, ctx: Context
     is_clean = not ctx.options.fast_math and gives_negative_zeros(loop, system, reader, constants, is_clean=False)
     if is_clean and gives_negative_zeros(loop, system, reader, constants, is_clean=True):
         return NotApplicable("LINEAR-CORNERS", f"zeros of {names} could have another sign, which fast_math allows")
-    build, inside = ctx.builder(), ctx.builder()
-    stacks = Stacks(loop, build)
-    refusal = put_stacks(system.inputs, stacks, StepSizes.of(loop, ctx))
+    refusal = put_stacks(system.inputs, stacks, sizes)
     if refusal is not None:
-        build.discard()
         return refusal
     inputs = [stacks.full(value) for value in system.inputs]
     initial = [state.initial for state in system.states if const_array(state.initial) is None]
-    condition = all_finite_and_bounded(build, [*inputs, *initial], largest, dtype, no_negative_zeros=is_clean)
+    condition = all_finite_and_bounded(stacks.build, [*inputs, *initial], largest, dtype, no_negative_zeros=is_clean)
     rows = [turned(inside, value, stacks.backwards) for value in inputs]
-    results = dict(_results(system, rows, inside, steps if isinstance(steps, int) else stacks.steps))
-    return WrittenForm(build, results, (condition, inside))
+    return dict(_results(system, rows, inside, steps if isinstance(steps, int) else stacks.steps)), condition
 
 
 def _results(
@@ -212,20 +192,11 @@ def _results(
         last = split(build, final, 2, sizes, len(states)) if len(states) > 1 else (final,)
         for value, state in zip(last, states, strict=True):
             if state in system.kept and state.final is not None:
-                yield state.final, _shaped(value, [], state.inner, state.initial, build)
+                yield state.final, with_axes_of(build, value, [], state.initial, static_dims(state.inner))
     for output, stack in zip(system.outputs, stacks, strict=True):
-        new = turned(build, _shaped(stack, [count], output.inner, states[0].initial, build), output.reverse)
+        new = turned(build, with_axes_of(build, stack, [count], states[0].initial, static_dims(output.inner)), output.reverse)
         if output.outer is not None:
             yield output.outer, new
 
 
-def _shaped(value: ir.Value, lead: list[int], inner: ir.Value, like: ir.Value, build: Builder) -> ir.Value:
-    """Return ``value`` in the shape of ``inner`` behind ``lead``, or of ``like`` if only the run tells that."""
-    dims = static_dims(inner)
-    if dims is not None:
-        return reshape(build, value, [*lead, *dims])
-    shape, allowzero = build.op("Shape", like), 1 if build.opset >= since.ALLOWZERO else None
-    return build.op("Reshape", value, concat(build, [build.const(lead), shape], 0) if lead else shape, allowzero=allowzero)
-
-
-RULE = Rule("constant-filter", "recurrence", "loop", check, recognises=True)
+RULE = Rule("constant-filter", "recurrence", "loop", check, recognises=True, computes="filter with constant coefficients")

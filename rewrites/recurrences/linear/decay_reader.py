@@ -7,22 +7,34 @@ A body may reach a state on exponentially many ways: each of ``a = Add(h, h)  b 
 same factors are one path, and a drive that is read twice is one object. Paths with more than ``_MOST`` factors in all are refused.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
-from rewrites.base.not_applicable import NotApplicable
+from rewrites.base.not_applicable import NOTHING_HERE, NotApplicable
 from rewrites.base.postorder import postorder
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView, State
 from rewrites.recurrences.constants import ConstantReader
 
-__all__ = ["DecayReader", "Drive", "Linear", "NotLinear", "Path", "StepFactor", "drives_in_order", "gives_states_alone"]
+__all__ = [
+    "DecayReader",
+    "Drive",
+    "Linear",
+    "NotLinear",
+    "Path",
+    "StepFactor",
+    "drives_in_order",
+    "gives_states_alone",
+    "read_states",
+]
 
 _MOST = 128
+S = TypeVar("S")
 
 
 class NotLinear(Exception):
@@ -103,7 +115,11 @@ class DecayReader:
         }
         for node in loop.body:
             if any(value in self._known for value in reads(node)):
-                self._known.update(dict.fromkeys(node.outputs, self._tried(node)))
+                try:
+                    result: Linear | NotLinear = self._read(node)
+                except NotLinear as refusal:
+                    result = refusal
+                self._known.update(dict.fromkeys(node.outputs, result))
 
     def is_free(self, value: ir.Value) -> bool:
         """Return True if ``value`` does not depend on the states."""
@@ -126,12 +142,6 @@ class DecayReader:
         if linear.drive is None or not linear.paths or any(path.state is not state for path in linear.paths):
             raise NotLinear
         return linear
-
-    def _tried(self, node: ir.Node) -> Linear | NotLinear:
-        try:
-            return self._read(node)
-        except NotLinear as none:
-            return none
 
     def _read(self, node: ir.Node) -> Linear:
         inputs = [value for value in node.inputs if value is not None]
@@ -164,6 +174,16 @@ class DecayReader:
                 by = numbers.astype(np.float64) if node.op_type == "Mul" else 1 / numbers.astype(np.float64)
         operands = (factor, linear.drive) if swapped else (linear.drive, factor)
         return linear.through(by, None if linear.drive is None else Drive(node, operands))
+
+
+def read_states(loop: ScanView, opset: int, read: Callable[[State, DecayReader], S]) -> list[S] | NotApplicable:
+    """Return what ``read`` returns for each state of ``loop``, whose scan outputs must be states; ``read`` may raise NotLinear."""
+    try:
+        reader = DecayReader(loop, opset)
+        states = [read(state, reader) for state in loop.states]
+    except NotLinear as refusal:
+        return refusal.reason or NOTHING_HERE
+    return states if gives_states_alone(loop) else NOTHING_HERE
 
 
 def drives_in_order(drive: Drive | ir.Value) -> list[Drive | ir.Value]:

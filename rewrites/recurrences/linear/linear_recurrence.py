@@ -3,7 +3,7 @@
     Scan(s0, xs) body(s, x) => (s2 = Add(Mul(s, a), x), y = s2)    # a constant, above 0 and at most 1
     ->    x0, x1, x2, ... = Split(Reshape(Concat(s0, xs)));  s1 = Add(Mul(x0, a), x1);  s2 = Add(Mul(s1, a), x2);  ...
 
-``scans/constant_decay.py`` writes the blocks. Sums come in another order, and nothing else is different:
+``scans/decay.py`` writes the blocks. Sums come in another order, and nothing else is different:
 
     NaN and infinity reach the states that they reach in the loop: a spelling such as ``s + a * (x - s)`` makes NaN of infinity
     zeros have the sign that they have in the loop, but for those that stand for numbers too small to be any
@@ -19,6 +19,7 @@ of 1).
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -27,22 +28,22 @@ from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
 from rewrites.base.postorder import postorder
 from rewrites.fission.stacks import Stacks
+from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of
 from rewrites.loops import Loop, ScanView, State
-from rewrites.ops.versions import concat, slice_axis, squeeze, turned, unsqueeze
-from rewrites.recurrences.closed_form import ClosedForm, over_budget, passes_ns, plain_scan, slower_than_loop
-from rewrites.recurrences.fallback import WrittenForm
-from rewrites.recurrences.linear.decay_reader import DecayReader, Drive, Linear, NotLinear, drives_in_order, gives_states_alone
+from rewrites.ops.versions import turned
+from rewrites.recurrences.closed_form import ClosedForm, Form, over_budget, passes_ns, plain_scan, slower_than_loop
+from rewrites.recurrences.constants import NUMPY
+from rewrites.recurrences.linear.decay_reader import DecayReader, Drive, Linear, NotLinear, read_states
 from rewrites.recurrences.linear.step_rows import stack_of
 from rewrites.recurrences.results import bind_state
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scans.constant_decay import Decay, DecayBlocks, choose_levels
+from rewrites.scans.decay import Decay, DecayBlocks, choose_levels
 
 __all__ = ["RULE", "check"]
 
 _TYPES = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
-_END = 2**63 - 1
 _CORNERS = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.5, -0.75)
 _MOST_LEAVES = 3
 _NEAR, _PASSES = 1 << 18, (6, 5, 7)
@@ -51,14 +52,9 @@ _IN_LOOP = 0.6
 """The part of what a byte takes in a loop whose stacks stay in the second cache."""
 _ENDS = 6
 """Operators before and after the blocks."""
-_OPERATORS: Mapping[str, Callable[..., np.ndarray]] = {
-    "Identity": lambda x: x,
-    "Neg": lambda x: -x,
-    "Add": lambda x, y: x + y,
-    "Sub": lambda x, y: x - y,
-    "Mul": lambda x, y: x * y,
-    "Div": lambda x, y: x / y,
-}
+
+
+_Part = Drive | ir.Value
 
 
 @dataclass(frozen=True)
@@ -73,27 +69,21 @@ class _DecayingState:
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return the patch for a loop all of whose states decay by constants."""
     scan = plain_scan(loop, ctx, 1, needs_fallback=False)
-    if scan is None:
-        return NOTHING_HERE
-    try:
-        reader = DecayReader(scan, ctx.opset)
-        states = [_read(state, reader, ctx.options.fast_math) for state in scan.states]
-    except NotLinear as refusal:
-        return refusal.reason or NOTHING_HERE
-    if not gives_states_alone(scan):
-        return NOTHING_HERE
+    states = NOTHING_HERE if scan is None else read_states(scan, ctx.opset, partial(_read, fast_math=ctx.options.fast_math))
+    if scan is None or isinstance(states, NotApplicable):
+        return states if isinstance(states, NotApplicable) else NOTHING_HERE
     names, steps = ", ".join(f"'{state.inner.name}'" for state in scan.states), scan.steps
     levels = len(choose_levels(steps + 1).steps) if isinstance(steps, int) else 0
     return ClosedForm(
         scan,
         f"computed the decaying state {names} for all {steps} steps at once, in {levels} levels",
-        lambda count, context: _unprofitable(scan, count, context),
-        lambda context: _without_loop(scan, states, context),
+        partial(_too_slow, scan),
+        partial(_without_loop, states),
         needs_fallback=False,
     ).patch(ctx)
 
 
-def _read(state: State, reader: DecayReader, fast_math: bool) -> _DecayingState:
+def _read(state: State, reader: DecayReader, *, fast_math: bool) -> _DecayingState:
     """Return how ``state`` decays; raises NotLinear."""
     linear = reader.own(state)
     varying = next((path.factors[0].value for path in linear.paths if path.factors), None)
@@ -107,14 +97,14 @@ def _read(state: State, reader: DecayReader, fast_math: bool) -> _DecayingState:
     if (np.abs(numbers) > 1).any():
         detail = f"the state '{state.inner.name}' is multiplied by {np.abs(numbers).max():g} in each step, which is more than 1"
         raise NotLinear(NotApplicable("LINEAR-GROWTH", detail))
-    form = "" if fast_math else _corner_form(state, linear, numbers, reader)
+    form = "" if fast_math else _corner_form(state, linear, numbers, np.dtype(kind.numpy()), reader)
     if form is None:
         detail = f"other states would follow where '{state.inner.name}' is infinite or zero, which fast_math allows"
         raise NotLinear(NotApplicable("LINEAR-CORNERS", detail))
     return _DecayingState(state, Decay(numbers, np.dtype(kind.numpy()), form), linear.drive)
 
 
-def _unprofitable(loop: ScanView, steps: int, ctx: Context) -> NotApplicable | None:
+def _too_slow(loop: ScanView, steps: int, ctx: Context) -> NotApplicable | None:
     sizes, levels, costs = StepSizes.of(loop, ctx), choose_levels(steps + 1), ctx.options.costs
     step = sum(sizes.step(state.inner) for state in loop.states)
     refusal = over_budget("the states of all steps take", 4 * levels.rows * step, ctx)
@@ -126,37 +116,23 @@ def _unprofitable(loop: ScanView, steps: int, ctx: Context) -> NotApplicable | N
     return slower_than_loop("COST-LINEAR", work, costs.loop_ns(steps, len(loop.body), cached), form_ns)
 
 
-def _without_loop(loop: ScanView, states: list[_DecayingState], ctx: Context) -> WrittenForm | NotApplicable:
-    build, steps = ctx.builder(), loop.steps
+def _without_loop(states: list[_DecayingState], stacks: Stacks, _: Builder, ctx: Context) -> Form | NotApplicable:
+    loop, build, steps = stacks.loop, stacks.build, stacks.loop.steps
     assert isinstance(steps, int)
-    stacks, sizes, levels = Stacks(loop, build), StepSizes.of(loop, ctx), choose_levels(steps + 1)
+    sizes, levels = StepSizes.of(loop, ctx), choose_levels(steps + 1)
     if stacks.backwards and ctx.opset < since.SLICE_INPUTS:
         return NOTHING_HERE
-    results, first = dict[ir.Value, ir.Value](), levels.rows - steps
+    results = dict[ir.Value, ir.Value]()
     for each in states:
         drives = stack_of(each.drive, each.state, stacks, sizes)
         if isinstance(drives, NotApplicable):
-            build.discard()
             return drives
         rows = DecayBlocks(build, each.state, each.decay).states(turned(build, drives, stacks.backwards), levels.steps, steps)
-        results |= _results(loop, each.state, rows, first, stacks)
-    return WrittenForm(build, results)
+        results |= bind_state(build, loop, each.state, rows, first=levels.rows - steps)
+    return results, None
 
 
-def _results(loop: ScanView, state: State, rows: ir.Value, first: int, stacks: Stacks) -> dict[ir.Value, ir.Value]:
-    """Return the results of ``state``; row ``first`` of ``rows`` is the state after the first step."""
-    build = stacks.build
-    return bind_state(
-        build,
-        loop,
-        state,
-        lambda: concat(build, [unsqueeze(build, state.initial, [0]), slice_axis(build, rows, 0, first, -1)], 0),
-        lambda: slice_axis(build, rows, 0, first, _END),
-        lambda: squeeze(build, slice_axis(build, rows, 0, -1, _END), [0]),
-    )
-
-
-def _corner_form(state: State, linear: Linear, decay: np.ndarray, reader: DecayReader) -> str | None:
+def _corner_form(state: State, linear: Linear, decay: np.ndarray, dtype: np.dtype, reader: DecayReader) -> str | None:
     """Return how a state is prepared before its ``decay``, so that infinities, NaN and zeros become what they become in the loop.
 
     "Add" and "Sub" put 0 times the state to it, "" is the state itself, None that there is no such form. The step as the loop
@@ -164,74 +140,55 @@ def _corner_form(state: State, linear: Linear, decay: np.ndarray, reader: DecayR
     """
     if (decay <= 0).any():
         return None  # 0 and what is negative do not keep the signs of zeros apart: a * (0 + -0) is not a * 0 + a * -0
-    step = _BodyStep(state, reader)
-    leaves = step.leaves(state.next)
+    assert linear.drive is not None
+    operands, roots = partial(_operands, state, reader), list[_Part]([state.next])
+    ends = [part for part in postorder(roots, operands) if isinstance(part, ir.Value) and not operands(part)]
+    leaves = [part for part in ends if part is not state.inner and reader.constant(part) is None]
     if len(leaves) > _MOST_LEAVES:
         return None
-    axes = [1] * decay.ndim
-    corners = np.array(list(itertools.product(_CORNERS, repeat=1 + len(leaves))), step.dtype)
-    inputs = {value: corners[:, index].reshape(-1, *axes) for index, value in enumerate([state.inner, *leaves])}
+    corners = np.array(list(itertools.product(_CORNERS, repeat=1 + len(leaves))), dtype)
+    inputs = {value: corners[:, index].reshape(-1, *[1] * decay.ndim) for index, value in enumerate([state.inner, *leaves])}
     with np.errstate(all="ignore"):
-        wanted = step.value(state.next, inputs)
-        drive, own = step.driven(linear.drive, inputs), inputs[state.inner]
-        zero = own * step.dtype.type(0)
-        forms = {"": own, "Add": own + zero, "Sub": own - zero}
-        for name, prepared in forms.items():
-            if _same_corners(wanted, drive + decay.astype(step.dtype) * prepared):
+        wanted, drive = (_computed(root, operands, inputs, reader, dtype) for root in (state.next, linear.drive))
+        own = inputs[state.inner]
+        zero = own * dtype.type(0)
+        for name, prepared in {"": own, "Add": own + zero, "Sub": own - zero}.items():
+            if _same_corners(wanted, drive + decay.astype(dtype) * prepared):
                 return name
     return None
 
 
-class _BodyStep:
-    """The body's own arithmetic on ``state``, in numpy."""
+def _operands(state: State, reader: DecayReader, part: _Part) -> list[_Part]:
+    """Return what ``part`` is computed from, back to the state and what is free of it."""
+    if isinstance(part, Drive):
+        return [operand for operand in part.operands if operand is not None]
+    node = part.producer()
+    if part is state.inner or reader.is_free(part) or node is None:
+        return []
+    return [operand for operand in node.inputs if operand is not None]
 
-    def __init__(self, state: State, reader: DecayReader) -> None:
-        assert state.inner.dtype is not None
-        self.dtype = np.dtype(state.inner.dtype.numpy())
-        self._state, self._reader = state, reader
 
-    def leaves(self, value: ir.Value) -> list[ir.Value]:
-        """Return the values that ``value`` is computed from, beside the state and constants."""
-        ends = [each for each in self._in_order(value) if not self._operands(each) and self._reader.constant(each) is None]
-        return [each for each in ends if each is not self._state.inner]
-
-    def value(self, value: ir.Value, inputs: Mapping[ir.Value, np.ndarray]) -> np.ndarray:
-        """Return ``value`` for these ``inputs``, the state and the leaves."""
-        known = dict[ir.Value, np.ndarray]()
-        for each in self._in_order(value):
-            array, node = inputs.get(each, self._reader.constant(each)), each.producer()
-            if array is not None:
-                known[each] = array.astype(self.dtype)
-            else:
-                assert node is not None
-                known[each] = _OPERATORS[node.op_type](*(known[operand] for operand in self._operands(each)))
-        return known[value]
-
-    def _in_order(self, value: ir.Value) -> list[ir.Value]:
-        """Return ``value`` and all that it is computed from, back to the state and the leaves, each after its operands."""
-        return postorder([value], self._operands)
-
-    def _operands(self, value: ir.Value) -> list[ir.Value]:
-        node = value.producer()
-        if value is self._state.inner or self._reader.is_free(value) or node is None:
-            return []
-        return [operand for operand in node.inputs if operand is not None]
-
-    def driven(self, drive: Drive | ir.Value | None, inputs: Mapping[ir.Value, np.ndarray]) -> np.ndarray:
-        """Return the drive."""
-        assert drive is not None
-        known = dict[Drive | ir.Value, np.ndarray]()
-        for part in drives_in_order(drive):
-            if isinstance(part, ir.Value):
-                known[part] = self.value(part, inputs)
-                continue
-            operands = [known[operand] for operand in part.operands if operand is not None]
-            if len(operands) == len(part.operands):
-                known[part] = _OPERATORS[part.node.op_type](*operands)
-            else:
-                is_subtracted = part.operands[0] is None and part.node.op_type == "Sub"
-                known[part] = -operands[0] if is_subtracted else operands[0]
-        return known[drive]
+def _computed(
+    root: _Part,
+    operands: Callable[[_Part], list[_Part]],
+    inputs: Mapping[ir.Value, np.ndarray],
+    reader: DecayReader,
+    dtype: np.dtype,
+) -> np.ndarray:
+    """Return ``root`` by the body's own arithmetic, in numpy, for these ``inputs``, the state and the leaves."""
+    known = dict[_Part, np.ndarray]()
+    for part in postorder([root], operands):
+        array = None if isinstance(part, Drive) else inputs.get(part, reader.constant(part))
+        if array is not None:
+            known[part] = array.astype(dtype)
+            continue
+        node, numbers = part.node if isinstance(part, Drive) else part.producer(), [known[each] for each in operands(part)]
+        assert node is not None
+        if isinstance(part, Drive) and len(numbers) < len(part.operands):
+            known[part] = -numbers[0] if part.operands[0] is None and node.op_type == "Sub" else numbers[0]
+        else:
+            known[part] = numbers[0] if node.op_type == "Identity" else np.asarray(NUMPY[node.op_type](*numbers))
+    return known[root]
 
 
 def _same_corners(left: np.ndarray, right: np.ndarray) -> bool:
@@ -242,4 +199,4 @@ def _same_corners(left: np.ndarray, right: np.ndarray) -> bool:
     return bool(same_zeros and np.allclose(left, right, rtol=1e-3, atol=0, equal_nan=True))
 
 
-RULE = Rule("linear-recurrence", "recurrence", "loop", check, recognises=True)
+RULE = Rule("linear-recurrence", "recurrence", "loop", check, recognises=True, computes="linear recurrence s' = a * s + b")

@@ -1,12 +1,11 @@
 """The drives and decays of a state in all steps, by the body's own operators."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.dependence import nodes_behind, not_repeatable, varying_values
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Call, Operand, batch
 from rewrites.fission.stacks import Stacks
@@ -15,20 +14,9 @@ from rewrites.graph.values import rank_of
 from rewrites.loops import State
 from rewrites.ops.versions import unsqueeze
 from rewrites.recurrences.linear.decay_reader import Drive, Path, drives_in_order
+from rewrites.recurrences.results import put_stacks
 
-__all__ = ["decays_of", "put_stacks", "stack_of"]
-
-
-def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> NotApplicable | None:
-    """Put ``values`` of all steps into ``stacks``; return a reason if they cannot be had, or break the memory budget."""
-    nodes = nodes_behind(stacks.body, values, [*stacks.known, *stacks.sources()])
-    varying = varying_values(stacks.body, stacks.sources())
-    for node in nodes:
-        stacked = [value for value in node.outputs if value in varying]
-        reason = not_repeatable(node) or next((why for value in stacked if (why := sizes.not_a_stack(value))), None)
-        if reason is not None:
-            return reason
-    return stacks.add_all(nodes)
+__all__ = ["decays_of", "stack_of"]
 
 
 def stack_of(drive: Drive | ir.Value, state: State, stacks: Stacks, sizes: StepSizes) -> ir.Value | NotApplicable:

@@ -46,8 +46,9 @@ class SystemReader:
                 self._varying.update(node.outputs)
             maps = self._tried(node, varies)
             for index, value in enumerate(node.outputs):
-                own = None if maps is None or not self._fits(maps[index], value) else maps[index]
-                self._known[value] = own if own is not None or varies else self._source(value, _MOST_INPUTS)
+                own = None if maps is None else maps[index]
+                fits = own is not None and (is_elementwise or own.more.shape == static_dims(value))
+                self._known[value] = own if fits else None if varies else self._source(value, _MOST_INPUTS)
 
     @staticmethod
     def may_mix(loop: ScanView) -> bool:
@@ -92,9 +93,6 @@ class SystemReader:
 
     def _size(self, value: ir.Value) -> int:
         return 1 if self._is_elementwise else math.prod(static_dims(value) or ())
-
-    def _fits(self, own: AffineMap, value: ir.Value) -> bool:
-        return self._is_elementwise or own.more.shape == static_dims(value)
 
     def _source(self, value: ir.Value, most: int) -> AffineMap | None:
         if self._is_elementwise:

@@ -8,7 +8,7 @@ in between. It is never a quotient of products of all decays so far, nor the dif
 exception.
 
 If each key of a head has decays of its own, queries and keys of two steps meet in a product with the decays in between, key by key
-(``KeyProducts``). Blocks of 1, 2, 4, ... steps are put together by two and two. Queries of the later block are multiplied by its
+(``key_products``). Blocks of 1, 2, 4, ... steps are put together by two and two. Queries of the later block are multiplied by its
 decays up to them, keys of the earlier block by its decays after them, and a product of matrices has all pairs of those.
 """
 
@@ -21,7 +21,7 @@ from rewrites.graph.builder import Builder
 from rewrites.ops.versions import concat, reduce, reshape, slice_axis, split, transpose
 from rewrites.ops.versions.emit import where
 
-__all__ = ["BlockWeights", "KeyProducts", "Products", "constant_weights", "exponent_weights", "key_products", "product_weights"]
+__all__ = ["Products", "by_step", "constant_weights", "exponent_weights", "key_products", "product_weights", "state_after"]
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class BlockWeights:
         within: [..., heads, t, s], of what comes in step s for what is read in step t; 0 if that is earlier.
         before: [..., heads, t, 1], of the matrix before the block for step t.
         left: [..., heads, s, 1], of step s for the matrix after the block.
-        whole: [..., heads, 1, 1], of the matrix before for that after.
+        whole: [..., heads, 1 or keys, 1], of the matrix before for that after.
     """
 
-    within: ir.Value
+    within: ir.Value | None = None
     before: ir.Value | None = None
     left: ir.Value | None = None
     whole: ir.Value | None = None
@@ -76,8 +76,7 @@ def exponent_weights(build: Builder, exponents: ir.Value, length: int, dtype: np
 def _between(build: Builder, rows: ir.Value, length: int, neutral: ir.Value, rank: int) -> ir.Value:
     """Return [..., heads, t, s + 1]: the row of step t if it is after step s, else ``neutral``."""
     is_between = np.arange(length)[:, None] >= np.arange(length + 1)[None, :]
-    column = transpose(build, rows, [0, 2, 1, 3] if rank == 4 else [1, 0, 2])
-    return where(build, build.const(is_between), column, neutral)
+    return where(build, build.const(is_between), by_step(build, rows, rank == 4), neutral)
 
 
 def _parted(build: Builder, weights: ir.Value, length: int, dtype: np.dtype, rank: int) -> BlockWeights:
@@ -93,7 +92,8 @@ def _parted(build: Builder, weights: ir.Value, length: int, dtype: np.dtype, ran
 class Products:
     """Writes to ``build``, of ``keys``, ``values`` and ``queries`` [..., heads, steps, size]; ``is_flat``: blocks are in front.
 
-    If heads share one of these, or their decays, it has one head.
+    If heads share one of these, or their decays, it has one head. ``scores``: [..., heads, t, s], of what comes in step s for what
+    is read in step t, if decays are by key; keys and queries are multiplied by their decays then.
     """
 
     build: Builder
@@ -102,11 +102,11 @@ class Products:
     queries: ir.Value | None
     weights: BlockWeights
     is_flat: bool
+    scores: ir.Value | None = None
 
-    @property
-    def whole(self) -> ir.Value | None:
-        """What the matrix is multiplied by in the whole block."""
-        return self.weights.whole
+    def after(self, state: ir.Value) -> ir.Value:
+        """Return the matrix after the block."""
+        return state_after(self.build, state, self.weights.whole, self.drive())
 
     def drive(self) -> ir.Value:
         """Return what the steps of the block leave in the matrix."""
@@ -117,55 +117,30 @@ class Products:
             keys = build.op("Mul", keys, left)
         return build.op("MatMul", _turned(build, keys, self.is_flat), values)
 
-    def read_within(self) -> ir.Value:
-        """Return what is read of what comes in the block itself, [..., heads, steps, values]."""
-        assert self.queries is not None
-        scores = self.build.op("MatMul", self.queries, _turned(self.build, self.keys, self.is_flat))
-        return self.build.op("MatMul", self.build.op("Mul", scores, self.weights.within), self.values)
+    def read(self, state: ir.Value) -> ir.Value:
+        """Return what is read after each step, [..., steps, heads, values], if ``state`` is the matrix before the block."""
+        build, before, within, queries = self.build, self.weights.before, self.weights.within, self.queries
+        assert queries is not None
+        scores = self.scores
+        if scores is None:
+            scores = build.op("MatMul", queries, _turned(build, self.keys, self.is_flat))
+            scores = build.op("Mul", scores, within)
+        own = build.op("MatMul", scores, self.values)
+        if before is not None and _size(queries) < _size(self.values):
+            queries, before = build.op("Mul", queries, before), None
+        earlier = build.op("MatMul", queries, state)
+        earlier = earlier if before is None else build.op("Mul", earlier, before)
+        return by_step(build, build.op("Add", own, earlier), self.is_flat)
 
-    def read_before(self, state: ir.Value) -> ir.Value:
-        """Return what is read of ``state``, the matrix before the block."""
-        build, before = self.build, self.weights.before
-        assert self.queries is not None
-        if before is None:
-            return build.op("MatMul", self.queries, state)
-        if _size(self.queries) < _size(self.values):
-            return build.op("MatMul", build.op("Mul", self.queries, before), state)
-        return build.op("Mul", build.op("MatMul", self.queries, state), before)
+
+def by_step(build: Builder, rows: ir.Value, is_flat: bool) -> ir.Value:
+    """Return [..., heads, steps, size] as [..., steps, heads, size], and the other way round."""
+    return transpose(build, rows, [0, 2, 1, 3] if is_flat else [1, 0, 2])
 
 
-@dataclass(frozen=True)
-class KeyProducts:
-    """As ``Products``, for decays by key.
-
-    Args:
-        scores: [..., heads, t, s], of what comes in step s, for what is read in step t.
-        queries: [..., heads, steps, keys], multiplied by the decays up to them.
-        keys: [..., heads, steps, keys], multiplied by the decays after them.
-        whole: [..., heads, keys, 1], all decays.
-    """
-
-    build: Builder
-    scores: ir.Value | None
-    queries: ir.Value | None
-    keys: ir.Value
-    values: ir.Value
-    whole: ir.Value
-    is_flat: bool
-
-    def drive(self) -> ir.Value:
-        """Return what the steps of the block leave in the matrix."""
-        return self.build.op("MatMul", _turned(self.build, self.keys, self.is_flat), self.values)
-
-    def read_within(self) -> ir.Value:
-        """Return what is read of what comes in the block itself, [..., heads, steps, values]."""
-        assert self.scores is not None
-        return self.build.op("MatMul", self.scores, self.values)
-
-    def read_before(self, state: ir.Value) -> ir.Value:
-        """Return what is read of ``state``, the matrix before the block."""
-        assert self.queries is not None
-        return self.build.op("MatMul", self.queries, state)
+def state_after(build: Builder, state: ir.Value, whole: ir.Value | None, drive: ir.Value) -> ir.Value:
+    """Return ``state`` times ``whole``, plus ``drive``."""
+    return build.op("Add", state if whole is None else build.op("Mul", state, whole), drive)
 
 
 def key_products(
@@ -178,7 +153,7 @@ def key_products(
     dtype: np.dtype,
     *,
     is_flat: bool,
-) -> KeyProducts:
+) -> Products:
     """Put blocks together until they have ``length`` steps, a power of 2; all are [..., heads, steps, size]."""
     front, size = [0, 0] if is_flat else [0], _size(keys)
     axis = len(front)
@@ -218,7 +193,8 @@ def key_products(
         ends = reshape(build, build.op("Mul", first, second), [*front, -1, size])
         reach *= 2
     scores = None if scores is None else reshape(build, scores, [*front, length, length])
-    return KeyProducts(build, scores, queries, keys, values, reshape(build, ends, [*front, size, 1]), is_flat)
+    weights = BlockWeights(whole=reshape(build, ends, [*front, size, 1]))
+    return Products(build, keys, values, queries, weights, is_flat, scores)
 
 
 def _turned(build: Builder, rows: ir.Value, is_flat: bool) -> ir.Value:

@@ -10,11 +10,11 @@ or less and for -0 in the first. Sums come in another order; nothing else is dif
 
 Conditions: float or double; nothing is taken away (no delta rules); decays are by head or by key; sizes of the matrix are known,
 but for one of the heads; nothing else reads the matrix, but for its last value; the target runs Scan and If; it is faster than the
-loop by a fifth. A loop that is to be compiled stays, if it has a plan.
+loop by a fifth; the loop has no plan.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -32,14 +32,12 @@ from rewrites.graph.values import const_array, static_dims
 from rewrites.loops import Loop, ScanOutput, ScanView
 from rewrites.recurrences.closed_form import first_patch, plain_scan, plan_is_faster, slower
 from rewrites.recurrences.fallback import all_finite_and_bounded, no_fallback, write_fallback
-from rewrites.recurrences.linear.step_rows import put_stacks
 from rewrites.recurrences.outer_products.block_plan import BlockPlan, block_shape, fewest_steps, plan_of
 from rewrites.recurrences.outer_products.exponents import exponent, is_never_negative
 from rewrites.recurrences.outer_products.head_rows import HeadRows
-from rewrites.recurrences.outer_products.matrix_blocks import MatrixBlocks, MatrixRows
+from rewrites.recurrences.outer_products.matrix_blocks import MatrixBlocks
 from rewrites.recurrences.outer_products.matrix_state import MatrixState, matrix_states
-from rewrites.recurrences.outer_products.terms import Product, multiplied
-from rewrites.recurrences.results import StateUse, is_used, replace_state
+from rewrites.recurrences.results import put_stacks, read_stacks
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.scan_form.step_counts import most_steps
 from rewrites.scans.blocks import cut_steps
@@ -70,14 +68,12 @@ def _unfit(loop: ScanView, matrix: MatrixState, ctx: Context) -> NotApplicable |
 
 
 def _in_blocks(loop: ScanView, matrix: MatrixState, ctx: Context) -> Patch | NotApplicable:
-    sizes, kind, name = StepSizes.of(loop, ctx), matrix.state.inner.dtype, matrix.state.inner.name
+    sizes, kind, name, has_last = StepSizes.of(loop, ctx), matrix.state.inner.dtype, matrix.state.inner.name, matrix.has_last
     assert kind is not None
-    has_last = is_used(matrix.state.final)
     if matrix.read is None and not has_last:
         return NOTHING_HERE
     stacks = Stacks(loop, ctx.builder())
-    products = [matrix.decay, matrix.keys, matrix.added, *([matrix.query] if matrix.query is not None else [])]
-    refusal = put_stacks([factor.value for product in products for factor in product.factors], stacks, sizes)
+    refusal = put_stacks(matrix.factors, stacks, sizes)
     shape = block_shape(matrix, sizes)
     body = len(nodes_behind(loop.body, [matrix.state.next, *([matrix.read[0]] if matrix.read is not None else [])]))
     plan = plan_of(shape, sizes.options)
@@ -93,12 +89,11 @@ def _in_blocks(loop: ScanView, matrix: MatrixState, ctx: Context) -> Patch | Not
     if refusal is not None or least is None:
         stacks.build.discard()
         return refusal or NOTHING_HERE
-
-    def edit() -> list[ir.Node]:
-        return _BlocksOrLoop(rows, loop, ctx, constant, has_last).put(plan, least)
-
-    what = f"computed '{name}' in blocks of {plan.length} steps, by products of matrices"
-    return Patch(f"{what}; an If keeps the loop for what is not finite", edit, sizes.note(plan.bytes, [matrix.state.inner]))
+    what = (
+        f"computed '{name}' in blocks of {plan.length} steps, by products of matrices; an If keeps the loop for what is not finite"
+    )
+    edit = partial(_BlocksOrLoop(rows, ctx, constant).put, plan, least)
+    return Patch(what, edit, sizes.note(plan.bytes, [matrix.state.inner]))
 
 
 def _growing(constant: np.ndarray | None, matrix: MatrixState, *, is_signed: bool) -> NotApplicable | None:
@@ -110,123 +105,105 @@ def _growing(constant: np.ndarray | None, matrix: MatrixState, *, is_signed: boo
 
 @dataclass(frozen=True)
 class _BlocksOrLoop:
-    """An If between blocks of steps and a loop over the matrix alone, in the place of the matrix in ``loop``.
+    """An If between blocks of steps and a loop over the matrix alone.
 
     Args:
         rows: The matrix, with stacks of all factors.
         constant: The decay of each head in all steps, if it is known.
-        has_last: The last matrix is of use.
     """
 
     rows: HeadRows
-    loop: ScanView
     ctx: Context
     constant: np.ndarray | None
-    has_last: bool
 
     def put(self, plan: BlockPlan, least: int) -> list[ir.Node]:
         """Change the loop; blocks run from ``least`` steps on. Return the loops that there are then."""
-        rows, loop, ctx = self.rows, self.loop, self.ctx
-        matrix, stacks, state = rows.matrix, rows.stacks, rows.matrix.state
-        inside, kept = ctx.builder(), ctx.builder()
-        matrix_rows, checked = self._rows_and_checks(plan, inside)
-        steps = loop.steps if isinstance(loop.steps, int) else most_steps(stacks.build, loop)
-        read, last, loops = MatrixBlocks(
-            matrix_rows, cut_steps(inside, steps, plan.length, 3), plan.is_flat, rows.dtype
-        ).all_steps()
+        rows, stacks, loop, ctx = self.rows, self.rows.stacks, self.rows.stacks.loop, self.ctx
+        matrix, state, has_last = rows.matrix, rows.matrix.state, rows.matrix.has_last
+        inside, kept, known = ctx.builder(), ctx.builder(), loop.steps if isinstance(loop.steps, int) else None
+        blocks, bounded, decays = self._blocks_and_checks(plan, inside)
+        read, last, loops = blocks.all_steps()
         results, outputs = list[ir.Value](), list[ScanOutput]()
         if matrix.read is not None and read is not None:
             results.append(rows.unpacked(inside, read, matrix.read[1]))
             outputs.append(ScanOutput(matrix.read[0], None, 0, stacks.backwards))
-        if self.has_last:
+        if has_last:
             results.append(rows.unpacked_state(inside, last))
         makers = nodes_behind(loop.body, [state.next, *(output.inner for output in outputs)])
         scan = separate(loop, makers, [state], {}, outputs, ctx, name=lambda value: ctx.names.fresh(value.name or "value"))
         for output, stack in zip(outputs, scan.outputs[1:], strict=True):
-            stack.shape = with_axes(without_names(output.inner.shape), 0, loop.steps if isinstance(loop.steps, int) else None)
+            stack.shape = with_axes(without_names(output.inner.shape), 0, known)
         kept.nodes.append(scan)
-        otherwise = [*scan.outputs[1:], *([scan.outputs[0]] if self.has_last else [])]
-        condition = self._condition(checked, least)
+        otherwise = [*scan.outputs[1:], *([scan.outputs[0]] if has_last else [])]
+        condition = self._condition(bounded, decays, least)
         values = list(write_fallback(stacks.build, condition, (inside, results), (kept, otherwise), scan, loop.node.name, ctx))
-        final = values.pop() if self.has_last else None
+        finals = [(state.final, values.pop())] if has_last else []
         for output, stack in zip(outputs, values, strict=True):
             stacks.place(output.inner, stack)
-        use = StateUse(state, tuple(output.inner for output in outputs), before=False, after=bool(outputs), final=self.has_last)
-        return [*replace_state(loop, use, stacks, final, ctx), *loops, scan]
+        others = [each for each in loop.states if each is not state]
+        return [*read_stacks(stacks, [(output.inner,) for output in outputs], others, finals, ctx), *loops, scan]
 
-    def _rows_and_checks(self, plan: BlockPlan, inside: Builder) -> tuple[MatrixRows, "_Checked"]:
-        rows, matrix = self.rows, self.rows.matrix
-        steps, constant = self.loop.steps, self.constant
-        if constant is not None and self.has_last and not (isinstance(steps, int) and steps % plan.length == 0):
+    def _blocks_and_checks(self, plan: BlockPlan, inside: Builder) -> tuple[MatrixBlocks, list[ir.Value], ir.Value | None]:
+        """Return the blocks, the values that must be finite and bounded, and decays that must be at most 1 if they are unknown."""
+        rows, matrix, stacks, constant = self.rows, self.rows.matrix, self.rows.stacks, self.constant
+        steps = stacks.loop.steps
+        if constant is not None and matrix.has_last and not (isinstance(steps, int) and steps % plan.length == 0):
             constant = None  # steps that are put behind must not decay
-        keys, values = self._whole(matrix.keys, matrix.key_axes), self._whole(matrix.added, matrix.values)
-        queries = None if matrix.query is None else self._whole(matrix.query, matrix.key_axes)
+        keys, values = rows.whole(matrix.keys, matrix.key_axes), rows.whole(matrix.added, matrix.values)
+        queries = None if matrix.query is None else rows.whole(matrix.query, matrix.key_axes)
         by_key = matrix.key is not None and matrix.key in matrix.decay.named
         along = matrix.key_axes if by_key else ()
-        decays = self._whole(matrix.decay, along) if matrix.decay.factors and constant is None else None
-        of_decays = None
-        if decays is not None and self.constant is None and not by_key and is_never_negative(matrix.decay, rows.stacks):
-            of_decays = exponent(matrix.decay, rows.stacks)
-        matrix_rows = MatrixRows(
-            rows.rows(inside, keys, matrix.keys, matrix.key_axes, full=by_key),
-            rows.rows(inside, values, matrix.added, matrix.values),
-            None if matrix.query is None or queries is None else rows.rows(inside, queries, matrix.query, matrix.key_axes),
-            None if decays is None else self._rows_of_decays(inside, decays, of_decays, along),
-            of_decays is not None,
-            by_key,
-            constant,
-            rows.state(inside),
+        decays = rows.whole(matrix.decay, along) if matrix.decay.factors and constant is None else None
+        of_decays, bounded = None, [keys, values, *([queries] if queries is not None else [])]
+        if decays is not None and self.constant is None and not by_key and is_never_negative(matrix.decay, stacks):
+            of_decays = exponent(matrix.decay, stacks)
+        keys = rows.rows(inside, keys, matrix.keys, matrix.key_axes, full=by_key)
+        values = rows.rows(inside, values, matrix.added, matrix.values)
+        if matrix.query is not None and queries is not None:
+            queries = rows.rows(inside, queries, matrix.query, matrix.key_axes)
+        if decays is None:
+            decay_rows = None
+        elif of_decays is None:
+            decay_rows = rows.rows(inside, decays, matrix.decay, along)
+        else:
+            decay_rows = rows.rows(inside, rows.whole(of_decays, ()), of_decays, ())
+        initial, is_exponent = rows.state(inside), of_decays is not None
+        cut = cut_steps(inside, steps if isinstance(steps, int) else most_steps(stacks.build, stacks.loop), plan.length, 3)
+        blocks = MatrixBlocks(
+            keys, values, queries, decay_rows, is_exponent, by_key, constant, initial, cut, plan.is_flat, rows.dtype
         )
-        plain = [keys, values, *([queries] if queries is not None else [])]
-        return matrix_rows, _Checked(plain, decays if self.constant is None else None)
+        return blocks, bounded, decays if self.constant is None else None
 
-    def _whole(self, product: Product, along: tuple[int, ...]) -> ir.Value:
-        return multiplied(self.rows.stacks, product, (*self.rows.matrix.heads, *along), self.rows.dtype, alone=False)
-
-    def _rows_of_decays(self, inside: Builder, decays: ir.Value, of_decays: Product | None, along: tuple[int, ...]) -> ir.Value:
-        if of_decays is None:
-            return self.rows.rows(inside, decays, self.rows.matrix.decay, along)
-        return self.rows.rows(inside, self._whole(of_decays, ()), of_decays, ())
-
-    def _condition(self, checked: "_Checked", least: int) -> ir.Value:
+    def _condition(self, bounded: list[ir.Value], decays: ir.Value | None, least: int) -> ir.Value:
         """Return the flag that blocks compute what the loop does, and that there are ``least`` steps."""
-        build, loop, initial = self.rows.stacks.build, self.loop, self.rows.matrix.state.initial
+        build, loop, initial = self.rows.stacks.build, self.rows.stacks.loop, self.rows.matrix.state.initial
         known = isinstance(loop.steps, int)
         if known and static_dims(initial) is not None:
-            return self._is_plain(build, checked)
+            return self._is_plain(build, bounded, decays)
         checks, none = self.ctx.builder(), self.ctx.builder()
         is_fit = build.op("Less", build.const([0]), build.op("Size", initial))
         if not known:
             is_fit = build.op("And", is_fit, build.op("Less", build.const([least - 1]), most_steps(build, loop)))
-        answer = self._is_plain(checks, checked)
+        answer = self._is_plain(checks, bounded, decays)
         no = none.op("Identity", none.const(np.array(False)))
         return write_if(build, is_fit, (checks, [answer]), (none, [no]), loop.node.name)[0]
 
-    def _is_plain(self, build: Builder, checked: "_Checked") -> ir.Value:
+    def _is_plain(self, build: Builder, bounded: list[ir.Value], decays: ir.Value | None) -> ir.Value:
         dtype, initial = self.rows.dtype, self.rows.matrix.state.initial
-        array, largest = const_array(initial), _LARGEST[self.rows.dtype.itemsize]
-        values = [*checked.plain, *([checked.decays] if checked.decays is not None else [])]
-        answer = all_finite_and_bounded(build, values, largest, dtype)
-        has_signs = self.has_last and not self.ctx.options.fast_math
+        array, largest = const_array(initial), _LARGEST[dtype.itemsize]
+        answer = all_finite_and_bounded(build, [*bounded, *([decays] if decays is not None else [])], largest, dtype)
+        has_signs = self.rows.matrix.has_last and not self.ctx.options.fast_math
         if array is None or not _is_small(array, largest):
             own = all_finite_and_bounded(build, [initial], largest, dtype, no_negative_zeros=has_signs)
             answer = build.op("And", answer, own)
-        if checked.decays is not None:
+        if decays is not None:
             above = build.const(np.asarray(np.nextafter(np.array(1, dtype), np.array(2, dtype)), dtype))
-            size = build.op("ReduceMax", build.op("Abs", checked.decays), keepdims=0)
+            size = build.op("ReduceMax", build.op("Abs", decays), keepdims=0)
             answer = build.op("And", answer, build.op("Less", size, above))
             if has_signs:
-                lowest = build.op("ReduceMin", checked.decays, keepdims=0)
+                lowest = build.op("ReduceMin", decays, keepdims=0)
                 answer = build.op("And", answer, build.op("Less", build.const(np.array(0, dtype)), lowest))
         return answer
-
-
-@dataclass(frozen=True)
-class _Checked:
-    """Values that must be finite and bounded; ``decays``, if unknown before the run, are at most 1."""
-
-    plain: Sequence[ir.Value]
-    decays: ir.Value | None
 
 
 def _is_small(array: np.ndarray, largest: float) -> bool:

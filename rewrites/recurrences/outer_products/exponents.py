@@ -22,7 +22,8 @@ _NEVER_NEGATIVE = frozenset({"Abs", "Exp", "HardSigmoid", "Sigmoid", "Softmax", 
 
 def is_never_negative(decay: Product, stacks: Stacks) -> bool:
     """Return True if all factors of ``decay`` are surely above 0, or 0 but not -0."""
-    return all(_is_never_negative(_outer(factor.value, stacks)) for factor in decay.factors)
+    outers: list[ir.Value | None] = [_outer(factor.value, stacks) for factor in decay.factors]
+    return all(map(_keeps_above_zero, postorder(outers, _signed_operands)))
 
 
 def exponents(decay: Product, stacks: Stacks, put: Callable[[Product], ir.Value]) -> ir.Value:
@@ -38,7 +39,11 @@ def exponent(decay: Product, stacks: Stacks) -> Product | None:
     b, (factor,) = stacks.build, decay.factors
     source = _outer(factor.value, stacks)
     constant = const_array(source)
-    source_exponent = _exponent(source, b) if constant is None else b.const(_logarithms(constant))
+    if constant is None:
+        source_exponent = _exponent(source, b)
+    else:
+        with np.errstate(divide="ignore"):
+            source_exponent = b.const(np.asarray(np.log(constant.astype(np.float64)), constant.dtype))
     if source_exponent is None:
         return None
     own_exponent = ir.Value(name=b.names.fresh("exponent"), type=factor.value.type, shape=factor.value.shape)
@@ -49,20 +54,10 @@ def exponent(decay: Product, stacks: Stacks) -> Product | None:
     return Product(1.0, (Factor(own_exponent, factor.labels),))
 
 
-def _logarithms(array: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        logarithms = np.asarray(np.log(array.astype(np.float64)), array.dtype)
-    return logarithms
-
-
 def _outer(value: ir.Value, stacks: Stacks) -> ir.Value:
     """Return ``value`` of all steps: the stack of a scan input, or the result of its node."""
     scans = {scan.inner: scan.outer for scan in stacks.loop.scan_inputs}
     return scans[value] if value in scans else stacks.get(value).value
-
-
-def _is_never_negative(value: ir.Value | None) -> bool:
-    return all(map(_keeps_above_zero, postorder([value], _signed_operands)))
 
 
 def _signed_operands(value: ir.Value | None) -> Sequence[ir.Value | None]:

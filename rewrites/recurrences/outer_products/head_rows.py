@@ -28,6 +28,10 @@ class HeadRows:
     stacks: Stacks
     dtype: np.dtype
 
+    def whole(self, product: Product, along: tuple[int, ...]) -> ir.Value:
+        """Return ``product`` of all steps on axes for the heads and ``along``."""
+        return multiplied(self.stacks, product, (*self.matrix.heads, *along), self.dtype, alone=False)
+
     def rows(self, b: Builder, whole: ir.Value, product: Product, along: tuple[int, ...], *, full: bool = False) -> ir.Value:
         """Return ``whole``, which is ``product`` of all steps on axes for all labels, as rows in the order of steps.
 

@@ -10,13 +10,11 @@ by step, so what is not finite comes to no step before; but the kernel adds (q k
 infinities may be NaN, and the other way round, and q k may overflow where q (k v) does not.
 """
 
-from dataclasses import dataclass
 from math import prod
 
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.dependence import nodes_behind, not_repeatable
 from rewrites.base import since
 from rewrites.base.plain_text import counted
 from rewrites.fission.stacks import Stacks
@@ -29,7 +27,7 @@ from rewrites.recurrences.outer_products.block_plan import attention_ns, block_s
 from rewrites.recurrences.outer_products.exponents import exponents, is_never_negative
 from rewrites.recurrences.outer_products.head_rows import Packing
 from rewrites.recurrences.outer_products.matrix_state import MatrixState, matrix_states
-from rewrites.recurrences.results import StateUse, is_used, replace_state
+from rewrites.recurrences.results import put_stacks, read_stacks
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -66,66 +64,46 @@ def _attended(loop: ScanView, matrix: MatrixState, ctx: Context) -> Patch | NotA
     reason = matrix.unknown_sizes()
     if reason is not None:
         return reason
-    return _Attention(Packing(matrix, Stacks(loop, ctx.builder())), loop, StepSizes.of(loop, ctx), ctx).answer()
+    return _Attention(Packing(matrix, Stacks(loop, ctx.builder())), loop, ctx).answer()
 
 
-@dataclass(frozen=True)
 class _Attention:
     """A LinearAttention for the matrix of ``packing`` in ``loop``."""
 
-    packing: Packing
-    loop: ScanView
-    sizes: StepSizes
-    ctx: Context
-
-    @property
-    def name(self) -> str:
-        """The state's name in quotes."""
-        return f"'{self.packing.matrix.state.inner.name}'"
-
-    @property
-    def heads(self) -> int:
-        """How many matrices lie side by side, with assumed sizes for unknown ones."""
-        known, options = (self.packing.matrix.axes.size(label) for label in self.packing.batch), self.sizes.options
+    def __init__(self, packing: Packing, loop: ScanView, ctx: Context) -> None:
+        self.packing, self.loop, self.ctx, self.sizes = packing, loop, ctx, StepSizes.of(loop, ctx)
+        matrix, options = packing.matrix, ctx.options
+        self.name = f"'{matrix.state.inner.name}'"
+        known = [matrix.axes.size(label) for label in packing.batch]
         batch = (size if isinstance(size, int) else options.sizes.get(size or "", options.assumed_dim) for size in known)
-        return prod(batch) * self.packing.count
-
-    @property
-    def stack_bytes(self) -> int:
-        """The bytes of all operands and of the result."""
-        matrix = self.packing.matrix
+        self.heads = prod(batch) * packing.count  # the matrices side by side
         rows = 3 * matrix.size(matrix.key_axes) + 2 * matrix.size(matrix.values)
-        return 4 * self.heads * rows * self.sizes.steps
-
-    @property
-    def update_rule(self) -> str:
-        """The attribute of the operator."""
-        matrix = self.packing.matrix
-        if matrix.written is not None:
-            return "gated_delta" if matrix.decay.factors else "delta"
-        return "gated" if matrix.decay.factors else "linear"
+        self.stack_bytes = 4 * self.heads * rows * self.sizes.steps  # of all operands and of the result
+        plain, with_delta = ("gated", "gated_delta") if matrix.decay.factors else ("linear", "delta")
+        self.update_rule = plain if matrix.written is None else with_delta
 
     def answer(self) -> Patch | NotApplicable:
         """Return the patch, or why the matrix stays in the loop."""
         matrix, stacks, ctx = self.packing.matrix, self.packing.stacks, self.ctx
-        reason = self._too_slow() or self._stack_factors()
+        reason = self._too_slow() or (None if matrix.read is None else self.sizes.not_a_stack(matrix.read[0]))
+        reason = reason or over_budget(f"what comes to {self.name} takes", self.stack_bytes, ctx, "for all steps at once")
+        reason = reason or put_stacks(matrix.factors, stacks, self.sizes)
         if reason is None and not is_never_negative(matrix.decay, stacks):
             reason = NotApplicable("ATTENTION-DECAY", f"what {self.name} is multiplied by in each step may be negative")
         if reason is not None:
             stacks.build.discard()
             return reason
-        is_read, has_last = matrix.read is not None, is_used(matrix.state.final)
-        last = self._place(has_last)
+        finals = [(matrix.state.final, last)] if (last := self._place()) is not None else []
+        others = [state for state in self.loop.states if state is not matrix.state]
 
         def edit() -> list[ir.Node]:
             ctx.model.opset_imports.setdefault(_DOMAIN, 1)
-            nexts = () if matrix.read is None else (matrix.read[0],)
-            return replace_state(self.loop, StateUse(matrix.state, nexts, False, is_read, has_last), stacks, last, ctx)
+            return read_stacks(stacks, [] if matrix.read is None else [matrix.read[:1]], others, finals, ctx)
 
         what = f"computed {self.name} for all steps at once by LinearAttention, {self.update_rule.replace('_', ' ')}"
         return Patch(what, edit, self.sizes.note(self.stack_bytes, []))
 
-    def _place(self, has_last: bool) -> ir.Value | None:
+    def _place(self) -> ir.Value | None:
         """Put what is read of the matrix into the stacks; return its last value if that is needed."""
         packing, matrix, stacks, key = self.packing, self.packing.matrix, self.packing.stacks, self.packing.matrix.key_axes
         keys, values = packing.product(matrix.keys, key), packing.product(matrix.added, matrix.values)
@@ -155,7 +133,7 @@ class _Attention:
         if matrix.read is not None:
             value, labels = matrix.read
             stacks.place(value, packing.unpacked(output, labels))
-        return packing.unpacked_state(present) if has_last else None
+        return packing.unpacked_state(present) if matrix.has_last else None
 
     def _too_slow(self) -> NotApplicable | None:
         """Return a reason if the loop is as fast: the kernel goes row by row, so short rows cost it more than elementwise nodes."""
@@ -181,17 +159,6 @@ class _Attention:
         rules = [rule for rule in ctx.rules if rule.name == _BLOCKS and all(veto.rule != _BLOCKS for veto in ctx.vetoes.all)]
         return any(isinstance(rule.check(self.loop, ctx), Patch) for rule in rules)
 
-    def _stack_factors(self) -> NotApplicable | None:
-        """Put what comes to the matrix into the stacks; return a reason if it cannot be had for all steps."""
-        matrix, stacks = self.packing.matrix, self.packing.stacks
-        products = [matrix.decay, matrix.keys, matrix.added, matrix.written, matrix.query]
-        nodes = nodes_behind(stacks.body, [factor.value for product in products if product for factor in product.factors])
-        stacked = [value for node in nodes for value in node.outputs] + ([matrix.read[0]] if matrix.read is not None else [])
-        reason = next((why for node in nodes if (why := not_repeatable(node))), None)
-        reason = reason or next((why for value in stacked if (why := self.sizes.not_a_stack(value))), None)
-        reason = reason or over_budget(f"what comes to {self.name} takes", self.stack_bytes, self.ctx, "for all steps at once")
-        return reason or stacks.add_all(nodes)
-
 
 def _step_ns(loop: ScanView, sizes: StepSizes, state_bytes: int) -> float:
     """Return what a step takes otherwise: in the loop, or written out as it was, with a node for each row read."""
@@ -201,4 +168,4 @@ def _step_ns(loop: ScanView, sizes: StepSizes, state_bytes: int) -> float:
     return costs.step + costs.node * nodes + costs.loop_byte * state_bytes
 
 
-RULE = Rule("linear-attention", "recurrence", "loop", check, recognises=True)
+RULE = Rule("linear-attention", "recurrence", "loop", check, recognises=True, computes="linear attention")

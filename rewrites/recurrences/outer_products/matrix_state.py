@@ -18,6 +18,7 @@ from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView, State
 from rewrites.recurrences.outer_products.product_reader import ProductReader
 from rewrites.recurrences.outer_products.terms import Axes, Factor, Labels, NotAProduct, Product, Tensor
+from rewrites.recurrences.results import is_used
 
 __all__ = ["MatrixState", "matrix_states"]
 
@@ -53,6 +54,17 @@ class MatrixState:
         """The axis of the keys, if it has one."""
         return () if self.key is None else (self.key,)
 
+    @property
+    def factors(self) -> list[ir.Value]:
+        """The values of the body that the matrix is computed and read with."""
+        products = (self.decay, self.keys, self.added, self.written, self.query)
+        return [factor.value for product in products if product is not None for factor in product.factors]
+
+    @property
+    def has_last(self) -> bool:
+        """Return True if something reads the last matrix."""
+        return is_used(self.state.final)
+
     def size(self, labels: Iterable[int]) -> int:
         """Return the product of the sizes of ``labels``, or -1 if one is unknown."""
         sizes = [self.axes.size(label) for label in labels]
@@ -79,125 +91,122 @@ def matrix_states(loop: ScanView, opset: int) -> Iterator[MatrixState]:
         varying = varying or varying_values(loop.body, [each.inner for each in loop.states])
         for apart in (False, True):
             try:
-                yield _Found(loop, state, next_value, varying, opset, apart).classified()
+                yield _read(loop, state, next_value, varying, ProductReader(loop, varying, opset, apart))
                 break
             except NotAProduct:
                 continue
 
 
-class _Found:
-    """The products of one state's next value, and the one that reads it."""
-
-    def __init__(self, loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Value], opset: int, apart: bool) -> None:
-        self._state, self._made = state, next_value
-        reader = ProductReader(loop, varying, opset, apart)
-        self._axes = reader.axes
-        own = reader.axes.factor(state.inner)
-        reader.known[state.inner] = own
-        for node in nodes_behind(loop.body, [next_value], [state.inner]):
-            if any(value in varying for value in reads(node)):
-                reader.known[node.outputs[0]] = reader.read(node)
-        self._next = reader.known.get(next_value)
-        inside = set(reader.known) - {next_value}
-        reader.known = {next_value: reader.axes.factor(next_value)}
-        self._read = self._reading(loop, reader, inside)
-
-    def _reading(self, loop: ScanView, reader: ProductReader, inside: set[ir.Value]) -> tuple[ir.Value, Tensor] | None:
-        """Return the one value that the rest of the body reads of the state; nothing else may read it, or what it is made from."""
-        matches = list[tuple[ir.Value, Tensor]]()
-        update = set(nodes_behind(loop.body, [self._made]))
-        for node in loop.body:
-            values = [through_identity(value) for value in reads(node)]
-            if node in update or node.op_type == "Identity":
-                continue
-            if any(value in inside for value in values):
-                raise NotAProduct
-            if any(value in reader.known for value in values):
-                tensor = reader.read(node)
-                if _is_summed(tensor, self._made):
-                    matches.append((node.outputs[0], tensor))
-                else:
-                    reader.known[node.outputs[0]] = tensor
-        held = {*inside, *reader.known}
-        returned = [output.inner for output in loop.scan_outputs] + [each.next for each in loop.states if each is not self._state]
-        if len(matches) > 1 or any(through_identity(value) in held for value in returned):
-            raise NotAProduct
-        return matches[0] if matches else None
-
-    def classified(self) -> MatrixState:
-        """Return the roles of all factors; raises NotAProduct."""
-        if self._next is None:
-            raise NotAProduct
-        next_value = self._axes.settled(self._next)
-        inner = self._state.inner
-        kept, written, removed = list[tuple[Product, Factor]](), list[Product](), list[tuple[Product, Factor]]()
-        for product in next_value.products:
-            own = [factor for factor in product.factors if factor.value is inner]
-            others = Product(product.number, tuple(factor for factor in product.factors if factor.value is not inner))
-            if not own:
-                written.append(others)
-            elif len(own) > 1:
-                raise NotAProduct
-            else:
-                (kept if own[0].labels == next_value.labels else removed).append((others, own[0]))
-        if len(kept) != 1 or len(written) != 1 or len(removed) > 1 or kept[0][0].number != 1:
-            raise NotAProduct
-        return self._with_roles(next_value.labels, kept[0][0], written[0], removed[0] if removed else None)
-
-    def _with_roles(self, labels: Labels, decay: Product, written: Product, removed: tuple[Product, Factor] | None) -> MatrixState:
-        named = [label for label in labels if label is not None]
-        query, read, key = None, None, None
-        if self._read is not None:
-            value, tensor = self._read
-            query, key, read_labels = self._query(tensor, labels)
-            read = (value, read_labels)
-        summed = None
-        if removed is not None:
-            key, summed = self._axis_taken(labels, removed[1], key, has_query=query is not None)
-        if query is None and removed is None:
-            key = self._guessed(named, decay, written)
-        keys = Product(1.0, tuple(factor for factor in written.factors if key is not None and key in factor.named))
-        rest = Product(written.number, tuple(factor for factor in written.factors if factor not in keys.factors))
-        by = None
-        if removed is not None:
-            by, rest = _delta(decay, keys, rest, removed[0], key, summed)
-        shared = {*decay.named, *keys.named, *(query.named if query else ()), *(by.named if by else ())}
-        values = tuple(label for label in named if label != key and label not in shared)
-        heads = tuple(label for label in named if label != key and label not in values)
-        if not rest.named <= {*heads, *values} or not decay.named <= {*heads, key} or not keys.named <= {*heads, key}:
-            raise NotAProduct
-        return MatrixState(self._state, self._axes, labels, heads, key, values, decay, keys, rest, by, query, read)
-
-    def _query(self, tensor: Tensor, labels: Labels) -> tuple[Product, int | None, Labels]:
-        """Return the query on the labels of the state, the one axis that is summed over, and the axes of what is read."""
-        (product,) = tensor.products
-        (own,) = (factor for factor in product.factors if factor.value is self._made)
-        to = {mine: label for mine, label in zip(own.labels, labels, strict=True) if mine is not None and label is not None}
-        if [label is None for label in own.labels] != [label is None for label in labels]:
-            raise NotAProduct
-        gone = [to[label] for label in own.named if label not in tensor.labels]
-        others = tuple(factor for factor in product.factors if factor is not own)
-        if len(gone) != 1 or any(label not in to for factor in others for label in factor.named):
-            raise NotAProduct
-        query = Product(product.number, tuple(_relabelled(factor, to) for factor in others))
-        return query, gone[0], tuple(None if label is None else to.get(label) for label in tensor.labels)
-
-    @staticmethod
-    def _axis_taken(labels: Labels, own: Factor, key: int | None, *, has_query: bool) -> tuple[int, int]:
-        """Return the axis of the keys, and the label over which the removed product sums the state."""
-        pairs = [(mine, other) for mine, other in zip(labels, own.labels, strict=True) if mine != other]
-        if len(pairs) != 1 or pairs[0][0] is None or pairs[0][1] is None or (has_query and pairs[0][0] != key):
-            raise NotAProduct
-        return pairs[0][0], pairs[0][1]
-
-    @staticmethod
-    def _guessed(named: Sequence[int], decay: Product, written: Product) -> int:
-        """Return the axis of the keys if nothing reads the state: one that another axis is independent of."""
-        for label in named:
-            along = {other for factor in written.factors if label in factor.named for other in factor.named}
-            if label in along and any(other not in along | decay.named for other in named):
-                return label
+def _read(loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Value], reader: ProductReader) -> MatrixState:
+    """Return the roles of all factors of the next value and of the product that reads it; raises NotAProduct."""
+    reader.known[state.inner] = reader.axes.factor(state.inner)
+    for node in nodes_behind(loop.body, [next_value], [state.inner]):
+        if any(value in varying for value in reads(node)):
+            reader.known[node.outputs[0]] = reader.read(node)
+    tensor, inside = reader.known.get(next_value), set(reader.known) - {next_value}
+    reader.known = {next_value: reader.axes.factor(next_value)}
+    reading = _reading(loop, state, next_value, reader, inside)
+    if tensor is None:
         raise NotAProduct
+    tensor = reader.axes.settled(tensor)
+    kept, written, removed = list[Product](), list[Product](), list[tuple[Product, Factor]]()
+    for product in tensor.products:
+        own = [factor for factor in product.factors if factor.value is state.inner]
+        others = Product(product.number, tuple(factor for factor in product.factors if factor.value is not state.inner))
+        if len(own) > 1:
+            raise NotAProduct
+        if not own:
+            written.append(others)
+        elif own[0].labels == tensor.labels:
+            kept.append(others)
+        else:
+            removed.append((others, own[0]))
+    if len(kept) != 1 or len(written) != 1 or len(removed) > 1 or kept[0].number != 1:
+        raise NotAProduct
+    return _with_roles(state, next_value, reader.axes, tensor.labels, kept[0], written[0], removed, reading)
+
+
+def _reading(
+    loop: ScanView, state: State, next_value: ir.Value, reader: ProductReader, inside: set[ir.Value]
+) -> tuple[ir.Value, Tensor] | None:
+    """Return the one value that the rest of the body reads of the state; nothing else may read it, or what it is computed from."""
+    matches = list[tuple[ir.Value, Tensor]]()
+    update = set(nodes_behind(loop.body, [next_value]))
+    for node in loop.body:
+        values = [through_identity(value) for value in reads(node)]
+        if node in update or node.op_type == "Identity":
+            continue
+        if any(value in inside for value in values):
+            raise NotAProduct
+        if any(value in reader.known for value in values):
+            tensor = reader.read(node)
+            if _is_summed(tensor, next_value):
+                matches.append((node.outputs[0], tensor))
+            else:
+                reader.known[node.outputs[0]] = tensor
+    held = {*inside, *reader.known}
+    returned = [output.inner for output in loop.scan_outputs] + [each.next for each in loop.states if each is not state]
+    if len(matches) > 1 or any(through_identity(value) in held for value in returned):
+        raise NotAProduct
+    return matches[0] if matches else None
+
+
+def _with_roles(
+    state: State,
+    next_value: ir.Value,
+    axes: Axes,
+    labels: Labels,
+    decay: Product,
+    written: Product,
+    removed: Sequence[tuple[Product, Factor]],
+    reading: tuple[ir.Value, Tensor] | None,
+) -> MatrixState:
+    named = [label for label in labels if label is not None]
+    query, read, key, by = None, None, None, None
+    if reading is not None:
+        query, key, read_labels = _query(next_value, reading[1], labels)
+        read = (reading[0], read_labels)
+    if removed:
+        pairs = [(mine, other) for mine, other in zip(labels, removed[0][1].labels, strict=True) if mine != other]
+        if len(pairs) != 1 or None in pairs[0] or (query is not None and pairs[0][0] != key):
+            raise NotAProduct
+        key = pairs[0][0]
+    elif query is None:
+        key = _independent_axis(named, decay, written)
+    keys = Product(1.0, tuple(factor for factor in written.factors if key is not None and key in factor.named))
+    rest = Product(written.number, tuple(factor for factor in written.factors if factor not in keys.factors))
+    if removed:
+        by, rest = _delta(decay, keys, rest, removed[0][0], key, pairs[0][1])
+    shared = {*decay.named, *keys.named, *(query.named if query else ()), *(by.named if by else ())}
+    values = tuple(label for label in named if label != key and label not in shared)
+    heads = tuple(label for label in named if label != key and label not in values)
+    if not rest.named <= {*heads, *values} or not decay.named <= {*heads, key} or not keys.named <= {*heads, key}:
+        raise NotAProduct
+    return MatrixState(state, axes, labels, heads, key, values, decay, keys, rest, by, query, read)
+
+
+def _query(next_value: ir.Value, tensor: Tensor, labels: Labels) -> tuple[Product, int | None, Labels]:
+    """Return the query on the labels of the state, the one axis that is summed over, and the axes of what is read."""
+    (product,) = tensor.products
+    (own,) = (factor for factor in product.factors if factor.value is next_value)
+    to = {mine: label for mine, label in zip(own.labels, labels, strict=True) if mine is not None and label is not None}
+    if [label is None for label in own.labels] != [label is None for label in labels]:
+        raise NotAProduct
+    gone = [to[label] for label in own.named if label not in tensor.labels]
+    others = tuple(factor for factor in product.factors if factor is not own)
+    if len(gone) != 1 or any(label not in to for factor in others for label in factor.named):
+        raise NotAProduct
+    query = Product(product.number, tuple(_relabelled(factor, to) for factor in others))
+    return query, gone[0], tuple(None if label is None else to.get(label) for label in tensor.labels)
+
+
+def _independent_axis(named: Sequence[int], decay: Product, written: Product) -> int:
+    """Return the axis of the keys if nothing reads the state: one that another axis is independent of."""
+    for label in named:
+        along = {other for factor in written.factors if label in factor.named for other in factor.named}
+        if label in along and any(other not in along | decay.named for other in named):
+            return label
+    raise NotAProduct
 
 
 def _is_summed(tensor: Tensor, next_value: ir.Value) -> bool:

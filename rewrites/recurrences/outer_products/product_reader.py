@@ -16,7 +16,7 @@ from rewrites.loops import ScanView
 from rewrites.ops.element_moves import movement
 from rewrites.ops.versions import axes_of, keepdims
 from rewrites.recurrences.constants import ConstantReader
-from rewrites.recurrences.outer_products.terms import Axes, Factor, Labels, NotAProduct, Product, Tensor
+from rewrites.recurrences.outer_products.terms import Axes, Labels, NotAProduct, Product, Tensor
 
 __all__ = ["ProductReader"]
 
@@ -57,7 +57,8 @@ class ProductReader:
         if value in self._varying:
             raise NotAProduct
         node = value.producer()
-        if node is not None and node.graph is self._loop.body and len(node.outputs) == 1 and self._may_follow():
+        may_follow = self._left > 0 and self._depth < _DEEPEST
+        if node is not None and node.graph is self._loop.body and len(node.outputs) == 1 and may_follow:
             self._depth += 1
             try:
                 apart = self._computed(node)
@@ -68,9 +69,6 @@ class ProductReader:
             if len(apart.products) == 1 and (node.op_type != "Mul" or self._apart or _is_outer(apart)):
                 return apart
         return self.axes.factor(value)
-
-    def _may_follow(self) -> bool:
-        return self._left > 0 and self._depth < _DEEPEST
 
     def _computed(self, node: ir.Node) -> Tensor:
         inputs = [value for value in node.inputs if value is not None]
@@ -172,7 +170,7 @@ def _scaled(tensor: Tensor, number: float) -> Tensor:
 
 
 def _with_other_ones(labels: Labels, source: ir.Value, target: ir.Value) -> Labels:
-    """Return the labels of ``made``, a Reshape of ``source`` that puts in, or takes out, axes of size 1 alone."""
+    """Return the labels of ``target``, a Reshape of ``source`` that adds or removes axes of size 1 alone."""
     before, after = static_dims(source), static_dims(target)
     if before is None or after is None or [size for size in before if size != 1] != [size for size in after if size != 1]:
         raise NotAProduct
@@ -200,9 +198,5 @@ def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 def _is_outer(tensor: Tensor) -> bool:
     """Return True if a factor has an axis that another lacks, and the other way round."""
-    (product,) = tensor.products
-    return any(_differ(first, second) and _differ(second, first) for first in product.factors for second in product.factors)
-
-
-def _differ(first: Factor, second: Factor) -> bool:
-    return bool(first.named - second.named)
+    names = [factor.named for factor in tensor.products[0].factors]
+    return any(first - second and second - first for first in names for second in names)

@@ -5,7 +5,6 @@ import pytest
 
 from rewrites.base.report import Fired, LoopReport, PatchOutcome, Reason
 from rewrites.driver.loop_reports import nature, scope_of
-from rewrites.registry import RULES
 
 
 def loop(rule: str = "", code: str = "", fate: str = "kept", is_a: str = "") -> LoopReport:
@@ -27,12 +26,6 @@ def loop(rule: str = "", code: str = "", fate: str = "kept", is_a: str = "") -> 
 )
 def test_a_loop_is_said_to_be_what_was_found(entry: LoopReport, said: str) -> None:
     assert nature(entry) == said
-
-
-def test_all_rules_that_tell_what_a_loop_is_are_there() -> None:
-    from rewrites.driver.loop_reports import _BY_RULE
-
-    assert _BY_RULE.keys() <= {rule.name for rule in RULES}
 
 
 @pytest.mark.parametrize(

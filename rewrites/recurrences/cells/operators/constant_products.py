@@ -17,7 +17,6 @@ import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.values import dim_of, shape_dims
-from rewrites.loops import ScanView
 from rewrites.ops.rnn.functions import Function
 from rewrites.ops.rnn.recurrent_node import GATES, read
 from rewrites.recurrences.cells.equations import Equations
@@ -62,13 +61,10 @@ def _apply_matrix(reading: Reading, x: Features, matrix: np.ndarray) -> Features
 
 def _learn_width(reading: Reading, x: ir.Value | None, width: int) -> None:
     dim = None if x is None else dim_of(x, -1)
-    if isinstance(dim, str) and dim not in _row_names(reading.loop):
+    outer = [*(state.initial for state in reading.loop.states), *(scan.outer for scan in reading.loop.scan_inputs)]
+    row_names = {name for value in outer if value.shape is not None for name in shape_dims(value.shape)[:-1]}
+    if isinstance(dim, str) and dim not in row_names:
         reading.learn_same(dim, width)
-
-
-def _row_names(loop: ScanView) -> set[int | str | None]:
-    shapes = [value.shape for value in (*(state.initial for state in loop.states), *(scan.outer for scan in loop.scan_inputs))]
-    return {dim for shape in shapes if shape is not None for dim in shape_dims(shape)[:-1]}
 
 
 @dataclass(frozen=True)

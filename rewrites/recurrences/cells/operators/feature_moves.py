@@ -5,7 +5,6 @@ Transposed features may be transposed back, and cut and joined along axis 0.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -63,17 +62,14 @@ def _moved_transposed(reading: Reading, node: ir.Node, parts: Sequence[Transpose
 
 def _movement(reading: Reading, node: ir.Node, x: Features) -> Movement | None:
     """Return how ``node`` moves features, or None if it changes leading axes other than those of size 1."""
-    move = movement(node, reading.opset, (*x.dims, *x.shape), partial(_constant, reading, node))
+    operands = [reading.abstract(value) for value in node.inputs]
+    constants = [operand if isinstance(operand, np.ndarray) else None for operand in operands]
+    move = movement(node, reading.opset, (*x.dims, *x.shape), lambda index: constants[index] if index < len(constants) else None)
     if move is None or move.axes is None or any(axis < x.lead for axis in move.cut):
         return None
     leading = [axis for axis in move.axes if axis is not None and axis < x.lead]
     first = [axis for axis in move.axes if axis is not None][: len(leading)]
     return move if first == leading == sorted(leading) else None
-
-
-def _constant(reading: Reading, node: ir.Node, index: int) -> np.ndarray | None:
-    operand = reading.abstract(node.inputs[index]) if index < len(node.inputs) else None
-    return operand if isinstance(operand, np.ndarray) else None
 
 
 def _indices(x: Features) -> np.ndarray:
@@ -135,14 +131,10 @@ def _reshape(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
     for cut in sorted(range(len(dims)), key=lambda cut: (cut != x.lead, -cut)):
         tail = [dim for dim in dims[cut:] if isinstance(dim, int)]
         if len(tail) == len(dims) - cut and np.prod(tail, dtype=np.int64) == x.width:
-            kept = x.dims if cut == x.lead and _may_be(dims[:cut], x.dims) else tuple(dims[:cut])
-            return [Features(kept, tuple(tail), x.runs)]
+            # with at most one size that differs, there are as many rows only if the sizes are the same
+            is_kept = cut == x.lead and sum(size != dim for size, dim in zip(dims, x.dims, strict=False)) <= 1
+            return [Features(x.dims if is_kept else tuple(dims[:cut]), tuple(tail), x.runs)]
     return None
-
-
-def _may_be(sizes: Sequence[int | str | None], dims: Sequence[int | str | None]) -> bool:
-    """Return True if ``sizes``, at most one of them unknown, hold as many rows as ``dims`` only if they are ``dims``."""
-    return sum(size != dim for size, dim in zip(sizes, dims, strict=True)) <= 1
 
 
 def _expand(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:

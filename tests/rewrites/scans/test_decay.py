@@ -1,9 +1,9 @@
-"""Powers of a constant decay, and the blocks of blocks that its states are computed in."""
+"""Powers of a constant decay, and the blocks of blocks that decaying states are computed in."""
 
 import numpy as np
 import pytest
 
-from rewrites.scans.constant_decay import Decay, choose_levels
+from rewrites.scans.decay import Decay, choose_levels, choose_radices
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -28,3 +28,8 @@ def test_levels_leave_little_room() -> None:
         levels = choose_levels(rows)
         assert rows <= levels.rows <= rows * 9 / 8 + 8
         assert levels.operators < 200
+
+
+def test_radices_take_few_operators() -> None:
+    for steps in (1, 2, 17, 1025, 16001, 100_003):
+        assert choose_radices(steps).operators < 260

@@ -1,0 +1,247 @@
+"""The states of ``s' = decay * s + drive`` for all steps at once, in blocks of steps.
+
+The first step of every block is computed at once, then the second of every block from the first, and so on, as if each block began
+with nothing. The states after each block are a recurrence again, of fewer steps, whose decays are those of whole blocks.
+
+If the decay is another in each step, the steps of each block are then done once more, from the states before it, as in the loop. If
+the number of steps is unknown, a Scan goes over the blocks of blocks.
+
+If the decay is constant, the states before a block, decayed, are added to all steps of the block. Nothing is ever multiplied by
+what comes after it, so that a state that is not finite reaches later steps only. A power of the decay that underflows to 0 would
+make NaN of an infinite state, which stays infinite in the loop. So a power is a product of factors none of which is 0, unless the
+decay is 0: what is finite goes to 0 under them as it does in the loop.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import onnx_ir as ir
+
+from rewrites.graph.builder import Builder
+from rewrites.graph.values import shape_dims, static_dims
+from rewrites.loops import State
+from rewrites.ops.versions import concat, reshape, slice_axis, split, squeeze, transpose, unsqueeze
+from rewrites.scans.blocks import cut_steps, states_before_blocks, with_axes_of
+
+__all__ = ["ANY_STEPS", "Decay", "DecayBlocks", "Radices", "choose_levels", "choose_radices", "decayed_states"]
+
+_NARROW = 8
+_FLAT, _MOST_VARYING, _MOST_CONSTANT = 16, 12, 16
+_LEAST_EXPONENTS = {4: -125, 8: -1020}
+"""The powers of 2 of the least normal numbers, by their size in bytes."""
+_MOST_FACTORS = 3
+"""The product of so many of the least normal numbers brings the largest number to 0."""
+
+
+@dataclass(frozen=True)
+class Radices:
+    """``steps``: of a block, of a block of blocks, and so on; ``operators``: how many that takes."""
+
+    steps: tuple[int, ...]
+    operators: int
+
+    @property
+    def rows(self) -> int:
+        """The number of steps in all."""
+        return math.prod(self.steps)
+
+
+ANY_STEPS = Radices((8, 8), 100)
+"""How an unknown number of steps is cut; a Scan goes over the blocks of blocks."""
+
+
+@lru_cache(maxsize=4096)
+def choose_radices(steps: int) -> Radices:
+    """Return the radices with the fewest operators for decays that vary."""
+    best = Radices((steps,), 2 * steps + 3)
+    for radix in range(2, _MOST_VARYING + 1) if steps > _FLAT else ():
+        rest = choose_radices(-(-steps // radix))
+        operators = 5 * radix + 9 + rest.operators
+        if operators < best.operators:
+            best = Radices((radix, *rest.steps), operators)
+    return best
+
+
+def decayed_states(
+    build: Builder, decays: ir.Value, drives: ir.Value, initial: ir.Value, radices: Sequence[int], steps: int | ir.Value
+) -> ir.Value:
+    """Return the states after each step for decays that vary.
+
+    Args:
+        decays: [steps, numbers], as ``drives``.
+        initial: The state before the first step, [1, numbers].
+        radices: The steps of a block, of a block of blocks, and so on.
+        steps: Their number, or one int64; then the count of numbers is known.
+    """
+    is_known = isinstance(steps, int)
+    if not radices:
+        stacks = [unsqueeze(build, decays, [1]), unsqueeze(build, drives, [1])]
+        before = states_before_blocks(build, initial, stacks, _step)
+        return _step(build, squeeze(build, before, [1]), decays, drives)
+    radix, *rest = radices
+    if isinstance(steps, int) and not rest:
+        parts = [split(build, value, 0, None, steps) if steps > 1 else (value,) for value in (decays, drives)]
+        return concat(build, _stepped(build, parts[0], parts[1], initial), 0)
+    numbers, kind = -1 if is_known else (static_dims(initial) or (0, 0))[1], drives.dtype
+    assert kind is not None
+    cut, size = cut_steps(build, steps, radix, 2), -1 if is_known else radix * numbers
+    padded = [cut.pad(decays, np.array(1, kind.numpy())), cut.pad(drives)]
+    blocks = (reshape(build, value, [cut.blocks, size]) for value in padded)
+    decay_rows, drive_rows = (split(build, value, 1, None, radix) for value in (blocks if is_known else [*blocks]))
+    drive, decay = _stepped(build, decay_rows[1:], drive_rows[1:], drive_rows[0])[-1], decay_rows[0]
+    for row in decay_rows[1:]:
+        decay = build.op("Mul", decay, row)
+    ends = decayed_states(build, decay, drive, initial, rest, cut.count())
+    before = concat(build, [initial, slice_axis(build, ends, 0, 0, cut.blocks - 1 if is_known else -1)], 0)
+    states = concat(build, _stepped(build, decay_rows, drive_rows, before), 1)
+    return cut.trim(reshape(build, states, [cut.blocks * radix if is_known else -1, numbers]))
+
+
+def _step(build: Builder, state: ir.Value, decay: ir.Value, drive: ir.Value) -> ir.Value:
+    return build.op("Add", build.op("Mul", decay, state), drive)
+
+
+def _stepped(build: Builder, decays: Sequence[ir.Value], drives: Sequence[ir.Value], state: ir.Value) -> list[ir.Value]:
+    """Return the states after each of the steps."""
+    pairs = zip(decays, drives, strict=True)
+    return [*itertools.accumulate(pairs, lambda before, pair: _step(build, before, *pair), initial=state)][1:]
+
+
+@lru_cache(maxsize=4096)
+def choose_levels(rows: int) -> Radices:
+    """Return the radices with the fewest operators for a constant decay and ``rows`` rows or a few more."""
+    if rows <= 1:
+        return Radices((), 0)
+    best: Radices | None = None
+    for radix in range(2, min(rows, _MOST_CONSTANT) + 1):
+        blocks = -(-rows // radix)
+        rest = choose_levels(blocks)
+        operators = 2 * radix + 1 + rest.operators + (5 if blocks > 1 else 0)
+        candidate = Radices((radix, *rest.steps), operators)
+        if candidate.rows * 8 <= rows * 9 + 64 and (best is None or operators < best.operators):
+            best = candidate
+    assert best is not None
+    return best
+
+
+@dataclass(frozen=True)
+class Decay:
+    """A constant decay.
+
+    Args:
+        numbers: What a state is multiplied by in one step, in float64, none larger than 1; they broadcast to its shape.
+        dtype: The type of the states.
+        form: "Add" or "Sub" if a state has 0 times itself added or taken off before it decays, so that what is infinite is NaN
+            from there on, and with "Sub" no zero is negative.
+    """
+
+    numbers: np.ndarray
+    dtype: np.dtype
+    form: str = ""
+
+    def power(self, exponent: int) -> list[np.ndarray]:
+        """Return the factors of the decay over ``exponent`` steps."""
+        return self._factors(np.array(exponent))
+
+    def powers(self, exponents: Sequence[int]) -> list[np.ndarray]:
+        """Return the factors of the decays over ``exponents`` steps each, along a new axis 0."""
+        return self._factors(np.array(exponents).reshape(-1, *[1] * self.numbers.ndim))
+
+    def _factors(self, exponents: np.ndarray) -> list[np.ndarray]:
+        least = _LEAST_EXPONENTS[self.dtype.itemsize]
+        magnitude = np.where(self.numbers == 0, 1, np.abs(self.numbers))
+        bits = np.maximum(np.log2(magnitude) * exponents, _MOST_FACTORS * least)
+        count = max(1, int(np.ceil((bits / least).max(initial=0))))
+        sign = np.where((self.numbers < 0) & (exponents % 2 == 1), -1.0, 1.0) * (self.numbers != 0)
+        plain = bits >= least
+        first = np.where(plain, magnitude ** np.where(plain, exponents, 1), np.exp2(bits / count)) * sign
+        rest = np.where(plain, 1.0, np.exp2(bits / count))
+        return [np.array(factor, self.dtype) for factor in (first, *[rest] * (count - 1))]
+
+
+class DecayBlocks:
+    """Writes the states of ``state``, whose rank is known, to ``build``, for a constant decay.
+
+    Work is on [rows, numbers], or on [numbers, rows] if states have few numbers: onnxruntime broadcasts slowly along short axes.
+    """
+
+    def __init__(self, build: Builder, state: State, decay: Decay) -> None:
+        assert state.inner.shape is not None
+        self._build, self._initial, self._known = build, state.initial, static_dims(state.inner)
+        self._dims = [dim if isinstance(dim, int) else -1 for dim in shape_dims(state.inner.shape)]
+        self._is_narrow = self._known is not None and math.prod(self._known) < _NARROW
+        is_one = bool((decay.numbers == decay.numbers.flat[0]).all())
+        self._decay = replace(decay, numbers=decay.numbers.flat[0].reshape(())) if is_one else decay
+
+    def states(self, drives: ir.Value, radices: Sequence[int], steps: int) -> ir.Value:
+        """Return the initial state and those after each of ``steps`` drives, behind as many zeros as ``radices`` leave room for."""
+        build, count, is_flat = self._build, math.prod(radices), len(self._dims) == 1
+        missing = count - steps - 1
+        rows = [reshape(build, self._initial, [1, -1]), drives if is_flat else reshape(build, drives, [steps, -1])]
+        states = self._states(concat(build, [self._nothing(missing), *rows] if missing else rows, 0), radices, 1)
+        if is_flat:
+            return states
+        return with_axes_of(build, states, [count], self._initial, self._dims if self._dims.count(-1) <= 1 else None)
+
+    def _states(self, drives: ir.Value, radices: Sequence[int], steps: int) -> ir.Value:
+        """Return the states if each row is ``steps`` steps and nothing is before the first."""
+        build, (radix, *rest) = self._build, radices
+        blocks = math.prod(rest)
+        is_turned = self._is_narrow and blocks > 1
+        if is_turned:  # the first, second, ... rows of all blocks are [numbers, blocks], else [blocks, numbers]
+            turned = transpose(build, reshape(build, drives, [blocks, radix, -1]), [1, 2, 0])
+            rows = split(build, reshape(build, turned, [-1, blocks]), 0, None, radix)
+        else:
+            rows = split(build, reshape(build, drives, [blocks, -1]), 1, None, radix)
+        decay = [self._factor(factor, is_turned) for factor in self._decay.power(steps)]
+        states = list(itertools.accumulate(rows, lambda before, row: build.op("Add", self._decayed(before, decay), row)))
+        alone = concat(build, states, 0 if is_turned else 1)
+        if blocks == 1:
+            return reshape(build, alone, [radix, -1])
+        last = transpose(build, states[-1], [1, 0]) if is_turned else states[-1]
+        ends = slice_axis(build, self._states(last, rest, steps * radix), 0, 0, -1)
+        factors = self._decay.powers([steps * (index + 1) for index in range(radix)])
+        before = concat(build, [self._nothing(1), ends], 0)
+        before = unsqueeze(build, transpose(build, before, [1, 0]), [0]) if is_turned else unsqueeze(build, before, [1])
+        left = self._decayed(before, [self._factors(factor, is_turned) for factor in factors])
+        whole = build.op("Add", reshape(build, alone, [radix, -1, blocks] if is_turned else [blocks, radix, -1]), left)
+        return reshape(build, transpose(build, whole, [2, 0, 1]) if is_turned else whole, [blocks * radix, -1])
+
+    def _decayed(self, state: ir.Value, factors: Sequence[ir.Value]) -> ir.Value:
+        if self._decay.form:
+            zero = self._build.const(np.array(0, self._decay.dtype))
+            state = self._build.op(self._decay.form, state, self._build.op("Mul", state, zero))
+        for factor in factors:
+            state = self._build.op("Mul", state, factor)
+        return state
+
+    def _factor(self, power: np.ndarray, is_turned: bool) -> ir.Value:
+        """Return what states are multiplied by."""
+        if is_turned and power.ndim:
+            return self._build.const(np.broadcast_to(power, self._known or ()).reshape(-1, 1))
+        return self._factors(power[None], False) if power.ndim else self._build.const(power)
+
+    def _factors(self, powers: np.ndarray, is_turned: bool) -> ir.Value:
+        """Return what the states of a block are multiplied by: ``powers`` has one more axis in front."""
+        count = len(powers)
+        wide = powers.reshape(count, *[1] * (len(self._dims) + 1 - powers.ndim), *powers.shape[1:])
+        if powers.ndim > 1 and self._known is None:
+            return self._repeated(wide, count)
+        flat = powers[:, None] if powers.ndim == 1 else np.broadcast_to(wide, (count, *(self._known or ()))).reshape(count, -1)
+        return self._build.const(flat[..., None] if is_turned else flat)
+
+    def _nothing(self, rows: int) -> ir.Value:
+        """Return rows of -0, which changes no other zero in a sum."""
+        zero = np.array(-0.0, self._decay.dtype)
+        if self._known is not None:
+            return self._build.const(np.full((rows, math.prod(self._known)), zero))
+        return self._repeated(zero, rows)
+
+    def _repeated(self, numbers: np.ndarray, rows: int) -> ir.Value:
+        build, repeated = self._build, self._build.const(numbers)
+        sizes = concat(build, [build.const([rows]), build.op("Shape", self._initial)], 0)
+        return reshape(build, build.op("Expand", repeated, sizes), [rows, -1])
