@@ -48,7 +48,7 @@ def with_negative_sizes(text):
 @pytest.mark.parametrize("opset", [11, 16])
 def test_a_size_of_minus_one_is_a_free_one(text, opset):
     model = with_negative_sizes(text.replace("OPSET", str(opset)))
-    free = [ortscan.optimize(model), ortscan.migrate(model, 18, verify=False)]
+    free = [ortscan.optimize(model, verify=False), ortscan.migrate(model, 18, verify=False)]
     for steps in (1, 3):
         feeds = {"x": np.arange(2 * steps, dtype=np.float32).reshape(steps, 2), "h": np.ones(2, np.float32)}
         wanted = ort_run(model, feeds)
@@ -192,10 +192,10 @@ def both(text):
 def test_declared_sizes_do_what_fixed_ones_do(text, target):
     free, static = both(text)
     sizes = {info.name: [dim.dim_value for dim in info.type.tensor_type.shape.dim] for info in static.graph.input}
-    after = ortscan.optimize(static, target=target)
-    assert operators(after) == operators(ortscan.optimize(free, target=target, fix_shapes=sizes))
+    after = ortscan.optimize(static, target=target, verify=False)
+    assert operators(after) == operators(ortscan.optimize(free, target=target, fix_shapes=sizes, verify=False))
     assert not {"Shape", "Size", "Gather", "Constant"} & set(operators(after))
-    assert ortscan.optimize(after, target=target) == after
+    assert ortscan.optimize(after, target=target, verify=False) == after
     rng = np.random.default_rng(0)
     feeds = {name: rng.normal(size=dims).astype(np.float32) for name, dims in sizes.items()}
     assert_same_numbers(ort_run(after, feeds), ort_run(static, feeds))

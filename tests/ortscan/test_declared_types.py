@@ -47,7 +47,7 @@ def test_an_input_that_a_body_returns_untyped_keeps_its_type(opset, given, targe
     feeds |= {"go": np.array(True)} if given else {}
     wanted = ort_run(model, feeds)
     compared = slice(1 if again == "i" else None)  # onnxruntime stacks the last number three times of an ``i`` returned itself
-    for after in (ortscan.migrate(model, target), ortscan.optimize(model)):
+    for after in (ortscan.migrate(model, target, verify=False), ortscan.optimize(model, verify=False)):
         assert_same_numbers(ort_run(sound(after), feeds)[compared], wanted[compared])
 
 
@@ -83,7 +83,11 @@ def test_bodies_that_use_the_same_names_have_shapes_of_their_own(one, two):
     model = model_from_text(BODIES.format(one=one, two=two), check=False)
     feeds = {"xs": np.arange(15, dtype=np.float32).reshape(5, 3), "zs": np.ones((4, 1, 3), np.float32), "s": np.ones(2, np.float32)}
     wanted = ort_run(model, feeds)
-    for after in (ortscan.optimize(model), ortscan.optimize(model, passes=["dead-code"]), ortscan.migrate(model, 21)):
+    for after in (
+        ortscan.optimize(model, verify=False),
+        ortscan.optimize(model, passes=["dead-code"], verify=False),
+        ortscan.migrate(model, 21, verify=False),
+    ):
         assert_same_numbers(ort_run(sound(after), feeds), wanted)
 
 
@@ -98,7 +102,11 @@ def test_bounds_of_a_cut_in_a_body_are_known_there(start, weights):
     model = model_from_text(CUT.replace("START", start).replace("<WEIGHTS>", f"<{weights}>" if weights else ""), check=False)
     feeds = {"xs": np.arange(15, dtype=np.float32).reshape(5, 3), "z": np.ones((3, 3), np.float32)}
     wanted = ort_run(model, feeds)
-    for after in (ortscan.migrate(model, 18), ortscan.optimize(model, passes=["dead-code"]), ortscan.optimize(model)):
+    for after in (
+        ortscan.migrate(model, 18, verify=False),
+        ortscan.optimize(model, passes=["dead-code"], verify=False),
+        ortscan.optimize(model, verify=False),
+    ):
         assert_same_numbers(ort_run(sound(after), feeds), wanted)
 
 
@@ -110,5 +118,9 @@ def test_products_of_vectors_of_unlike_length_pass_the_data_propagation_of_onnx(
             {more} u = Unsqueeze <axes = [1]> (a) w = Unsqueeze <axes = [0]> (c) y = {op} (u, w) }}> (bs) }}""")
     feeds = {"a": np.arange(3, dtype=np.float32), "bs": np.arange(8, dtype=np.float32).reshape(4, 2)}
     wanted = ort_run(model, feeds)
-    for after in (ortscan.migrate(model, 14), ortscan.migrate(model, 21), ortscan.optimize(model)):
+    for after in (
+        ortscan.migrate(model, 14, verify=False),
+        ortscan.migrate(model, 21, verify=False),
+        ortscan.optimize(model, verify=False),
+    ):
         assert_same_numbers(ort_run(sound(after), feeds), wanted)

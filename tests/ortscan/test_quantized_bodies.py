@@ -28,7 +28,7 @@ def body_of(model: onnx.ModelProto) -> list[onnx.NodeProto]:
 @pytest.mark.parametrize("cell", ["LSTM", "GRU", "RNN"])
 def test_the_product_of_the_inputs_leaves_with_its_numbers(cell: str, way: str, steps: int | str) -> None:
     model = quantized_scan(cell, way, steps)
-    after, feeds = ortscan.optimize(model), feeds_of(model)
+    after, feeds = ortscan.optimize(model, verify=False), feeds_of(model)
     left = Counter(node.op_type for node in body_of(after))
     assert left["MatMul"] + left["MatMulInteger"] == 1
     for mine, theirs in zip(ort_run(after, feeds), ort_run(model, feeds), strict=True):
@@ -84,10 +84,10 @@ STEPPED = """zero = Constant <value_int = 0> () yes = Constant <value = bool {1}
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_it_is_kept_from_no_rows_once_a_scan_that_refused_nothing_is_gone(direction: str, target: str) -> None:
     model = quantized_lstm(REFUSES_NOTHING, "float[T,B,4] v", direction)
-    after = ortscan.optimize(model, target=target)
+    after = ortscan.optimize(model, target=target, verify=False)
     assert "DynamicQuantizeLSTM" not in {node.op_type for node in after.graph.node}
     onnx.checker.check_model(after, full_check=True)
-    assert ortscan.optimize(after, target=target) == after
+    assert ortscan.optimize(after, target=target, verify=False) == after
     ways = 1 + (direction == "bidirectional")
     for steps, rows in ((3, 2), (1, 1), (2, 0), (0, 0)):
         feeds = {"x": np.random.default_rng(0).normal(size=(steps, rows, WIDE)).astype(np.float32)}

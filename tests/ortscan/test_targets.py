@@ -169,7 +169,7 @@ g (int64[B] lengths, float[B, 2] h0, float[B, T, 2] xs) => (float[B, 2] hT, floa
 def test_rows_of_their_own_lengths_are_written_out_to_the_end(lengths, reverse):
     model = parsed(ROWS_OF_LENGTHS.format(reverse=reverse))
     rows = len(lengths)
-    after = ortscan.optimize(model, target="coreml", fix_shapes={"xs": [rows, 4, 2]})
+    after = ortscan.optimize(model, target="coreml", fix_shapes={"xs": [rows, 4, 2]}, verify=False)
     assert not ops(after) & {"Scan", "Loop", "If"}
     draw = np.random.default_rng(rows).standard_normal
     feeds = {"h0": draw((rows, 2)).astype(np.float32), "xs": draw((rows, 4, 2)).astype(np.float32)}

@@ -80,7 +80,7 @@ def test_a_node_that_is_the_same_in_every_step_is_guarded_where_it_leaves_its_lo
             s, z = Scan <num_scan_inputs = 1, body = b (float[1] h, float[B,3] e) => (float[1] h1, float[B,3] v) {
                 y = GRU <hidden_size = 2> (u, w, r) k = ReduceSum <keepdims = 0> (y) a = Add (h, k) h1 = Sin (a) v = Mul (e, h) }> (o, x) }"""
     )
-    after = ortscan.optimize(model)
+    after = ortscan.optimize(model, verify=False)
     assert "Scan" in {node.op_type for node in after.graph.node}
     assert guarded(after)
     rng = np.random.default_rng(0)
@@ -127,7 +127,7 @@ def test_a_node_without_steps_that_onnxruntime_runs_gives_what_it_gives():
             s, z = Scan <num_scan_inputs = 1, body = b (float[1] h, float[B,3] e) => (float[1] h1, float[B,3] v) {
                 h1 = Identity (h) v = Mul (e, h) }> (o, x) }"""
     )
-    after = ortscan.optimize(model)
+    after = ortscan.optimize(model, verify=False)
     assert "LSTM" not in {node.op_type for node in after.graph.node}
     rng = np.random.default_rng(0)
     for steps in (3, 0):

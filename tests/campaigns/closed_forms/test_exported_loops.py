@@ -42,7 +42,7 @@ def jax(body: str, states: int) -> str:
 @pytest.mark.parametrize("written", [tensorflow, jax])
 def test_the_loop_goes_and_the_numbers_stay(name: str, written) -> None:
     family, sizes = FAMILIES[name], Sizes(STEPS, WIDTH, "float")
-    after = ortscan.optimize(model_from_text(written(family.body, family.states), 18))
+    after = ortscan.optimize(model_from_text(written(family.body, family.states), 18), verify=False)
     assert not has_loop(after)
     feeds = feeds_of(sizes, family.starts[: family.states], 0)
     for mine, wanted in zip(ort_run(after, feeds), exact(family, feeds), strict=True):

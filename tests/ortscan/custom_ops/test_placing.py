@@ -140,9 +140,9 @@ def test_a_scan_of_elementwise_operators_is_called_as_a_whole(steps: int):
 
 @pytest.mark.long
 @pytest.mark.parametrize("backwards", [0, 1])
-@pytest.mark.parametrize("out_backwards", [0, 1])
 @pytest.mark.parametrize(("axis", "out_axis"), [(0, 1), (1, 0), (-1, -1)])
-def test_whole_scan_supports_any_axis_and_direction(axis: int, out_axis: int, backwards: int, out_backwards: int):
+def test_whole_scan_supports_any_axis_and_direction(axis: int, out_axis: int, backwards: int):
+    out_backwards = (axis + backwards) % 2
     sizes = "4, T" if axis else "T, 4"
     out_sizes = "4, T" if out_axis else "T, 4"
     made = session(f"""

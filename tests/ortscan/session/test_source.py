@@ -62,6 +62,9 @@ def one_byte(file: Path, content: bytes) -> None:
         opened.write(content[at : at + 1])
 
 
+WRITES = (in_place, renamed_over, by_another_name, in_a_memory_map, as_another_target, one_byte)
+
+
 def given_as(form: str, path: Path) -> tuple[object, ort.SessionOptions | None]:
     options = ort.SessionOptions()
     if form == "bytes":
@@ -70,8 +73,10 @@ def given_as(form: str, path: Path) -> tuple[object, ort.SessionOptions | None]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("form", ["path", "path and options", "bytes"])
-@pytest.mark.parametrize("write", [in_place, renamed_over, by_another_name, in_a_memory_map, as_another_target, one_byte])
+@pytest.mark.parametrize(
+    ("write", "form"),
+    [(write, form) for place, write in enumerate(WRITES) for form in ("path", ("path and options", "bytes")[place % 2])],
+)
 def test_the_weights_that_are_there_now_count(write: Callable[[Path, bytes], None], form: str, tmp_path: Path):
     path, data = tmp_path / "m.onnx", tmp_path / "w.bin"
     onnx.save(folded(), path, save_as_external_data=True, location="w.bin", size_threshold=0)

@@ -45,8 +45,8 @@ def test_other_opsets_are_left() -> None:
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_a_result_of_opset_10_is_not_put_into_memory_of_another_size(batch: int) -> None:
     model = onnx.parser.parse_model(LOOP)
-    after = ortscan.optimize(model, opset="keep")
+    after = ortscan.optimize(model, opset="keep", verify=False)
     assert "Loop" not in {node.op_type for node in after.graph.node}
     feeds = {"x": np.ones(batch, np.float32), "u": np.ones((1, batch), np.float32)}
     assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
-    assert ortscan.optimize(after, opset="keep") == after
+    assert ortscan.optimize(after, opset="keep", verify=False) == after

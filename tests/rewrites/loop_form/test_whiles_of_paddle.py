@@ -60,14 +60,14 @@ SPELLINGS = {
 def test_no_loop_is_left_where_none_runs(spelling: str, target: str) -> None:
     before = SPELLINGS[spelling]
     rows = before.graph.input[1].type.tensor_type.shape.dim[1].dim_value
-    after = ortscan.optimize(before, target=target)
+    after = ortscan.optimize(before, target=target, verify=False)
     assert not {"Loop", "Scan", "If", "ScatterElements"} & {node.op_type for node in after.graph.node}
     same(before, after, feeds(rows))
 
 
 def test_a_bound_that_is_fed_takes_as_many_steps_as_it_says() -> None:
     before = a_while("int64[1] bound")
-    after = ortscan.optimize(before)
+    after = ortscan.optimize(before, verify=False)
     for bound in (0, 2, 4):
         same(before, after, feeds(bound=np.array([bound])))
 
@@ -81,4 +81,4 @@ def test_a_loop_that_numbers_stop_keeps_its_condition_and_says_so() -> None:
     before = a_while(go_on=BY_DATA)
     said = ortscan.explain(before, target="coreml").loops[0]
     assert "LOOP-CONDITION" in [reason.code for reason in said.reasons]
-    same(before, ortscan.optimize(before, target="coreml"), feeds())
+    same(before, ortscan.optimize(before, target="coreml", verify=False), feeds())

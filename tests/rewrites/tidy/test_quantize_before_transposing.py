@@ -24,10 +24,10 @@ FEEDS = {"x": np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32), "
 @pytest.mark.parametrize("transposed", TRANSPOSED)
 def test_what_leaves_a_body_does_not_quantize_what_others_read(transposed: str) -> None:
     model = model_from_text(SCAN.replace("TRANSPOSED", TRANSPOSED[transposed]))
-    after = ortscan.optimize(model)
+    after = ortscan.optimize(model, verify=False)
     assert "Scan" not in {node.op_type for node in after.graph.node}
     assert_same_numbers(ort_run(after, FEEDS), ort_run(model, FEEDS))
-    assert ortscan.optimize(after) == after
+    assert ortscan.optimize(after, verify=False) == after
 
 
 def test_what_a_model_quantizes_itself_is_left() -> None:

@@ -53,7 +53,7 @@ def test_a_loop_that_becomes_a_branch_runs() -> None:
                 c1 = Identity (c) d = Cast <to = 11> (x) f = Cast <to = 1> (d) s = ReduceSum <keepdims = 0> (f) y = Identity (s)
             }> (m, yes) }"""
     )
-    after = ortscan.optimize(model)
+    after = ortscan.optimize(model, verify=False)
     assert "If" in [node.op_type for node in after.graph.node]
     for steps in (1, 3):
         feeds = {"x": np.ones((2, 3), np.float32), "m": np.array(steps)}

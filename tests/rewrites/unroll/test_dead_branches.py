@@ -24,6 +24,6 @@ g (float[3] x, bool go) => (float[3] y) {
 @pytest.mark.parametrize("target", ["cpu", "onnx", "qnn", "webgpu"])
 def test_a_loop_in_a_branch_that_nobody_reads_is_looked_at_no_more(target):
     model = onnx.parser.parse_model(TEXT)
-    after = ortscan.optimize(model, target=target, max_unroll=8)
+    after = ortscan.optimize(model, target=target, max_unroll=8, verify=False)
     feeds = {"x": np.array([0.5, -1, 2], np.float32), "go": np.array(True)}
     np.testing.assert_allclose(ort_run(after, feeds)[0], ort_run(model, feeds)[0], rtol=1e-5)

@@ -55,11 +55,11 @@ COUNTED = """g (float[T,2] xs, float[2] s, int64 m, int64[1] k0) => (float[2] z,
 
 @pytest.mark.long
 @pytest.mark.parametrize("opset", [7, 8, 9, 11, 12])
-@pytest.mark.parametrize("steps", [-1, 0, 1, 3])
-def test_a_count_of_steps_is_never_below_zero_in_any_opset(opset: int, steps: int) -> None:
-    feeds = {"xs": np.ones((3, 2), np.float32), "s": np.zeros(2, np.float32), "m": np.array(steps), "k0": np.array([5])}
+def test_a_count_of_steps_is_never_below_zero_in_any_opset(opset: int) -> None:
     model = model_from_text(COUNTED, opset, ir_version=8)
-    after = optimize(model, opset="keep")
+    after = optimize(model, opset="keep", verify=False)
     assert isinstance(after, onnx.ModelProto)
     onnx.checker.check_model(after, full_check=True)
-    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+    for steps in (-1, 0, 1, 3):
+        feeds = {"xs": np.ones((3, 2), np.float32), "s": np.zeros(2, np.float32), "m": np.array(steps), "k0": np.array([5])}
+        assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))

@@ -116,7 +116,7 @@ def test_a_trip_count_of_sizes_that_are_cut_at_run_time_is_not_taken_for_known()
             last = Loop <body = body (int64 i, bool c, float[3] a) => (bool c1, float[3] b) { c1 = Identity (c) b = Mul (a, half) }> (m, yes, s0)
         }"""
     )
-    after = ortscan.optimize(model, max_unroll=4)
+    after = ortscan.optimize(model, max_unroll=4, verify=False)
     for start in (0, 1):
         feeds = {"x": np.zeros((2, 5), np.float32), "start": np.array([start]), "s0": np.ones(3, np.float32)}
         assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
@@ -131,7 +131,7 @@ AXES = """<ir_version: 10, opset_import: ["": 18, "own": 1]> g (float[2,6] x, fl
 
 def test_a_slice_along_what_a_function_gives_is_not_cut_along_the_first_axes(recwarn: pytest.WarningsRecorder) -> None:
     model = onnx.parser.parse_model(AXES)
-    after = ortscan.optimize(model)
+    after = ortscan.optimize(model, verify=False)
     assert after != model
     assert not recwarn.list
     feeds = {"x": np.arange(12, dtype=np.float32).reshape(2, 6)}

@@ -430,7 +430,7 @@ def test_where_the_library_is_missing_the_version_and_what_needs_it_say_so(tmp_p
     monkeypatch.setenv("ORTSCAN_NATIVE", "0")
     assert main(["--version"]) == 0
     assert ", no native loop engine, " in capsys.readouterr().out
-    decoder = Path(__file__).parents[2] / "examples" / "torch_attention_decoder.onnx"
+    decoder = Path(__file__).parents[3] / "examples" / "torch_attention_decoder.onnx"
     assert main(["optimize", str(decoder), str(tmp_path / "o.onnx"), "--native", "--verify", "quick"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "compiled loops run on onnxruntime here: the environment variable ORTSCAN_NATIVE is 0." in said
@@ -439,7 +439,7 @@ def test_where_the_library_is_missing_the_version_and_what_needs_it_say_so(tmp_p
 def test_the_help_and_the_readme_know_every_target_and_exit_code(capsys):
     assert main(["optimize", "--help"]) == 0
     shown = capsys.readouterr().out
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
     for target in TARGETS:
         assert target in shown
         assert f'"{target}"' in readme

@@ -521,7 +521,7 @@ def test_a_large_model_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
     with (tmp_path / "big.bin").open("wb") as file:
         file.truncate(count * size)
     run = [sys.executable, "-c", BIG, str(tmp_path / "m.onnx"), str(tmp_path / "n.onnx")]
-    grown = int(subprocess.run(run, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[2]).stdout)
+    grown = int(subprocess.run(run, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[3]).stdout)
     (tmp_path / "big.bin").unlink()
     assert (tmp_path / "n.onnx.data").stat().st_size == count * size
     assert grown < size
