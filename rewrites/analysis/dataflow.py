@@ -1,9 +1,8 @@
-"""Derives facts about values from the operands of their operators, by the operator's transfer function.
+"""Reads facts about values: each from those of the operands, by the transfer function of the operator that computes the value.
 
-    Add: one + other    Neg: -operand    Split: not in the table, so nothing is known of its results
+    Add: one + other    Neg: -operand    Split: has no transfer function, so its results are unknown
 
-A domain defines its facts: an affine expression, a constant or a row of numbers, for example. It also defines the transfer
-functions and the facts that do not depend on operands.
+A domain defines a kind of fact (an affine expression, a bound, a progression) and its transfer functions.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,9 +16,9 @@ T = TypeVar("T")
 
 
 class Domain(Generic[T]):
-    """The facts of values, each computed once from its operands, through at most ``deepest`` operators.
+    """The facts about values. Each value is read once, through at most ``deepest`` operators.
 
-    ``transfer``: for each standard operator, the function (domain, node) that returns the fact of its result, or None.
+    ``transfer``: for each standard operator, the function (domain, node) that returns the fact about its result, or None.
     """
 
     transfer: Mapping[str, Callable[[Any, ir.Node], T | None]]
@@ -30,7 +29,7 @@ class Domain(Generic[T]):
         self._depth = 0
 
     def of(self, value: ir.Value | None) -> T | None:
-        """Return the fact of ``value``, or None."""
+        """Return the fact about ``value``, or None."""
         if value is None or self._depth > self.deepest:
             return None
         if value not in self._known:
@@ -40,15 +39,15 @@ class Domain(Generic[T]):
         return self._known[value]
 
     def operand(self, node: ir.Node, index: int) -> T | None:
-        """Return the fact of input ``index``, or None."""
+        """Return the fact about input ``index``, or None."""
         return self.of(node.inputs[index]) if index < len(node.inputs) else None
 
     def read(self, value: ir.Value) -> T | None:
-        """Return the fact of a value. Domains that do not only use operands override this."""
+        """Read a value; a domain with facts from elsewhere overrides this."""
         node = value.producer()
         return None if node is None else self.transferred(node)
 
     def transferred(self, node: ir.Node) -> T | None:
-        """Return the result of the transfer function of ``node``, or None."""
+        """Apply the transfer function of ``node``."""
         transfer = self.transfer.get(node.op_type) if node.domain == "" else None
         return None if transfer is None else transfer(self, node)

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
-from rewrites.graph.values import const_array, through_identity
+from rewrites.graph.values import const_array, producer_of, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.ops.versions import perm_of
 
@@ -52,7 +52,7 @@ class SameValues:
 def _through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | None]:
     """Return the value before all Transposes, and its axis for each axis of ``value``; None without a Transpose."""
     axes: tuple[int, ...] | None = None
-    while (node := value.producer()) is not None and node.op_type in ("Identity", "Transpose") and node.domain == "":
+    while (node := producer_of(value, "Identity", "Transpose")) is not None:
         source = node.inputs[0]
         if source is None or source.shape is None:
             break

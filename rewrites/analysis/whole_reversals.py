@@ -1,23 +1,23 @@
-"""Recognises whole reversals (all elements along one axis in the opposite order), and keeps the sizes of their sources.
+"""Recognises whole reversals of a tensor along one axis, and keeps the sizes of their sources.
 
     Slice(x, -1, -2**63, [axis], -1)    Gather(x, T - 1 - Range(0, T, 1))    ReverseSequence(x, T for every row)
 
-T is the size of that axis, a number or computed from a Shape in any way. Other forms are not recognised.
+T is the size of that axis, as a number or computed from a Shape in any way.
 
-Works around ORT-GATHER-STRINGS.
+Works round ORT-GATHER-STRINGS.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.dataflow import Domain
-from rewrites.analysis.induction.affine_expression import AffineExpression, Dim, Symbol, surely_equal
+from rewrites.analysis.induction.affine_expression import INTEGERS, AffineExpression, Dim, Symbol, surely_equal
 from rewrites.analysis.induction.integers import Integers
+from rewrites.analysis.induction.progressions import INDEX, Progressions
 from rewrites.graph.dims import forgotten, is_unknown, refined
-from rewrites.graph.values import rank_of
+from rewrites.graph.values import producer_of, rank_of
 from rewrites.graph.walk import all_nodes
 from rewrites.ops.traits import operators
 from rewrites.ops.versions import axis_of, perm_of
@@ -26,9 +26,6 @@ __all__ = ["Reversal", "Reversals", "keep_sizes_of_reversals"]
 
 
 _FAR = 2**31 - 1
-_DEEPEST = 32
-_HOLD_SIZES = frozenset({ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE})
-_KEEP_THE_NUMBER = operators("copies")
 
 
 @dataclass(frozen=True)
@@ -39,17 +36,8 @@ class Reversal:
     axis: int
 
 
-@dataclass(frozen=True)
-class _Progression:
-    """``first``, ``first + slope``, …: ``count`` numbers."""
-
-    first: AffineExpression
-    slope: int
-    count: AffineExpression
-
-
 class Reversals:
-    """Recognises reversals among nodes of a model whose main graph is ``main``. In other graphs, only outer sizes count."""
+    """Reads nodes of a model whose main graph is ``main``; in other graphs, only outer numbers and sizes are known to be equal."""
 
     def __init__(self, opset: int, main: ir.Graph) -> None:
         self._opset, self._main = opset, main
@@ -57,11 +45,11 @@ class Reversals:
     def read(self, node: ir.Node | None) -> Reversal | None:
         """Return the reversal that ``node`` is, or None."""
         reader = _READERS.get(node.op_type) if node is not None and node.domain == "" else None
-        if node is None or reader is None or not node.inputs or node.inputs[0] is None or rank_of(node.inputs[0]) is None:
+        source = node.inputs[0] if node is not None and reader is not None and node.inputs else None
+        if node is None or reader is None or source is None or source.shape is None:
             return None
-        source = node.inputs[0]
         integers = Integers(self._opset, None if node.graph is self._main else node.graph)
-        axis = reader(_Reader(integers, source, rank_of(source) or 0), node)
+        axis = reader(_Reader(integers, source, len(source.shape)), node)
         return None if axis is None else Reversal(source, axis)
 
 
@@ -70,17 +58,16 @@ class _Reader:
 
     def __init__(self, integers: Integers, source: ir.Value, rank: int) -> None:
         self.integers, self.source, self.rank = integers, source, rank
-        self.progressions = _Progressions(integers)
 
     def is_size(self, expression: AffineExpression | None, axis: int, less: int = 0) -> bool:
         """Return True if ``expression`` is the size of ``axis`` minus ``less``."""
         size = self._size(self.source, axis)
         if expression is None or size is None or expression.const.size != 1:
             return False
-        return surely_equal(self._from_the_source(expression.reshaped(())), size - AffineExpression.of(less))
+        return surely_equal(self._from_the_source(expression.reshaped(())), size - less)
 
     def _size(self, value: ir.Value, axis: int) -> AffineExpression | None:
-        while (node := value.producer()) is not None and node.domain == "" and node.op_type in ("Identity", "Transpose"):
+        while (node := producer_of(value, "Identity", "Transpose")) is not None:
             source = node.inputs[0]
             if source is None or source.shape is None:
                 break
@@ -97,59 +84,16 @@ class _Reader:
 
     def every_element(self, value: ir.Value | None) -> AffineExpression | None:
         """Return the number that all elements of a tensor equal, or None."""
-        if value is None:
-            return None
         expression = self.integers.of(value)
         if expression is not None and expression.const.size:
-            flat = expression.reshaped((expression.const.size,))
-            first = flat.moved(lambda array: array[:1])
-            return first.reshaped(()) if surely_equal(flat, first) else None
-        node = value.producer()
-        if node is None or node.domain != "" or node.graph is self.integers.body:
+            return expression.uniform
+        node = producer_of(value)
+        if value is None or node is None or node.graph is self.integers.body:
             return None
-        if node.op_type in _KEEP_THE_NUMBER or (node.op_type == "Cast" and value.dtype in (ir.DataType.INT32, ir.DataType.INT64)):
+        if node.op_type in operators("copies") or (node.op_type == "Cast" and value.dtype in INTEGERS):
             return self.every_element(node.inputs[0])
-        if node.op_type == "ConstantOfShape" and "value" in node.attributes:
-            filled = node.attributes["value"].as_tensor().numpy()
-            return AffineExpression.of(filled).reshaped(()) if filled.dtype.kind == "i" else None
-        return None
-
-
-class _Progressions(Domain[_Progression]):
-    """Recognises a Range, and its sums, differences and negatives."""
-
-    deepest = _DEEPEST
-
-    def __init__(self, integers: Integers) -> None:
-        super().__init__()
-        self._integers = integers
-
-    def transferred(self, node: ir.Node) -> _Progression | None:
-        """Return the result of ``node`` as a progression, or None."""
-        if node.domain != "":
-            return None
-        if node.op_type == "Range":
-            start, limit, step = (self._integers.scalar(value) for value in node.inputs)
-            if start is None or limit is None or step is None or step.number not in (1, -1):
-                return None
-            return _Progression(start, step.number, limit - start if step.number == 1 else start - limit)
-        if node.op_type == "Identity" or (node.op_type == "Cast" and node.outputs[0].dtype in _HOLD_SIZES):
-            return self.operand(node, 0)
-        if node.op_type == "Neg":
-            return _negative(self.operand(node, 0))
-        if node.op_type not in ("Add", "Sub"):
-            return None
-        left, right = self.operand(node, 0), self.operand(node, 1)
-        row = left or (right if node.op_type == "Add" else _negative(right))
-        added = self._integers.scalar(node.inputs[0] if left is None else node.inputs[1])
-        if row is None or added is None or (left is not None and right is not None):
-            return None
-        is_taken_off = left is not None and node.op_type == "Sub"
-        return replace(row, first=row.first - added if is_taken_off else row.first + added)
-
-
-def _negative(row: _Progression | None) -> _Progression | None:
-    return None if row is None else _Progression(-row.first, -row.slope, row.count)
+        filled = node.attributes.get_tensor("value") if node.op_type == "ConstantOfShape" else None
+        return AffineExpression.of(filled.numpy()).uniform if filled is not None and filled.numpy().dtype.kind == "i" else None
 
 
 def _slice(reader: _Reader, node: ir.Node) -> int | None:
@@ -172,21 +116,21 @@ def _slice(reader: _Reader, node: ir.Node) -> int | None:
 
 
 def _gather(reader: _Reader, node: ir.Node) -> int | None:
-    axis, places = axis_of(node, 0, reader.rank), node.inputs[1]
-    if places is None or rank_of(places) != 1:
+    axis, indices = axis_of(node, 0, reader.rank), node.inputs[1]
+    if indices is None or rank_of(indices) != 1:
         return None
     if reader.source.dtype == ir.DataType.STRING and axis != reader.rank - 1:  # onnxruntime copies only one string of each row
         return None
-    expression, dim = reader.integers.of(places), reader.integers.size_of(reader.source, axis)
+    expression, dim = reader.integers.of(indices), reader.integers.size_of(reader.source, axis)
     numbers, size = None if expression is None else expression.numbers, None if dim is None else dim.number
     if numbers is not None:
         if size is None or not size or len(numbers) != size or ((numbers < -size) | (numbers >= size)).any():
             return None
         return axis if np.array_equal(numbers % size, np.arange(size)[::-1]) else None
-    row = reader.progressions.of(places)
-    if row is None or row.slope != -1 or not reader.is_size(row.first, axis, less=1) or not reader.is_size(row.count, axis):
+    row = Progressions(reader.integers).of(indices)
+    if row is None or row.number.factor(INDEX) != -1 or not reader.is_size(row.number.without(INDEX), axis, less=1):
         return None
-    return axis
+    return axis if reader.is_size(row.count, axis) else None
 
 
 def _reverse_sequence(reader: _Reader, node: ir.Node) -> int | None:
@@ -198,7 +142,7 @@ _READERS = {"Gather": _gather, "ReverseSequence": _reverse_sequence, "Slice": _s
 
 
 def keep_sizes_of_reversals(graph: ir.Graph, opset: int) -> None:
-    """Copy sizes of sources to reversed results, for all nodes of the main graph ``graph`` and its bodies."""
+    """Give reversed and transposed values of the main graph ``graph``, bodies included, the sizes of their sources."""
     reversals = Reversals(opset, graph)
     for node in all_nodes(graph):
         if len(node.outputs) != 1 or node.domain != "" or node.op_type not in ("Gather", "Slice", "Transpose"):

@@ -9,7 +9,7 @@ from rewrites.batching.alignment import expanded
 from rewrites.batching.call import Call, Operand, Result
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import dim_of, rank_of
-from rewrites.ops.versions import concat, reshape, shape_of, slice_axis, transpose
+from rewrites.ops.versions import concat, move_axis_first, move_first_axis, reshape, shape_of, slice_axis
 
 __all__ = [
     "Dim",
@@ -159,8 +159,8 @@ def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
     if rank <= axis:
         raise call.refuse("NO-BATCHING-RULE", f"input {index} has {rank} axes")
     dims = step_dims(call, call.operand(index))
-    turned = transpose(call.build, expanded(call, index), [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)])
-    return shaped(call, turned, [*dims[:axis], product_of(call.build, [call.steps, dims[axis]]), *dims[axis + 1 :]])
+    moved = move_first_axis(call.build, expanded(call, index), axis, rank + 1)
+    return shaped(call, moved, [*dims[:axis], product_of(call.build, [call.steps, dims[axis]]), *dims[axis + 1 :]])
 
 
 def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> ir.Value:
@@ -170,7 +170,7 @@ def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> 
         dim = None if value.shape is None else value.shape[position]
         dims.append(dim if isinstance(dim, int) else shape_of(call.build, value, position))
     parted = shaped(call, value, [*dims[:axis], call.steps, own, *dims[axis + 1 :]])
-    return transpose(call.build, parted, [axis, *range(axis), *range(axis + 1, rank + 1)])
+    return move_axis_first(call.build, parted, axis, rank + 1)
 
 
 def vector_of_all_steps(call: Call, index: int) -> ir.Value | None:

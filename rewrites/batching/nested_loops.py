@@ -24,7 +24,7 @@ from rewrites.graph.dims import with_axes
 from rewrites.graph.marks import hand_on
 from rewrites.graph.values import dim_of, rank_of
 from rewrites.loops import LoopView, ScanInput, ScanOutput, ScanView, State, make_scan
-from rewrites.ops.versions import transpose
+from rewrites.ops.versions import move_axis_first, move_first_axis, transpose
 
 __all__ = ["batched_body", "body_for_all_steps", "for_all_steps", "nested_loop", "nested_scan"]
 
@@ -81,13 +81,11 @@ class _Axis:
 
     def to_front(self, call: Call, x: ir.Value) -> ir.Value:
         """Move the axis of ``x`` before all others."""
-        order = [self.place, *(i for i in range(self.rank or 0) if i != self.place)]
-        return transpose(call.build, x, order) if self.place else x
+        return move_axis_first(call.build, x, self.place, self.rank or 0)
 
     def from_front(self, call: Call, x: ir.Value) -> ir.Value:
         """Move the first axis of ``x`` to the position."""
-        order = [*range(1, self.place + 1), 0, *range(self.place + 1, self.rank or 0)]
-        return transpose(call.build, x, order) if self.place else x
+        return move_first_axis(call.build, x, self.place, self.rank or 0)
 
 
 def _settled_body(

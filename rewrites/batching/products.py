@@ -17,7 +17,7 @@ from rewrites.batching.call import Call, Operand, Result
 from rewrites.batching.dims import fold_steps, step_dims, with_steps
 from rewrites.batching.table import rule
 from rewrites.graph.values import dim_of, static_dims
-from rewrites.ops.versions import reduce, reshape, squeeze, transpose, unsqueeze
+from rewrites.ops.versions import move_axis_first, move_first_axis, reduce, reshape, squeeze, transpose, unsqueeze
 
 __all__ = ["Product", "fused_matmul", "matmul", "matmul_integer", "product"]
 
@@ -49,7 +49,7 @@ def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
     left_rank = call.rank(0)
     if left_rank == 1:
         stacked = emit(left.value, right.value)
-        return transpose(call.build, stacked, _axis_first(right_rank - 2, right_rank))
+        return move_axis_first(call.build, stacked, right_rank - 2, right_rank)
     if plain and left_rank == right_rank:
         merged = _rows_of_all_steps(call, left, right, emit)
         if merged is not None:
@@ -63,10 +63,10 @@ def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product)
     if here is None or there is None or here[:-2] != there[:-2] or here[-2] > _FEW_ROWS or 0 in here + there:
         return None
     b, rank = call.build, len(here)
-    rows = transpose(b, left.value, _first_behind(rank - 2, rank + 1))
+    rows = move_first_axis(b, left.value, rank - 2, rank + 1)
     rows_of_results = emit(reshape(b, rows, [*here[:-2], -1, here[-1]]), right.value)
     rows_of_results = reshape(b, rows_of_results, [*here[:-2], -1, here[-2], there[-1]])
-    return transpose(b, rows_of_results, _axis_first(rank - 2, rank + 1))
+    return move_axis_first(b, rows_of_results, rank - 2, rank + 1)
 
 
 def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
@@ -82,7 +82,7 @@ def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool
         if plain and left_rank == 2:
             return emit(right.value, transpose(b, left.value, [1, 0]))
         columns = emit(left.value, transpose(b, right.value, [1, 0]))
-        return transpose(b, columns, _axis_first(left_rank - 1, left_rank))
+        return move_axis_first(b, columns, left_rank - 1, left_rank)
     if plain and left_rank == right_rank == 2:
         columns_of_step = dim_of(right.inner, 1)
         if columns_of_step == 1:
@@ -149,15 +149,6 @@ def _both(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
         right_value = with_rank(call, right, rank)
     gone = [rank - 1] * (left_rank == 1) + [rank] * (right_rank == 1)
     return squeeze(b, emit(left_value, right_value), gone)
-
-
-def _axis_first(axis: int, rank: int) -> list[int]:
-    return [axis, *(position for position in range(rank) if position != axis)]
-
-
-def _first_behind(count: int, rank: int) -> list[int]:
-    """Return the permutation that moves axis 0 behind the next ``count`` axes."""
-    return [*range(1, count + 1), 0, *range(count + 1, rank)]
 
 
 @rule("MatMul")

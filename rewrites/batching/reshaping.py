@@ -8,7 +8,7 @@ from rewrites.batching.alignment import after_steps, axes_after_steps, axis_afte
 from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import product_of, step_dims, with_steps
 from rewrites.batching.table import rule
-from rewrites.graph.values import const_array, dim_of, static_dims
+from rewrites.graph.values import const_array, dim_of, producer_of, static_dims
 from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, ints_operand, squeeze, unsqueeze, zero_copies_size
 from rewrites.ops.versions import reshape as emit_reshape
 
@@ -98,8 +98,8 @@ def reshape(call: Call) -> Sequence[Result]:
 
 def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
     """Return the sizes joined in ``shape``: numbers above 0, and -1 for its only computed dimension; else None."""
-    node = None if shape is None else shape.producer()
-    if node is None or node.op_type != "Concat" or node.domain != "":
+    node = producer_of(shape, "Concat")
+    if node is None:
         return None
     sizes: list[int] = []
     for part in node.inputs:

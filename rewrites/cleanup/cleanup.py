@@ -24,7 +24,7 @@ from rewrites.graph.dims import refined, without_names
 from rewrites.graph.names import Names
 from rewrites.graph.node_inference import put_shapes, told_anew
 from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import const_array, rank_of, static_dims
+from rewrites.graph.values import const_array, producer_of, rank_of, static_dims
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import is_loop
 from rewrites.ops.versions import axes_of
@@ -92,11 +92,10 @@ def copies_among(nodes: Iterable[ir.Node], opset: int) -> list[ir.Node]:
 
 def _copied(node: ir.Node, opset: int) -> ir.Value | None:
     """Return the value that ``node`` copies, or None."""
-    if node.domain != "" or node.inputs[:1] in ((), (None,)):
+    source = node.inputs[0] if node.domain == "" and node.inputs else None
+    if source is None:
         return None
-    source = node.inputs[0]
-    assert source is not None
-    inner = source.producer()
+    inner = producer_of(source)
     match node.op_type:
         case "Identity":
             return source
@@ -107,7 +106,7 @@ def _copied(node: ir.Node, opset: int) -> ir.Value | None:
             return next((term for term, other in terms if term is not None and _is_neutral_zero(other, term)), None)
         case "Sub":
             return source if _is_neutral_zero(node.inputs[1], source) else None
-        case "Squeeze" | "Unsqueeze" if inner is not None and inner.domain == "" and inner.op_type == _OPPOSITE[node.op_type]:
+        case "Squeeze" | "Unsqueeze" if inner is not None and inner.op_type == _OPPOSITE[node.op_type]:
             return _there_and_back(node, inner, opset)
     return None
 
@@ -116,7 +115,7 @@ def _cast(node: ir.Node, source: ir.Value, inner: ir.Node | None) -> ir.Value | 
     kind = node.attributes["to"].as_int()
     if source.dtype is not None and kind == source.dtype.value:
         return source
-    if kind != ir.DataType.BOOL or inner is None or inner.op_type != "Cast" or inner.domain != "":
+    if kind != ir.DataType.BOOL or inner is None or inner.op_type != "Cast":
         return None
     first = inner.inputs[0]
     return first if first is not None and first.dtype == ir.DataType.BOOL else None

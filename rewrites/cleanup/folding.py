@@ -25,7 +25,7 @@ from rewrites.analysis.dependence import is_deterministic
 from rewrites.graph.context import Context, evaluate_nodes
 from rewrites.graph.node_inference import LearnedShapes, taken_back, told_anew
 from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import const_array, size_estimate, static_dims
+from rewrites.graph.values import const_array, producer_of, size_estimate, static_dims
 from rewrites.graph.walk import node_graphs
 from rewrites.ops.versions import SliceSpec, slice_range, slice_spec
 
@@ -188,10 +188,8 @@ def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool
 
 def _sizes_read(node: ir.Node, ctx: Context) -> np.ndarray | None:
     """Return the sizes that a Gather or Slice reads from a Shape, or None."""
-    if node.op_type not in ("Gather", "Slice") or not node.inputs or node.inputs[0] is None:
-        return None
-    shape = node.inputs[0].producer()
-    source = shape.inputs[0] if shape is not None and shape.op_type == "Shape" and shape.domain == "" else None
+    shape = producer_of(node.inputs[0], "Shape") if node.op_type in ("Gather", "Slice") and node.inputs else None
+    source = None if shape is None else shape.inputs[0]
     if shape is None or source is None or source.shape is None:
         return None
     dims = list(source.shape.dims[shape.attributes.get_int("start") : shape.attributes.get_int("end")])

@@ -9,11 +9,15 @@ Rules would remove the Identity as well, so bodies of loops lose it before the f
 Works around ONNX-OUTER-PRODUCT.
 """
 
+from collections.abc import Callable, Mapping
+
 import onnx_ir as ir
 
+from rewrites.analysis.dataflow import Domain
 from rewrites.graph.context import Context
 from rewrites.graph.marks import PARTING_IDENTITY
 from rewrites.graph.replace import replace_value
+from rewrites.graph.values import producer_of
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop
 
@@ -30,68 +34,67 @@ def part_outer_products(ctx: Context) -> None:
     """Add the Identities all over the model."""
     if ctx.opset < _SINCE:
         return
-    lengths: dict[ir.Value, int | None] = {}
+    lengths = _Lengths()
     for node in list(all_nodes(ctx.model.graph)):
         if node.op_type not in _MEET or node.domain != "" or len(node.inputs) != 2:
             continue
         left, right = node.inputs
-        found = _length(left, lengths), _length(right, lengths)
-        if None in found or 1 in found or found[0] == found[1]:
+        both = {lengths.of(left), lengths.of(right)}
+        if both & {None, 1} or len(both) == 1:
             continue
-        place, value = next(((i, one) for i, one in enumerate((left, right)) if one is not None and _goes_through(one)), (0, left))
-        assert value is not None
+        sides = [(i, side) for i, side in enumerate((left, right)) if side is not None]
+        position, value = next((each for each in sides if _goes_through(each[1])), sides[0])
         b = ctx.builder()
         copy = b.op("Identity", value)
         copy.type, copy.shape = value.type, value.shape
         named = PARTING_IDENTITY.take(node)
-        if named is not None and named[0] == place:
+        if named is not None and named[0] == position:
             _, copy.name, b.nodes[0].name = named
         b.insert_before(node)
-        node.replace_input_with(place, copy)
-        lengths[node.outputs[0]] = None
+        node.replace_input_with(position, copy)
+        lengths = _Lengths()
 
 
 def rejoin_outer_products(ctx: Context) -> None:
     """Remove the Identities of ``part_outer_products`` from bodies of loops, and remember their names."""
     for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():
-            for node in [one for one in body if one.op_type == "Identity" and one.domain == ""]:
+            for node in [inner for inner in body if inner.op_type == "Identity" and inner.domain == ""]:
                 copy, source = node.outputs[0], node.inputs[0]
                 users = list(copy.uses())
                 if source is None or len(users) != 1 or copy.is_graph_output() or not (node.name or "").startswith("node_Identity"):
                     continue
-                user, place = users[0]
+                user, position = users[0]
                 if user.op_type in _MEET and user.domain == "" and user.graph is body and _goes_through(source):
-                    PARTING_IDENTITY.put(user, (place, copy.name, node.name))
+                    PARTING_IDENTITY.put(user, (position, copy.name, node.name))
                     replace_value(copy, source, ctx.names)
                     body.remove(node, safe=True)
 
 
 def _goes_through(value: ir.Value) -> bool:
-    producer = value.producer()
-    return producer is not None and producer.domain == "" and producer.op_type in _GO_THROUGH
+    return producer_of(value, *_GO_THROUGH) is not None
 
 
-def _length(value: ir.Value | None, lengths: dict[ir.Value, int | None]) -> int | None:
-    """Return the number of elements that onnx would follow, or None."""
-    if value is None:
-        return None
-    if value not in lengths:
-        lengths[value] = None
-        lengths[value] = _found(value, lengths)
-    return lengths[value]
+def _of_all(lengths: "_Lengths", node: ir.Node) -> int | None:
+    known = [length for value in node.inputs if (length := lengths.of(value)) is not None]
+    return None if len(known) < len(node.inputs) else sum(known) if node.op_type == "Concat" else max(known)
 
 
-def _found(value: ir.Value, lengths: dict[ir.Value, int | None]) -> int | None:
-    dims = None if value.shape is None else value.shape.dims
-    if dims is not None and len(dims) < 2:
+_TRANSFER: Mapping[str, Callable[["_Lengths", ir.Node], int | None]] = {
+    **dict.fromkeys(_HAND_ON, lambda lengths, node: lengths.operand(node, 0)),
+    **dict.fromkeys((*_MEET, "Concat"), _of_all),
+}
+
+
+class _Lengths(Domain[int]):
+    """How many numbers of a value onnx follows."""
+
+    transfer = _TRANSFER
+
+    def read(self, value: ir.Value) -> int | None:
+        """Return the number of elements of a scalar or vector; of other values what the operands tell."""
+        dims = None if value.shape is None else value.shape.dims
+        if dims is None or len(dims) > 1:
+            return super().read(value)
         size = dims[0] if dims else 1
         return size if isinstance(size, int) else None
-    node = value.producer()
-    if node is None or not _goes_through(value):
-        return None
-    parts = [_length(one, lengths) for one in node.inputs[: 1 if node.op_type not in (*_MEET, "Concat") else None]]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts) or node.op_type in ("Gather", "Slice"):
-        return None
-    return sum(known) if node.op_type == "Concat" else max(known)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import dim_of, rank_of
+from rewrites.graph.values import dim_of, producer_of, rank_of
 from rewrites.loops import Loop
 from rewrites.ops.versions import SliceSpec, axis_of, slice_axis, slice_range, slice_spec
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -39,11 +39,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 def _part(node: ir.Node, opset: int) -> tuple[ir.Value, int, int, int] | None:
     """Return the part read by a Slice, the axis, and the start and end in that part; None if it reads several parts."""
-    joined = node.inputs[0] if node.op_type == "Slice" and node.domain == "" and node.inputs else None
-    join = None if joined is None else joined.producer()
-    if joined is None or join is None or join.op_type != "Concat" or join.domain != "" or join.graph is not node.graph:
+    join = producer_of(node.inputs[0], "Concat") if node.op_type == "Slice" and node.domain == "" and node.inputs else None
+    if join is None or join.graph is not node.graph:
         return None
-    rank = rank_of(joined)
+    rank = rank_of(join.outputs[0])
     spec = slice_spec(node, opset, rank)
     if rank is None or not isinstance(spec, SliceSpec) or len(spec.axes) != 1 or spec.steps[0] != 1:
         return None

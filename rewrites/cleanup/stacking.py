@@ -15,7 +15,7 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.marks import STACK_AXIS
 from rewrites.graph.replace import replace_value
-from rewrites.graph.values import const_array, rank_of, shape_dims
+from rewrites.graph.values import const_array, is_read, rank_of, shape_dims
 from rewrites.ops.versions import (
     Dynamic,
     axes_of,
@@ -146,7 +146,7 @@ def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | N
         for reader in readers:
             if reader.op_type == "Squeeze" and reader.domain == "" and axes_of(reader, ctx.opset, rank) == (axis,):
                 _replace(reader, rows[0], build, ctx)
-        if user.outputs[0].uses() or user.outputs[0].is_graph_output():
+        if is_read(user.outputs[0]):
             _replace(user, unsqueeze(build, rows[0], [axis]), build, ctx)
         else:
             build.discard()

@@ -18,6 +18,7 @@ from rewrites.analysis.dependence import kept_anyway, reads, unread_in_loop
 from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes
+from rewrites.graph.values import is_read
 from rewrites.loops import Loop, LoopView, ScanOutput, State, rebuild
 from rewrites.loops.view import fewest_states
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -27,8 +28,8 @@ __all__ = ["RULE", "check"]
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find unused results."""
-    outputs = [output for output in loop.scan_outputs if _used(output.outer)]
-    if not outputs and not any(_used(state.final) for state in loop.states):
+    outputs = [output for output in loop.scan_outputs if is_read(output.outer)]
+    if not outputs and not any(is_read(state.final) for state in loop.states):
 
         def remove() -> list[ir.Node]:
             remove_nodes([loop.node])
@@ -36,7 +37,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
         return Patch("removed the loop: nobody reads its results", remove)
 
-    used = [state for state in loop.states if _used(state.final)]
+    used = [state for state in loop.states if is_read(state.final)]
     states = _needed_states(loop, outputs, used)
     if len(states) < fewest_states(loop, ctx):
         states = _needed_states(loop, outputs, loop.states[:1])
@@ -51,10 +52,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     count = len(loop.scan_outputs) - len(outputs) + len(loop.states) - len(states)
     return Patch(f"dropped {counted(count, 'result')} nobody reads", edit)
-
-
-def _used(value: ir.Value | None) -> bool:
-    return value is not None and bool(value.uses() or value.is_graph_output())
 
 
 def _needed_states(loop: Loop, outputs: Sequence[ScanOutput], used: Sequence[State]) -> list[State]:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
-from rewrites.graph.values import dim_of, size_estimate
+from rewrites.graph.values import dim_of, is_read, size_estimate
 from rewrites.loops import Loop, LoopView, ScanInput, rebuild
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -28,14 +28,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         earlier = first.setdefault((scan.outer, scan.axis, scan.reverse), scan)
         if earlier is not scan:
             twins.append((scan, earlier))
-    read = {id(twin) for pair in twins for twin in pair if twin.inner.uses() or twin.inner.is_graph_output()}
-    kept = [scan for scan in first.values() if id(scan) in read or scan.inner.uses() or scan.inner.is_graph_output()] or [
+    read = {id(twin) for pair in twins for twin in pair if is_read(twin.inner)}
+    kept = [scan for scan in first.values() if id(scan) in read or is_read(scan.inner)] or [
         min(
             first.values(), key=lambda scan: (not isinstance(dim_of(scan.outer, scan.axis), int), size_estimate(scan.outer, {}, 64))
         )
     ]
     for scan, earlier in twins:
-        if (scan.inner.uses() or scan.inner.is_graph_output()) and earlier not in kept:
+        if is_read(scan.inner) and earlier not in kept:
             kept.append(earlier)
     if len(kept) == len(loop.scan_inputs):
         return NOTHING_HERE

@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.value_numbering import SameValues
 from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.values import is_read, producer_of
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, perm_of
@@ -41,7 +42,7 @@ class Pair:
     @property
     def outputs(self) -> list[tuple[ir.Value | None, ir.Value | None]]:
         """Return pairs of results, with None for an unread one: sequences, then final states."""
-        sides = [[value if value.uses() or value.is_graph_output() else None for value in view.node.outputs] for view in self.views]
+        sides = [[value if is_read(value) else None for value in view.node.outputs] for view in self.views]
         return list(zip_longest(sides[0], sides[1]))
 
 
@@ -165,9 +166,7 @@ def arrivals(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int,
 
 def may_be_reversed(node: ir.Node) -> bool:
     """Return True if an operator that may be a reversal produces the sequence of a recurrent node."""
-    value = node.inputs[0] if node.inputs else None
-    while value is not None and (producer := value.producer()) is not None:
-        if producer.op_type not in ("Identity", "Transpose"):
-            return producer.op_type in _REVERSE and producer.domain == ""
-        value = producer.inputs[0]
-    return False
+    producer = producer_of(node.inputs[0]) if node.inputs else None
+    while producer is not None and producer.op_type in ("Identity", "Transpose"):
+        producer = producer_of(producer.inputs[0])
+    return producer is not None and producer.op_type in _REVERSE

@@ -14,7 +14,7 @@ from rewrites.analysis.whole_reversals import Reversals
 from rewrites.direction.pairs import may_be_reversed
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import dim_of
+from rewrites.graph.values import dim_of, is_read
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.scan_form.around_reversals import reversal_source, reversing_users
@@ -31,9 +31,8 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     if before is None:
         return NOTHING_HERE
     steps = view.node.outputs[0]
-    is_read = bool(steps.uses()) or steps.is_graph_output()
-    after = reversing_users(steps, 0, reversals, ctx) if is_read else []
-    if is_read and not after:
+    after = reversing_users(steps, 0, reversals, ctx) if is_read(steps) else []
+    if is_read(steps) and not after:
         return NOTHING_HERE
     rows = dim_of(view.x, 1)
     known = rows if isinstance(rows, int) else ctx.options.sizes.get(rows or "")

@@ -9,7 +9,7 @@ from rewrites.direction.pairs import Meeting, Pair, meetings
 from rewrites.graph.builder import Builder
 from rewrites.graph.names import Names
 from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import const_array, is_overridable
+from rewrites.graph.values import const_array, is_overridable, is_read
 from rewrites.ops.rnn.functions import DEFAULTS, compact
 from rewrites.ops.rnn.recurrent_node import GATES
 from rewrites.ops.traits import operators
@@ -95,7 +95,7 @@ def hand_out(b: Builder, pair: Pair, results: Sequence[ir.Value], names: Names, 
         olds = [old for old in (forth, back) if old is not None]
         for node in _unread_moves(olds):
             remove_nodes([node])
-        if any(old.uses() or old.is_graph_output() for old in olds):
+        if any(map(is_read, olds)):
             parts = split(b, value, len(value.shape or ()) - 3, None, 2)
             b.insert_before(anchor)
             for old, part in zip((forth, back), parts, strict=True):

@@ -20,7 +20,7 @@ from rewrites.fission.product_chains import Joined, ProductChain, constant_produ
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, take_over
-from rewrites.graph.values import is_constant, rank_of, static_dims
+from rewrites.graph.values import is_constant, producer_of, rank_of, static_dims
 from rewrites.loops import Loop
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -50,8 +50,8 @@ def _chain(node: ir.Node, ctx: Context) -> ProductChain | None:
     if second is None or second.operand_flipped or second.result.dtype not in _FLOATS | _INTEGERS:
         return None
     add, between, product = None, None, second.operand
-    producer = product.producer()
-    if producer is not None and producer.op_type == "Add" and producer.domain == "" and _is_read_once(product, node):
+    producer = producer_of(product, "Add")
+    if producer is not None and _is_read_once(product, node):
         terms = [value for value in producer.inputs if value is not None]
         constants = [value for value in terms if is_constant(value)]
         if len(constants) != 1 or len(terms) != 2:

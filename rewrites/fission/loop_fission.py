@@ -123,9 +123,8 @@ def _split(loop: ScanView, before: LeavingBefore, after: After, head: Builder, t
         for old, new in [*finals, *results]:
             if old is not None:
                 replace_value(old, new, ctx.names)
-        loop.body.outputs[:] = [*(state.next for state in kept_states), *(output.inner for output in outputs)]
-        remove_nodes(unread_nodes(loop.body))
         node = rebuild(loop, ctx.names, states=kept_states, scan_inputs=scans, scan_outputs=outputs)
+        remove_nodes(unread_nodes(loop.body))
         give_own_nodes(loop.body, ctx.names)
         after.alive.note_on(node)
         return [node]

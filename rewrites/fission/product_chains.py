@@ -1,11 +1,13 @@
 """Two successive products by constant matrices: their parts, the constants of the joined product, and the effect on infinities."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.analysis.dataflow import Domain
 from rewrites.base import since
 from rewrites.base.postorder import postorder
 from rewrites.graph.context import Context
@@ -17,13 +19,9 @@ from rewrites.rule import NotApplicable
 __all__ = ["Joined", "ProductChain", "constant_product", "infinite_unlike", "joined"]
 
 _MOST_BYTES = 1 << 26
-_MOST_BOUNDS, _MOST_CANCELLED = 200, 256
+_MOST_CANCELLED = 256
 _KEEP_INFINITE = frozenset({"Add", "Sub", "Mul", "Identity"})
-_UP_TO_ONE = frozenset({"Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh"})
 _MATRIX = 2
-_OF_THE_FIRST = frozenset({"Abs", "Expand", "Gather", "Identity", "Neg", "Relu", "Reshape", "Slice", "Split", "Squeeze"})
-_OF_THE_FIRST |= {"Transpose", "Unsqueeze"}
-_OF_THE_LARGEST = frozenset({"Concat", "Max", "Min"})
 _FAR_FROM_OVERFLOW = 1e30
 
 
@@ -169,51 +167,56 @@ def _largest(value: ir.Value, loop: Loop) -> float:
 
     A state is bounded if its initial value is, and if its next value is bounded for any values of the states.
     """
-    known = {} if isinstance(loop, LoopView) else {scan.inner: _bound(scan.outer, {}) for scan in loop.scan_inputs}
-    free = known | {state.inner: math.inf for state in loop.states}
-    states = {state.inner: max(_bound(state.initial, {}), _bound(state.next, dict(free))) for state in loop.states}
-    return _bound(value, known | states)
+    outside = _Bounds()
+    known = {} if isinstance(loop, LoopView) else {scan.inner: outside.bound(scan.outer) for scan in loop.scan_inputs}
+    inside = _Bounds({**known, **{state.inner: math.inf for state in loop.states}})
+    known |= {state.inner: max(outside.bound(state.initial), inside.bound(state.next)) for state in loop.states}
+    return _Bounds(known).bound(value)
 
 
-def _bound(value: ir.Value | None, known: dict[ir.Value, float]) -> float:
-    """Return the bound of ``value``; add the bounds of its operands to ``known``."""
-    if value is None or len(known) > _MOST_BOUNDS:
-        return math.inf
-    if value not in known:
-        known[value] = math.inf  # in a circle
-        bound = 1.0 if value.dtype == ir.DataType.BOOL else _of_constant(value) or _of_result(value, known)
-        known[value] = bound if bound <= _FAR_FROM_OVERFLOW else math.inf  # beyond, an intermediate result may overflow
-    return known[value]
+def _of_flags(bounds: "_Bounds", node: ir.Node) -> float:
+    source = node.inputs[0]
+    return bounds.bound(source) if source is not None and source.dtype == ir.DataType.BOOL else math.inf
 
 
-def _of_constant(value: ir.Value) -> float | None:
-    array = const_array(value)
-    if array is None or array.dtype.kind not in "biuf":
-        return None
-    bound = float(np.abs(array, dtype=np.float64).max(initial=np.finfo(np.float64).tiny))
-    return math.inf if math.isnan(bound) else bound
+def _of_product(bounds: "_Bounds", node: ir.Node) -> float:
+    terms = None if node.inputs[0] is None else dim_of(node.inputs[0], -1)
+    return math.prod(map(bounds.bound, node.inputs)) * terms if isinstance(terms, int) else math.inf
 
 
-def _of_result(value: ir.Value, known: dict[ir.Value, float]) -> float:
-    node = value.producer()
-    if node is None or node.domain != "":
-        return math.inf
-    if node.op_type in _UP_TO_ONE:
-        return 1.0
-    operands = [operand for operand in node.inputs if operand is not None]
-    if node.op_type in _OF_THE_FIRST or (node.op_type == "Cast" and operands[0].dtype == ir.DataType.BOOL):
-        return _bound(operands[0], known)
-    if node.op_type in _OF_THE_LARGEST:
-        return max(_bound(operand, known) for operand in operands)
-    if node.op_type == "Where":
-        return max(_bound(operand, known) for operand in operands[1:])
-    if node.op_type in ("Add", "Sub", "Sum"):
-        return sum(_bound(operand, known) for operand in operands)
-    if node.op_type in ("Mul", "MatMul"):
-        terms = 1 if node.op_type == "Mul" else dim_of(operands[0], -1)
-        bounds = [_bound(operand, known) for operand in operands]
-        return math.prod(bounds) * terms if isinstance(terms, int) else math.inf
-    return math.inf
+_TRANSFER: Mapping[str, Callable[["_Bounds", ir.Node], float]] = {
+    **dict.fromkeys(("Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh"), lambda _, node: 1.0),
+    **dict.fromkeys(
+        ("Abs", "Expand", "Gather", "Identity", "Neg", "Relu", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"),
+        lambda bounds, node: bounds.bound(node.inputs[0]),
+    ),
+    **dict.fromkeys(("Concat", "Max", "Min"), lambda bounds, node: max(map(bounds.bound, node.inputs))),
+    **dict.fromkeys(("Add", "Sub", "Sum"), lambda bounds, node: sum(map(bounds.bound, node.inputs))),
+    "Cast": _of_flags,
+    "MatMul": _of_product,
+    "Mul": lambda bounds, node: math.prod(map(bounds.bound, node.inputs)),
+    "Where": lambda bounds, node: max(map(bounds.bound, node.inputs[1:])),
+}
+
+
+class _Bounds(Domain[float]):
+    """Bounds of the magnitudes of values."""
+
+    transfer = _TRANSFER
+
+    def bound(self, value: ir.Value | None) -> float:
+        """Return the bound of ``value``, infinity if none is known."""
+        bound = self.of(value)
+        return math.inf if bound is None else bound
+
+    def read(self, value: ir.Value) -> float | None:
+        """Return the bound of a constant or a result; none if it is so large that an intermediate result may overflow."""
+        array, bound = const_array(value), super().read(value)
+        if value.dtype == ir.DataType.BOOL:
+            return 1.0
+        if array is not None and array.dtype.kind in "biuf":
+            bound = float(np.abs(array, dtype=np.float64).max(initial=np.finfo(np.float64).tiny))
+        return bound if bound is not None and bound <= _FAR_FROM_OVERFLOW else None
 
 
 def constant_product(node: ir.Node | None) -> ConstantProduct | None:

@@ -23,7 +23,7 @@ from rewrites.fission.stacks import not_plain
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import const_array, dim_of, rank_of
+from rewrites.graph.values import const_array, dim_of, producer_of, rank_of
 from rewrites.loops import Loop, LoopView, ScanView, captured_values
 from rewrites.ops.versions import axis_of, concat, slice_axis
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -83,8 +83,8 @@ def _product(node: ir.Node, loop: ScanView, held: set[ir.Value], ctx: Context) -
     if node.op_type not in ("MatMul", "Gemm") or node.domain != "" or node.outputs[0].dtype not in _FLOATS:
         return None
     operand, matrix = node.inputs[:2]
-    joined = None if operand is None else operand.producer()
-    if joined is None or joined.op_type != "Concat" or joined.domain != "" or joined.graph is not loop.body or matrix is None:
+    joined = producer_of(operand, "Concat")
+    if joined is None or joined.graph is not loop.body or matrix is None:
         return None
     rank, depth = rank_of(joined.outputs[0]), rank_of(matrix)
     if rank is None or depth is None or min(rank, depth) < 2 or axis_of(joined, 1, rank) != rank - 1:

@@ -175,9 +175,8 @@ def _split(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, why: s
             if old is not None:
                 take_over(old, new, ctx.names)
         outputs = [*kept, *added]
-        loop.body.outputs[:] = [*(state.next for state in states), *(output.inner for output in outputs)]
-        remove_nodes(unread_nodes(loop.body))
         first = rebuild(loop, ctx.names, states=states, scan_outputs=outputs)
+        remove_nodes(unread_nodes(loop.body))
         give_own_nodes(loop.body, ctx.names)
         cut.alive.note_on(first)
         cut.alive.note_on(second)

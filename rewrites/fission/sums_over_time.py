@@ -57,7 +57,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         gone = {id(each.output) for each in reduced}
         sums = [_add_up(loop, each, ctx) for each in reduced]
         outputs = [output for output in loop.scan_outputs if id(output) not in gone]
-        loop.body.outputs[:] = [*(state.next for state in (*loop.states, *sums)), *(output.inner for output in outputs)]
         node = rebuild(loop, ctx.names, states=[*loop.states, *sums], scan_outputs=outputs)
         give_own_nodes(loop.body, ctx.names)
         return [node]
@@ -99,9 +98,7 @@ def _add_up(loop: ScanView, each: _Sum, ctx: Context) -> State:
     if keepdims(each.reduction):
         result = unsqueeze(after, result, [each.output.axis])
     before.insert_before(loop.node)
-    for node in inside.nodes:
-        loop.body.append(node)
-    inside.nodes = []
+    inside.append_to(loop.body)
     after.insert_after(loop.node)
     replace_value(each.reduction.outputs[0], result, ctx.names)
     remove_nodes([each.reduction])

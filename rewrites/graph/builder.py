@@ -102,6 +102,18 @@ class Builder:
         anchor.graph.insert_after(anchor, self.nodes)
         self.nodes = []
 
+    def prepend_to(self, graph: ir.Graph) -> None:
+        """Put the collected nodes at the start of ``graph``, in order."""
+        if len(graph):
+            self.insert_before(graph[0])
+        else:
+            self.append_to(graph)
+
+    def append_to(self, graph: ir.Graph) -> None:
+        """Put the collected nodes at the end of ``graph``, in order."""
+        graph.extend(self.nodes)
+        self.nodes = []
+
     def discard(self, since: int = 0) -> None:
         """Detach the collected nodes, from number ``since`` on, from their inputs and forget them."""
         for node in reversed(self.nodes[since:]):

@@ -13,6 +13,8 @@ __all__ = [
     "dim_of",
     "is_constant",
     "is_overridable",
+    "is_read",
+    "producer_of",
     "rank_of",
     "same_type",
     "shape_dims",
@@ -75,6 +77,17 @@ def through_identity(value: ir.Value | None) -> ir.Value | None:
             return value
         value = node.inputs[0]
     return None
+
+
+def producer_of(value: ir.Value | None, *op_types: str) -> ir.Node | None:
+    """Return the node of the standard operator set that computes ``value``, of one of ``op_types`` if there are any, or None."""
+    node = None if value is None else value.producer()
+    return node if node is not None and node.domain == "" and (not op_types or node.op_type in op_types) else None
+
+
+def is_read(value: ir.Value | None) -> bool:
+    """Return True if a node reads ``value``, or if it is an output of its graph."""
+    return value is not None and bool(value.uses() or value.is_graph_output())
 
 
 def rank_of(value: ir.Value) -> int | None:

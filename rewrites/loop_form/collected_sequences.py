@@ -17,9 +17,9 @@ from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of, rank_of, through_identity
-from rewrites.loop_form.stacks import Collected, Final, collect, front_to, only_returned
+from rewrites.loop_form.stacks import Collected, Final, collect, only_returned
 from rewrites.loops import Loop, LoopView, State
-from rewrites.ops.versions import axis_of, concat, shape_of
+from rewrites.ops.versions import axis_of, concat, move_first_axis, shape_of
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -97,7 +97,7 @@ def _join(node: ir.Node, shape: ir.Shape) -> Final:
     axis = axis_of(node, 0, rank + 1 if stacks else rank)
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
-        moved = front_to(b, stack, axis)
+        moved = move_first_axis(b, stack, axis, rank_of(stack) or 0)
         if stacks:
             return moved
         sizes = [shape_of(b, moved, i if i < axis else i + 1) for i in range(rank)]

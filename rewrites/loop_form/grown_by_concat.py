@@ -21,10 +21,10 @@ from rewrites.base import since
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.values import dim_of, rank_of, through_identity
-from rewrites.loop_form.stacks import Collected, backwards, collect, joined_rows, only_returned
+from rewrites.graph.values import dim_of, producer_of, rank_of, through_identity
+from rewrites.loop_form.stacks import Collected, collect, joined_rows, only_returned
 from rewrites.loops import Loop, LoopView, State
-from rewrites.ops.versions import axis_of, concat, shape_of, squeeze
+from rewrites.ops.versions import axis_of, concat, shape_of, squeeze, turned
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -57,13 +57,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _growing(state: State, loop: LoopView) -> _Growing | None:
-    source = through_identity(state.next)
-    node = None if source is None else source.producer()
-    rank = rank_of(state.initial)
+    node, rank = producer_of(through_identity(state.next), "Concat"), rank_of(state.initial)
     users = [user for user, _ in state.inner.uses()]
-    if node is None or node.op_type != "Concat" or node.domain != "" or users != [node] or not rank or len(node.inputs) < 2:
-        return None
-    if not only_returned(node.outputs[0], loop):
+    if node is None or users != [node] or not rank or len(node.inputs) < 2 or not only_returned(node.outputs[0], loop):
         return None
     parts = tuple(value for value in node.inputs if value is not None)
     axis = axis_of(node, 0, rank)
@@ -91,7 +87,7 @@ def _collected(growing: _Growing, width: int) -> Collected:
         return squeeze(b, added, [axis]) if width == 1 else added
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
-        ordered = backwards(b, stack) if growing.in_front else stack
+        ordered = turned(b, stack, growing.in_front)
         is_plain = width == 1 and not any(_has_other_size(growing, i) for i in range(rank) if i != axis)
         rows = joined_rows(b, ordered, axis, None if is_plain else width, partial(size, b, stack), rank)
         if dim_of(initial, axis) == 0:

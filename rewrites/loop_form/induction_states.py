@@ -17,7 +17,7 @@ from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
-from rewrites.graph.values import const_array, static_dims
+from rewrites.graph.values import const_array, is_read, static_dims
 from rewrites.loops import Loop, LoopView, rebuild
 from rewrites.ops.versions import reshape
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -46,14 +46,12 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
                 replace_value(cast.outputs[0], _now(inside, counter, loop.iteration, cast.outputs[0].dtype), ctx.names)
             if state.inner.uses():
                 replace_value(state.inner, _now(inside, counter, loop.iteration, state.initial.dtype), ctx.names)
-            if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
+            if state.final is not None and is_read(state.final):
                 assert loop.limit is not None
                 zero = after.const(np.array(0, np.int64))
                 replace_value(state.final, _like(after, counter, _after(after, counter, steps, loop.limit, zero)), ctx.names)
         after.insert_before(loop.node)
-        for node in reversed(inside.nodes):
-            loop.body.insert_before(loop.body[0], node)
-        inside.nodes = []
+        inside.prepend_to(loop.body)
         return [rebuild(loop, ctx.names, states=kept)]
 
     names = listed(counter.state.inner.name for counter in variables)
@@ -64,7 +62,7 @@ def _may_go(counter: Counter, steps: AffineExpression | None) -> bool:
     final, most = counter.state.final, None if steps is None else steps.number
     if counter.exact_to is not None:
         return most is not None and counter.start.number is not None and within(max(0, most), counter.exact_to)
-    return steps is not None or final is None or not (final.uses() or final.is_graph_output())
+    return steps is not None or not is_read(final)
 
 
 def _casts_to_integers(counted: ir.Value) -> list[ir.Node]:
@@ -91,7 +89,7 @@ def _now(b: Builder, counter: Counter, iteration: ir.Value, kind: ir.DataType | 
 def _after(b: Builder, counter: Counter, steps: AffineExpression | None, limit: ir.Value, zero: ir.Value) -> ir.Value:
     """Return the induction variable after all steps as an int64 without axes."""
     if steps is not None and steps.number is not None:
-        return emit(b, counter.start + AffineExpression.of(counter.step * max(0, steps.number)))
+        return emit(b, counter.start + counter.step * max(0, steps.number))
     count = larger(b, scalar_of(b, limit), zero)
     if counter.step != 1:
         count = b.op("Mul", count, b.const(np.array(counter.step, np.int64)))

@@ -18,7 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import unread_nodes, varying_values
-from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim, at_least, surely_equal
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, at_least, surely_equal
 from rewrites.analysis.induction.emission import emit, exceeds
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Integers
@@ -31,7 +31,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import is_vague, with_axes, without_axis
 from rewrites.graph.node_inference import put_shapes
 from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import dim_of, rank_of
+from rewrites.graph.values import dim_of, is_read, rank_of
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.loops.rebuild import make_scan, stand_in_for
@@ -57,15 +57,12 @@ class RowRead:
 
     def first(self, steps: AffineExpression) -> AffineExpression:
         """Return the lowest index that is read."""
-        return self.start - steps + AffineExpression.of(1) if self.reverse else self.start
+        return self.start - steps + 1 if self.reverse else self.start
 
     @property
     def length(self) -> AffineExpression:
         """Return the number of rows of the source."""
-        dim = dim_of(self.source, self.axis)
-        if isinstance(dim, int):
-            return AffineExpression.of(dim)
-        return AffineExpression.symbol(Dim(dim if dim is not None else (id(self.source), self.axis), self.source, self.axis))
+        return AffineExpression.dim(self.source, self.axis)
 
     def missing(self, steps: AffineExpression) -> bool:
         """Return True if the loop surely reads a row that does not exist."""
@@ -128,14 +125,13 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         for read, scan in zip(reads, scans, strict=True):
             axes = range(read.axis, read.axis + read.single_axes)
             replace_value(read.node.outputs[0], unsqueeze(inside, scan.inner, list(axes)), ctx.names)
-        for node in reversed(inside.nodes):
-            body.insert_before(body[0], node)
+        inside.prepend_to(body)
         remove_nodes(read.node for read in reads)
         varying = varying_values(body, [loop.iteration])
         remove_nodes(dead for dead in unread_nodes(body) if any(value in varying for value in dead.outputs))
         flag = np.ones((1,) if rank_of(loop.condition_in) == 1 else (), np.bool_)
         replace_value(loop.condition_in, ctx.constants.value(flag), ctx.names)
-        if not scans or loop.iteration.uses() or loop.iteration.is_graph_output():
+        if not scans or is_read(loop.iteration):
             scans.append(_step_numbers(loop, build, count, steps))
         # a row or the condition that the body returned has become a copy
         states = [replace(state, next=value) for state, value in zip(loop.states, body.outputs, strict=False)]
@@ -191,7 +187,7 @@ def _guarded(
     ``steps``: the trip count. ``empty``: the shapes of the stacked results without steps.
     """
     names = ctx.names
-    used = [i for i, value in enumerate(loop.node.outputs) if value.uses() or value.is_graph_output()] or [0]
+    used = [i for i, value in enumerate(loop.node.outputs) if is_read(value)] or [0]
     then = ir.Graph([], [scan.outputs[i] for i in used], nodes=[scan], name=names.fresh(SOME_STEPS))
     say_has_steps(then)
     build.insert_before(scan)

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from rewrites.analysis.shapes.sizes_without_steps import known_sizes
 from rewrites.graph.context import Context
 from rewrites.graph.replace import can_copy, remove_nodes, replace_value
-from rewrites.graph.values import const_scalar
+from rewrites.graph.values import const_scalar, is_read
 from rewrites.loops import Loop, LoopView
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -35,7 +35,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
                 detail = f"the state '{state.inner.name}' is returned unchanged, but opset {ctx.opset} cannot copy it"
                 return NotApplicable("LOOP-SEQUENCE", detail)
             results.append((state.final, state.initial))
-    stacks = [output for output in loop.scan_outputs if output.outer is not None and _used(output.outer)]
+    stacks = [output for output in loop.scan_outputs if output.outer is not None and is_read(output.outer)]
     for output in stacks:
         sizes = known_sizes(output)
         if sizes is None or None in sizes or output.inner.dtype is None:
@@ -54,10 +54,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return []
 
     return Patch("replaced the loop without steps by its initial states and empty results", edit)
-
-
-def _used(value: ir.Value) -> bool:
-    return bool(value.uses()) or value.is_graph_output()
 
 
 RULE = Rule("no-steps", "loop_form", "loop", check)

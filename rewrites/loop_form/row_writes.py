@@ -15,7 +15,7 @@ import onnx_ir as ir
 from rewrites.analysis.induction.affine_expression import STEP, AffineExpression
 from rewrites.analysis.induction.integers import Integers
 from rewrites.graph.builder import Builder
-from rewrites.graph.values import dim_of, rank_of, static_dims
+from rewrites.graph.values import dim_of, producer_of, rank_of, static_dims
 from rewrites.ops.versions import axis_of, reshape, squeeze
 
 __all__ = ["RowWrite", "row_write"]
@@ -61,7 +61,7 @@ def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite
     sizes = [dim for dim in others if isinstance(dim, int)]
     if len(sizes) < len(others) or flat.shape[0] != int(np.prod(sizes, dtype=np.int64)):
         return None
-    index = _all_the_same(flat.moved(lambda array: array[:, axis]))
+    index = flat.moved(lambda array: array[:, axis]).uniform
     if index is None or not _counts_through(flat, axis, sizes):
         return None
     leading, rest = indices.const.ndim - 1, dims[depth:]
@@ -90,7 +90,7 @@ def _scatter_elements(node: ir.Node, tensor: ir.Value, integers: Integers) -> Ro
     if indices is None or updates is None or not rank:
         return None
     axis = axis_of(node, 0, rank)
-    index = _all_the_same(indices)
+    index = indices.uniform
     if tensor.shape is None or index is None or len(indices.shape) != rank or indices.shape[axis] != 1:
         return None
     if any(k != axis and indices.shape[k] != tensor.shape[k] for k in range(rank)):
@@ -102,8 +102,8 @@ def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | No
     condition, on_true, on_false = node.inputs
     if condition is None or on_true is None or on_false is not tensor:
         return None
-    equal = condition.producer()
-    if equal is None or equal.op_type != "Equal" or equal.domain != "":
+    equal = producer_of(condition, "Equal")
+    if equal is None:
         return None
     left, right = integers.operand(equal, 0), integers.operand(equal, 1)
     rank = rank_of(tensor)
@@ -117,7 +117,7 @@ def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | No
     (axis,) = wide
     row = gap.reshaped((-1,))
     sign = 1 if int(row.const[1] - row.const[0]) == 1 else -1
-    index = _all_the_same(AffineExpression.of(np.arange(row.const.size)) - AffineExpression.of(sign) * row)
+    index = (AffineExpression.of(np.arange(row.const.size)) - row * sign).uniform
     new = static_dims(on_true)
     whole = [d for k, d in enumerate(tensor.shape.dims) if k != axis] if tensor.shape is not None else []
     # the new row must be the same at every index of the axis, and have all other sizes
@@ -141,7 +141,7 @@ def _concat(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | N
     if row is None or first is None or last is None or dim_of(row, axis) != 1 or length is None:
         return None
     (start, index, head), (again, end, tail) = first, last
-    gap = again - index - AffineExpression.of(1)
+    gap = again - index - 1
     to_the_end = end.number is not None and end.number >= (1 << 31) - 1
     rest = end - length
     if start.number != 0 or gap.number != 0 or not (to_the_end or rest.number == 0):
@@ -152,21 +152,13 @@ def _concat(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | N
 def _range_of(
     value: ir.Value | None, tensor: ir.Value, axis: int, integers: Integers
 ) -> tuple[AffineExpression, AffineExpression, ir.Node] | None:
-    node = None if value is None else value.producer()
-    if node is None or node.op_type != "Slice" or node.domain != "" or node.inputs[0] is not tensor or len(node.inputs) < 4:
+    node = producer_of(value, "Slice")
+    if node is None or node.inputs[0] is not tensor or len(node.inputs) < 4:
         return None
     bounds = integers.bounds(node)
     if bounds is None or [bound.axis for bound in bounds] != [axis] or len(node.outputs[0].uses()) != 1:
         return None
     return bounds[0].start, bounds[0].end, node
-
-
-def _all_the_same(indices: AffineExpression) -> AffineExpression | None:
-    """Return the expression that all elements have in common, or None."""
-    flat = indices.reshaped((-1,))
-    first = flat.moved(lambda array: array[0])
-    difference = flat - first
-    return None if difference.terms or difference.const.any() else first
 
 
 _READERS: dict[str, Callable[[ir.Node, ir.Value, Integers], RowWrite | None]] = {

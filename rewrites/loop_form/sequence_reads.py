@@ -11,7 +11,7 @@ import onnx_ir as ir
 from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, take_over
-from rewrites.graph.values import rank_of, through_identity
+from rewrites.graph.values import producer_of, rank_of, through_identity
 from rewrites.loops import Loop
 from rewrites.ops.versions import axis_of, gather, int_operand, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -45,9 +45,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _split(node: ir.Node) -> ir.Node | None:
     if node.op_type != "SequenceAt" or node.domain != "":
         return None
-    sequence, index = through_identity(node.inputs[0]), node.inputs[1]
-    split = None if sequence is None else sequence.producer()
-    if split is None or split.op_type != "SplitToSequence" or split.domain != "" or index is None or rank_of(index) != 0:
+    split, index = producer_of(through_identity(node.inputs[0]), "SplitToSequence"), node.inputs[1]
+    if split is None or index is None or rank_of(index) != 0:
         return None
     source = split.inputs[0]
     if source is None or source.dtype in (None, ir.DataType.STRING) or rank_of(source) is None:

@@ -12,11 +12,11 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import refined, with_axes, without_names
 from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import rank_of
+from rewrites.graph.values import is_read, rank_of
 from rewrites.loops import LoopView, ScanOutput, State, rebuild
-from rewrites.ops.versions import concat, reshape, shape_of, transpose
+from rewrites.ops.versions import concat, move_first_axis, reshape, shape_of
 
-__all__ = ["Collected", "Final", "backwards", "collect", "front_to", "joined_rows", "only_returned"]
+__all__ = ["Collected", "Final", "collect", "joined_rows", "only_returned"]
 
 
 Final = Callable[[Builder, ir.Value], ir.Value]
@@ -49,8 +49,7 @@ def collect(loop: LoopView, collecting: Sequence[Collected], ctx: Context) -> li
         result.type = result.type or _element_type(collected.state)
         known = result.shape if rank_of(result) == len(collected.shape) else None
         result.shape = refined(without_names(known), collected.shape)  # a loop without a step gives 0 for sizes not declared
-        loop.body.extend(inside.nodes)
-        inside.nodes = []
+        inside.append_to(loop.body)
         outputs.append(ScanOutput(result, _stack(collected, result, after, ctx)))
         after.insert_after(loop.node)
     loop.body.outputs[:] = [loop.condition_out, *(state.next for state in kept), *(output.inner for output in outputs)]
@@ -87,7 +86,7 @@ def _stack(collected: Collected, result: ir.Value, after: Builder, ctx: Context)
     stack = ir.Value(name=ctx.names.fresh(f"{result.name}_steps"), type=result.type, shape=shape)
     same = None
     for old, make in collected.finals:
-        value = make(after, stack) if old.uses() or old.is_graph_output() else None
+        value = make(after, stack) if is_read(old) else None
         if value is stack and same is None:
             same = old
         elif value is not None:
@@ -97,17 +96,6 @@ def _stack(collected: Collected, result: ir.Value, after: Builder, ctx: Context)
     for node, index in stack.uses():
         node.replace_input_with(index, same)
     return same
-
-
-def front_to(b: Builder, stack: ir.Value, axis: int) -> ir.Value:
-    """Move axis 0 to ``axis``."""
-    rank = rank_of(stack) or 0
-    return transpose(b, stack, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
-
-
-def backwards(b: Builder, stack: ir.Value) -> ir.Value:
-    """Reverse axis 0."""
-    return b.op("Slice", stack, b.const([-1]), b.const([-(2**63) + 1]), b.const([0]), b.const([-1]))
 
 
 def joined_rows(b: Builder, stack: ir.Value, axis: int, width: int | None, size: Callable[[int], ir.Value], rank: int) -> ir.Value:
@@ -123,7 +111,7 @@ def joined_rows(b: Builder, stack: ir.Value, axis: int, width: int | None, size:
         size: Returns the size of another axis.
         rank: The rank of the joined tensor.
     """
-    moved = front_to(b, stack, axis)
+    moved = move_first_axis(b, stack, axis, rank_of(stack) or 0)
     if width is None and stack.shape is not None and all(isinstance(dim, int) for dim in stack.shape.dims[1:]):
         return moved
     count = shape_of(b, stack, 0)

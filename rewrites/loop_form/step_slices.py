@@ -88,7 +88,7 @@ def _read(node: ir.Node, loop: LoopView, integers: Integers, steps: AffineExpres
     width, length = (row.end - row.start).number, integers.size_of(source, row.axis)
     if width is None or width < 1 or length is None or row.start.exact_to is not None or not row.start.factor(STEP):
         return None
-    if not at_least(row.start, 0, steps) or not at_least(length - row.start - AffineExpression.of(width), 0, steps):
+    if not at_least(row.start, 0, steps) or not at_least(length - row.start - width, 0, steps):
         return None
     cuts = [bound for bound in bounds if bound is not row and not _is_whole(bound, integers.size_of(source, bound.axis))]
     if any(bound.start.number is None or bound.end.number is None for bound in cuts):
@@ -106,7 +106,7 @@ def _emit(outside: Builder, inside: Builder, read: _SlidingRead, loop: LoopView)
     fixed = emit(outside, read.start.without(STEP))
     moving = emit(
         inside,
-        AffineExpression.symbol(STEP) * AffineExpression.of(read.start.factor(STEP)),
+        AffineExpression.symbol(STEP) * read.start.factor(STEP),
         {STEP: scalar_of(inside, loop.iteration)},
     )
     start = moving if read.start.without(STEP).number == 0 else inside.op("Add", moving, fixed)

@@ -23,7 +23,7 @@ from rewrites.analysis.induction.integers import Integers
 from rewrites.base.postorder import postorder
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.values import const_scalar
+from rewrites.graph.values import const_scalar, producer_of
 from rewrites.loops import Loop, LoopView
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.scan_form.step_counts import run_for
@@ -102,8 +102,8 @@ def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
     """Return the conditions that ``value`` joins by And, each once."""
 
     def sides(part: ir.Value | None) -> Sequence[ir.Value | None]:
-        node = part.producer() if part is not None else None
-        if node is None or node.domain != "" or node.op_type not in _CONJOINED:
+        node = producer_of(part, *_CONJOINED)
+        if node is None:
             return ()
         return node.inputs[::-1] if node.op_type == "And" else node.inputs[:1]
 
@@ -168,7 +168,7 @@ def _emit(
 
 def _end(bound: _Bound) -> AffineExpression | None:
     """Return the number of steps that ``bound`` allows, if it is 1 or more; None if computing it needs a division."""
-    return bound.room + AffineExpression.of(1) if bound.slope == 1 else None
+    return bound.room + 1 if bound.slope == 1 else None
 
 
 def _starts_below(starts: list[AffineExpression] | ir.Value | bool, end: AffineExpression) -> bool:
@@ -177,7 +177,7 @@ def _starts_below(starts: list[AffineExpression] | ir.Value | bool, end: AffineE
 
 
 def _steps(b: Builder, bound: _Bound) -> ir.Value:
-    room = emit(b, bound.room + AffineExpression.of(bound.slope - 1))
+    room = emit(b, bound.room + (bound.slope - 1))
     if bound.slope != 1:
         room = b.op("Div", room, b.const(np.array(bound.slope, np.int64)))
     unit = b.const(np.array(1, np.int64))

@@ -23,11 +23,11 @@ from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import without_axis
-from rewrites.graph.values import rank_of, through_identity
+from rewrites.graph.values import producer_of, rank_of, through_identity
 from rewrites.loop_form.row_writes import RowWrite, row_write
-from rewrites.loop_form.stacks import Collected, backwards, collect, joined_rows, only_returned
+from rewrites.loop_form.stacks import Collected, collect, joined_rows, only_returned
 from rewrites.loops import Loop, LoopView, State
-from rewrites.ops.versions import axis_of, concat, reshape, shape_of
+from rewrites.ops.versions import axis_of, concat, reshape, shape_of, turned
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -72,14 +72,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _may_write(state: State) -> bool:
-    source = through_identity(state.next)
-    node = None if source is None else source.producer()
-    return node is not None and node.op_type in ("ScatterND", "ScatterElements", "Where", "Concat")
+    return producer_of(through_identity(state.next), "ScatterND", "ScatterElements", "Where", "Concat") is not None
 
 
 def _written(state: State, loop: LoopView, integers: Integers, steps: AffineExpression) -> _Written | None:
-    source = through_identity(state.next)
-    node = None if source is None else source.producer()
+    node = producer_of(through_identity(state.next))
     write = None if node is None or node.graph is not loop.body else row_write(node, state.inner, integers)
     if write is None or not _is_there(write, state, integers, steps):
         return None
@@ -97,7 +94,7 @@ def _written(state: State, loop: LoopView, integers: Integers, steps: AffineExpr
 
 def _is_there(write: RowWrite, state: State, integers: Integers, steps: AffineExpression) -> bool:
     length = integers.size_of(state.initial, write.axis)
-    room = None if length is None else length - AffineExpression.of(1) - write.index
+    room = None if length is None else length - write.index - 1
     return room is not None and at_least(write.index, 0, steps) and at_least(room, 0, steps)
 
 
@@ -108,11 +105,7 @@ def _reads_initial(node: ir.Node, write: RowWrite, integers: Integers) -> bool:
         return True
     if node.op_type == "Slice":
         bounds = integers.bounds(node) or []
-        is_row = (
-            len(bounds) == 1
-            and bounds[0].axis == write.axis
-            and surely_equal(bounds[0].end - bounds[0].start, AffineExpression.of(1))
-        )
+        is_row = len(bounds) == 1 and bounds[0].axis == write.axis and surely_equal(bounds[0].end - bounds[0].start, 1)
         return is_row and surely_equal(bounds[0].start.reshaped(()), write.index)
     index = integers.scalar(node.inputs[1]) if node.op_type == "Gather" else None
     axis = axis_of(node, 0, rank_of(write.node.outputs[0]))
@@ -124,10 +117,10 @@ def _collected(written: _Written, steps: AffineExpression) -> Collected:
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
         falling = write.index.factor(STEP) < 0
-        ordered = backwards(b, stack) if falling else stack
+        ordered = turned(b, stack, falling)
         rows = joined_rows(b, ordered, write.axis, None, partial(shape_of, b, state.initial), rank_of(state.initial) or 0)
         start = write.index.without(STEP)
-        first = start - steps + AffineExpression.of(1) if falling else start
+        first = start - steps + 1 if falling else start
         length = Integers(b.opset).size_of(state.initial, write.axis)
         assert length is not None
         parts = [rows]

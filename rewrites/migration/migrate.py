@@ -121,7 +121,7 @@ def _are_alike(value: ir.Value, other: ir.Value) -> bool:
 def _hide(ctx: Context, branch: ir.Graph, k: int, flag: ir.Value) -> None:
     build = Builder(ctx.names, ctx.constants, {**ctx.model.opset_imports, "": since.IF_SIZES_APART - 1}, ctx.model.ir_version)
     hidden = of_a_size_not_inferred(build, branch.outputs[k], flag)
-    branch.extend(build.nodes)
+    build.append_to(branch)
     branch.outputs[k] = hidden
 
 

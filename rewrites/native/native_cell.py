@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
-from rewrites.graph.values import is_constant, rank_of
+from rewrites.graph.values import is_constant, is_read, rank_of
 from rewrites.loops import stand_in_for
 from rewrites.native.functions import CELL_OPERATOR, DOMAIN, add_function, free_overload, function_of, parameter
 from rewrites.ops.rnn.functions import Function
@@ -46,7 +46,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     if DOMAIN not in ctx.options.domains:
         return NOTHING_HERE
     given = {name: value for name in INPUTS if (value := view.input(name)) is not None}
-    made = {name: value for name, value in zip(OUTPUTS, view.node.outputs, strict=False) if value.uses() or value.is_graph_output()}
+    made = {name: value for name, value in zip(OUTPUTS, view.node.outputs, strict=False) if is_read(value)}
     if not made:
         return NOTHING_HERE
     refusal = _no_kernel(view) or _no_constants(view, given) or _no_gain(view)

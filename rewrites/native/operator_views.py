@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.graph.values import const_array
+from rewrites.graph.values import const_array, is_read
 from rewrites.native.body import Body, elements
 from rewrites.native.plan import PlanRefused
 from rewrites.native.views import View, dense, moved
@@ -62,7 +62,7 @@ class TranslatorCall:
 
     def only_first_output(self) -> None:
         """Refuse a node if any output except the first is read."""
-        if any(value.name and (value.uses() or value.is_graph_output()) for value in self.node.outputs[1:]):
+        if any(value.name and is_read(value) for value in self.node.outputs[1:]):
             raise self.refuse("NATIVE-FORM", "an output other than its first is read")
 
     def refuse(self, code: str, detail: str) -> PlanRefused:

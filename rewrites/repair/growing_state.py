@@ -19,10 +19,10 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import differ, forgotten, with_axes, without_axis
 from rewrites.graph.marks import carry
 from rewrites.graph.replace import replace_value, take_over
-from rewrites.graph.values import const_array, static_dims, through_identity
+from rewrites.graph.values import const_array, producer_of, static_dims, through_identity
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import Loop, ScanView, State, captured_values
-from rewrites.ops.versions import shape_of, slice_axis, squeeze, transpose
+from rewrites.ops.versions import move_first_axis, shape_of, slice_axis, squeeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -54,8 +54,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _resizes(value: ir.Value, state: State) -> bool:
     """Return True if ``value`` is the state with a part appended or cut off, at least in some branch."""
     source = through_identity(value)
-    node = None if source is None else source.producer()
-    if node is None or source is None or node.domain != "":
+    node = producer_of(source)
+    if node is None or source is None:
         return False
     if node.op_type == "If":
         index = list(node.outputs).index(source)
@@ -117,8 +117,7 @@ def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
         replace_value(scan.inner, row, ctx.names)
     condition = inside.op("Identity", goes_on)
     _forget_sizes(loop)
-    for node in reversed(inside.nodes):
-        body.insert_before(body[0], node)
+    inside.prepend_to(body)
     results = list(body.outputs)
     body.inputs[:] = [step, goes_on, *(state.inner for state in loop.states)]
     body.outputs[:] = [condition, *results]
@@ -146,11 +145,7 @@ def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
 def _laid_out(b: Builder, value: ir.Value, axis: int, reverse: bool) -> ir.Value:
     if reverse:
         value = slice_axis(b, value, 0, -1, _TO_THE_START, -1)
-    if axis:
-        rank = 0 if value.shape is None else len(value.shape)
-        order = list(range(1, rank))
-        value = transpose(b, value, [*order[:axis], 0, *order[axis:]])
-    return value
+    return move_first_axis(b, value, axis, 0 if value.shape is None else len(value.shape)) if axis else value
 
 
 def _forget_sizes(loop: ScanView) -> None:

@@ -5,12 +5,11 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from rewrites.base.plain_text import counted
-from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
 from rewrites.graph.values import rank_of
 from rewrites.loops import Loop, LoopView, ScanOutput, rebuild
-from rewrites.ops.versions import transpose
+from rewrites.ops.versions import move_axis_first, move_first_axis
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
 __all__ = ["axes_in_front"]
@@ -30,14 +29,16 @@ def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()
-        moved = {id(scan): replace(scan, outer=_to_front(build, scan.outer, scan.axis), axis=0) for scan in inputs}
+        moved = {
+            id(scan): replace(scan, outer=move_axis_first(build, scan.outer, scan.axis, rank_of(scan.outer) or 0), axis=0)
+            for scan in inputs
+        }
         build.insert_before(loop.node)
         fronted = {id(output): replace(output, outer=_stack_of(output, ctx), axis=0) for output in outputs}
         for output in outputs:
             stack = fronted[id(output)].outer
             assert stack is not None
-            rank = (rank_of(output.inner) or 0) + 1
-            stacked = transpose(build, stack, [*range(1, output.axis + 1), 0, *range(output.axis + 1, rank)])
+            stacked = move_first_axis(build, stack, output.axis, (rank_of(output.inner) or 0) + 1)
             build.insert_after(loop.node)
             if output.outer is not None:
                 replace_value(output.outer, stacked, ctx.names)
@@ -46,11 +47,6 @@ def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [rebuild(loop, ctx.names, scan_inputs=scan_inputs, scan_outputs=scan_outputs)]
 
     return Patch(f"moved {counted(len(inputs) + len(outputs), 'scanned axis', 'scanned axes')} to the front outside the loop", edit)
-
-
-def _to_front(build: Builder, value: ir.Value, axis: int) -> ir.Value:
-    rank = rank_of(value) or 0
-    return transpose(build, value, [axis, *(i for i in range(rank) if i != axis)])
 
 
 def _stack_of(output: ScanOutput, ctx: Context) -> ir.Value:

@@ -117,10 +117,9 @@ def _edit(loop: ScanView, plans: Sequence[_Plan], ctx: Context) -> list[ir.Node]
         build.insert_after(loop.node)
         remove_nodes([loop.node])
         return []
-    loop.body.outputs[:] = [*(state.next for state in states), *(output.inner for output in outputs)]
     build.insert_after(loop.node)
-    remove_nodes(unread_nodes(loop.body))
     node = rebuild(loop, ctx.names, states=states, scan_outputs=outputs)
+    remove_nodes(unread_nodes(loop.body))
     give_own_nodes(loop.body, ctx.names)
     return [node]
 

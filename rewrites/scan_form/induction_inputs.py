@@ -7,6 +7,8 @@ plus a constant other than 0, without floating-point numbers in between. An opse
 batch element.
 """
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import unread_nodes
@@ -16,12 +18,12 @@ from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import static_dims
+from rewrites.graph.values import is_read, static_dims
 from rewrites.loops import Loop, ScanInput, ScanView, rebuild
 from rewrites.ops.versions import count_up, reshape, shape_of, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
-__all__ = ["RULE", "check"]
+__all__ = ["RULE", "check", "scanned_instead"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -34,22 +36,27 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()
-        gone = {counter.state.inner for counter in variables}
-        kept = [state for state in loop.states if state.inner not in gone]
         first = loop.scan_inputs[0]
         steps = shape_of(build, first.outer, first.axis)
-        inputs = [*loop.scan_inputs, *(ScanInput(_numbers(build, counter, steps), counter.state.inner) for counter in variables)]
+        inputs = [ScanInput(_numbers(build, counter, steps), counter.state.inner) for counter in variables]
         for counter in variables:
             final = counter.state.final
-            if final is not None and (final.uses() or final.is_graph_output()):
+            if final is not None and is_read(final):
                 replace_value(final, _after(build, counter, steps), ctx.names)
         build.insert_before(loop.node)
-        loop.body.outputs[:] = [*(state.next for state in kept), *(output.inner for output in loop.scan_outputs)]
-        remove_nodes(unread_nodes(loop.body))
-        return [rebuild(loop, ctx.names, states=kept, scan_inputs=inputs)]
+        return [scanned_instead(loop, inputs, ctx)]
 
     names = listed(counter.state.inner.name for counter in variables)
     return Patch(f"made the counting states {names} scan inputs", edit)
+
+
+def scanned_instead(loop: ScanView, inputs: Sequence[ScanInput], ctx: Context) -> ir.Node:
+    """Let the loop scan ``inputs`` instead of keeping the states with these inner values; return the new node."""
+    gone = {scan.inner for scan in inputs}
+    kept = [state for state in loop.states if state.inner not in gone]
+    node = rebuild(loop, ctx.names, states=kept, scan_inputs=[*loop.scan_inputs, *inputs])
+    remove_nodes(unread_nodes(loop.body))
+    return node
 
 
 def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:

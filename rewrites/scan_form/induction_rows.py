@@ -13,15 +13,16 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import unread_nodes
+from rewrites.analysis.induction.affine_expression import INTEGERS
 from rewrites.analysis.induction.emission import times
 from rewrites.base.plain_text import listed
 from rewrites.graph.context import Context
-from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import const_scalar, rank_of, through_identity
-from rewrites.loops import Loop, ScanInput, ScanView, State, rebuild
+from rewrites.graph.replace import replace_value
+from rewrites.graph.values import const_scalar, is_read, producer_of, rank_of, through_identity
+from rewrites.loops import Loop, ScanInput, ScanView, State
 from rewrites.ops.versions import count_up, reshape, shape_of, squeeze, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scan_form.induction_inputs import scanned_instead
 
 __all__ = ["RULE", "check"]
 
@@ -45,41 +46,33 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()
-        gone = {counting.state.inner for counting in variables}
         first, backwards = loop.scan_inputs[0], all(scan.reverse for scan in loop.scan_inputs)
         steps = shape_of(build, first.outer, first.axis)
         numbers = count_up(build, steps)
         if backwards:
             numbers = build.op("Sub", build.op("Sub", steps, build.const([1])), numbers)
-        inputs, finals = list(loop.scan_inputs), list[tuple[ir.Value, ir.Value]]()
+        inputs, finals = list[ScanInput](), list[tuple[ir.Value, ir.Value]]()
         for counting in variables:
             state = counting.state
             start = unsqueeze(build, state.initial, [0])
             # after an Unsqueeze, onnx's data propagation would still treat the numbers as a vector
             moved = reshape(build, times(build, numbers, counting.step, state.initial.dtype), [-1, *[1] * counting.rank])
             inputs.append(ScanInput(build.op("Add", start, moved), state.inner, 0, backwards))
-            if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
+            if state.final is not None and is_read(state.final):
                 whole = squeeze(build, times(build, steps, counting.step, state.initial.dtype), [0])
                 finals.append((state.final, build.op("Add", state.initial, whole)))
         build.insert_before(loop.node)
         for old, new in finals:
             replace_value(old, new, ctx.names)
-        kept = [state for state in loop.states if state.inner not in gone]
-        loop.body.outputs[:] = [*(state.next for state in kept), *(output.inner for output in loop.scan_outputs)]
-        remove_nodes(unread_nodes(loop.body))
-        return [rebuild(loop, ctx.names, states=kept, scan_inputs=inputs)]
+        return [scanned_instead(loop, inputs, ctx)]
 
     names = listed(counting.state.inner.name for counting in variables)
     return Patch(f"made the counting states {names} scan inputs", edit)
 
 
 def _counting(loop: ScanView, state: State) -> _Counting | None:
-    after = through_identity(state.next)
-    node = None if after is None else after.producer()
-    rank = rank_of(state.inner)
-    if node is None or node.graph is not loop.body or node.op_type not in ("Add", "Sub") or node.domain != "" or not rank:
-        return None
-    if state.initial.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+    node, rank = producer_of(through_identity(state.next), "Add", "Sub"), rank_of(state.inner)
+    if node is None or node.graph is not loop.body or not rank or state.initial.dtype not in INTEGERS:
         return None
     positions = [i for i, value in enumerate(node.inputs) if through_identity(value) is state.inner]
     if len(positions) != 1 or (node.op_type == "Sub" and positions != [0]):

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
-from rewrites.graph.values import const_scalar, dim_of, rank_of, static_dims
+from rewrites.graph.values import const_scalar, dim_of, is_read, producer_of, rank_of, static_dims
 from rewrites.loops import Loop, LoopView, ScanInput, ScanView, rebuild
 from rewrites.ops.versions import axes_of, keepdims, reduce, transpose
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -48,12 +48,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value, bool] | None:
     """Return the scanned rows [T, D], the matrix [N, D] and the direction if ``node`` sums their squared differences over D."""
-    difference = _squared(node)
-    producer = difference.producer() if difference is not None else None
-    total = node.outputs[0]
-    if not total.uses() and not total.is_graph_output():
-        return None
-    if producer is None or producer.op_type != "Sub" or producer.domain != "" or rank_of(total) != 1:
+    producer, total = producer_of(_squared(node), "Sub"), node.outputs[0]
+    if producer is None or not is_read(total) or rank_of(total) != 1:
         return None
     if keepdims(node) or axes_of(node, ctx.opset, 2) != (1,) or total.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return None
@@ -70,26 +66,22 @@ def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value,
 
 
 def _squared(node: ir.Node) -> ir.Value | None:
-    if node.domain != "" or not node.inputs or node.inputs[0] is None:
+    if node.domain != "" or node.op_type not in ("ReduceSum", "ReduceSumSquare"):
         return None
     if node.op_type == "ReduceSumSquare":
         return node.inputs[0]
-    square = node.inputs[0].producer()
-    if node.op_type != "ReduceSum" or square is None or square.domain != "":
+    square = producer_of(node.inputs[0], "Mul", "Pow")
+    if square is None:
         return None
-    if square.op_type == "Pow" and const_scalar(square.inputs[1]) == 2:
-        return square.inputs[0]
-    return square.inputs[0] if square.op_type == "Mul" and square.inputs[0] is square.inputs[1] else None
+    factor, other = square.inputs
+    return factor if (const_scalar(other) == 2 if square.op_type == "Pow" else factor is other) else None
 
 
 def _row_of(value: ir.Value) -> ir.Value:
     """Look through an Unsqueeze of [D] to [1, D], which broadcasts just the same."""
-    producer = value.producer()
-    if producer is not None and producer.op_type == "Unsqueeze" and producer.domain == "" and producer.inputs[0] is not None:
-        dims = static_dims(value)
-        if dims is not None and len(dims) == 2 and dims[0] == 1:
-            return producer.inputs[0]
-    return value
+    producer, dims = producer_of(value, "Unsqueeze"), static_dims(value)
+    source = None if producer is None else producer.inputs[0]
+    return source if source is not None and dims is not None and len(dims) == 2 and dims[0] == 1 else value
 
 
 def _distances(build: Builder, rows: ir.Value, matrix: ir.Value, ctx: Context) -> ir.Value:

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
-from rewrites.graph.values import const_array, dim_of, rank_of, through_identity
+from rewrites.graph.values import const_array, dim_of, is_read, producer_of, rank_of, through_identity
 from rewrites.loops import Loop, LoopView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.ops.versions import DYNAMIC, axis_of, concat, slice_axis, slice_spec, split_spec, squeeze
@@ -75,11 +75,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         remove_nodes([node for old in now if (node := old.producer()) is not None and node.graph is not None])
         if state.inner.uses():
             replace_value(state.inner, concat(inside, [part.inner for part in parts], packed.axis), ctx.names)
-        for node in reversed(inside.nodes):
-            loop.body.insert_before(loop.body[0], node)
-        inside.nodes = []
+        inside.prepend_to(loop.body)
         whole: ir.Value | None = None
-        if state.final is not None and (state.final.uses() or state.final.is_graph_output()):
+        if state.final is not None and is_read(state.final):
             whole = concat(after, [part.initial for part in parts], packed.axis)
             after.insert_after(loop.node)
             replace_value(state.final, whole, ctx.names)
@@ -101,10 +99,8 @@ def _part(b: Builder, parts: Sequence[State], axis: int, read: _Read) -> ir.Valu
 
 
 def _packed(loop: Loop, state: State, opset: int) -> _Packed | None:
-    joined = through_identity(state.next)
-    node = None if joined is None else joined.producer()
-    rank = rank_of(state.inner)
-    if node is None or node.graph is not loop.body or node.op_type != "Concat" or node.domain != "" or not rank:
+    node, rank = producer_of(through_identity(state.next), "Concat"), rank_of(state.inner)
+    if node is None or node.graph is not loop.body or not rank:
         return None
     axis = axis_of(node, 0, rank)
     parts = [value for value in node.inputs if value is not None]

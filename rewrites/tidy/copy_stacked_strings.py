@@ -29,8 +29,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
             b, value = ctx.builder(), body.outputs[position]
             copy = b.op("Where", b.const(np.array(True), np.bool_), value, value)
             copy.type, copy.shape = value.type, value.shape
-            body.extend(b.nodes)
-            b.nodes = []
+            b.append_to(body)
             body.outputs[position] = copy
         return []
 

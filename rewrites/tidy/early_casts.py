@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes
-from rewrites.graph.values import rank_of
+from rewrites.graph.values import is_read, rank_of
 from rewrites.graph.walk import all_nodes
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.tidy.moved_operands import Link, is_product, link_above, transposes_axes
@@ -96,7 +96,7 @@ def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
 def _drop(nodes: list[ir.Node]) -> None:
     """Remove ``nodes`` until one is still read; each node reads the next one."""
     for node in nodes:
-        if any(value.uses() or value.is_graph_output() for value in node.outputs):
+        if any(map(is_read, node.outputs)):
             return
         remove_nodes([node])
 

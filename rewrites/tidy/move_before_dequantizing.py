@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, take_over
-from rewrites.graph.values import const_array
+from rewrites.graph.values import const_array, is_read
 from rewrites.graph.walk import all_nodes
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -27,7 +27,7 @@ _SINCE = 21
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     """Find moves of dequantized numbers for which onnxruntime does not load the model."""
     followed = [node for node in all_nodes(model.graph) if _is_followed(node)]
-    if not any(_to_move(node, ctx) for node in followed) and all(map(_is_read, followed)):
+    if not any(_to_move(node, ctx) for node in followed) and all(is_read(node.outputs[0]) for node in followed):
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
@@ -35,7 +35,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
         while waiting:
             node = waiting.pop()
             waiting += [_exchange(node, move, ctx) for move in _to_move(node, ctx)]
-            if not _is_read(node):
+            if not is_read(node.outputs[0]):
                 remove_nodes([node])
         return []
 
@@ -46,10 +46,6 @@ def _to_move(node: ir.Node, ctx: Context) -> list[ir.Node]:
     refused = _is_refused(node, ctx.opset)
     moves = [user for user, index in node.outputs[0].uses() if index == 0 and _moves(user, node)]
     return [move for move in moves if refused or _is_captured(move)]
-
-
-def _is_read(node: ir.Node) -> bool:
-    return bool(node.outputs[0].uses()) or node.outputs[0].is_graph_output()
 
 
 def _is_followed(node: ir.Node) -> bool:

@@ -13,7 +13,7 @@ from itertools import chain
 
 import onnx_ir as ir
 
-from rewrites.graph.values import const_array, rank_of
+from rewrites.graph.values import const_array, producer_of, rank_of
 from rewrites.graph.walk import all_nodes, inner_values, node_graphs
 
 __all__ = [
@@ -125,8 +125,8 @@ class _Paths:
 
 def link_above(value: ir.Value | None) -> Link | None:
     """Return the producer of ``value`` if it casts or transposes, or if onnxruntime may drop or fuse it."""
-    node = None if value is None else value.producer()
-    if node is None or node.domain != "" or value is not node.outputs[0]:
+    node = producer_of(value)
+    if node is None or value is not node.outputs[0]:
         return None
     if node.op_type in _MOVEMENT | _CASTS or (node.op_type == "Dropout" and len(node.inputs) < _TRAINS):
         return Link(node, 0)

@@ -8,7 +8,7 @@ Works around ORT-QUANTIZED-WEIGHTS and ORT-QUANTIZED-OUTPUT.
 import onnx_ir as ir
 
 from rewrites.graph.marks import QUANTIZES_OUTPUT, QUANTIZES_WEIGHTS
-from rewrites.graph.values import const_array
+from rewrites.graph.values import const_array, producer_of
 from rewrites.graph.walk import all_nodes
 
 __all__ = ["note_quantized_outputs", "note_quantized_weights", "reads_dequantized", "transposed_output"]
@@ -21,12 +21,10 @@ def reads_dequantized(node: ir.Node) -> bool:
     """Return True if ``node`` multiplies dequantized numbers of its graph, maybe moved in between, by constant weights."""
     if node.op_type not in _PRODUCTS or node.domain != "" or len(node.inputs) < 2 or const_array(node.inputs[1]) is None:
         return False
-    value = node.inputs[0]
-    while value is not None and (producer := value.producer()) is not None:
-        if producer.graph is not node.graph or producer.domain != "" or producer.op_type not in _MOVES:
-            return producer.graph is node.graph and producer.op_type == "DequantizeLinear" and producer.domain == ""
-        value = producer.inputs[0]
-    return False
+    producer = producer_of(node.inputs[0])
+    while producer is not None and producer.graph is node.graph and producer.op_type in _MOVES:
+        producer = producer_of(producer.inputs[0])
+    return producer is not None and producer.graph is node.graph and producer.op_type == "DequantizeLinear"
 
 
 def note_quantized_weights(graph: ir.Graph) -> None:
@@ -48,9 +46,7 @@ def transposed_output(node: ir.Node) -> list[ir.Node]:
         return []
     scale = const_array(node.inputs[1])
     moves, value, is_output = [], node.inputs[0], False
-    while value is not None and (producer := value.producer()) is not None and producer.graph is node.graph:
-        if producer.domain != "" or producer.op_type not in ("Transpose", "Identity"):
-            break
+    while (producer := producer_of(value, "Transpose", "Identity")) is not None and producer.graph is node.graph:
         moves.append(producer)
         value = producer.inputs[0]
         is_output = is_output or (value is not None and value.is_graph_output())

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
-from rewrites.graph.values import through_identity
+from rewrites.graph.values import producer_of, through_identity
 from rewrites.graph.walk import all_nodes
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -44,10 +44,7 @@ def _cast_source(value: ir.Value) -> ir.Value | None:
     """Return the value of the same type and graph from which lossless Casts lead to ``value``, or None."""
     source, kinds = None, [value.dtype]
     current = through_identity(value)
-    while current is not None:
-        node = current.producer()
-        if node is None or node.op_type != "Cast" or node.domain != "" or node.inputs[0] is None:
-            break
+    while (node := producer_of(current, "Cast")) is not None:
         current = through_identity(node.inputs[0])
         if current is None or current.graph is not value.graph or current.dtype is None:
             break

@@ -84,9 +84,7 @@ def _masked(loop: LoopView, ctx: Context) -> ir.Node:
     states = [replace(state, next=where(inside, going, state.next, state.inner)) for state in loop.states]
     after = inside.op("And", going, _scalar(inside, loop.condition_out))
     outside.insert_before(loop.node)
-    for node in inside.nodes:
-        loop.body.append(node)
-    inside.nodes = []
+    inside.append_to(loop.body)
     return rebuild(loop, ctx.names, states=[*states, State(first, going, after, None)])
 
 

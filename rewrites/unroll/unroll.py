@@ -32,7 +32,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import is_made_up
 from rewrites.graph.marks import mark_unrolled
 from rewrites.graph.replace import can_copy, remove_nodes, replace_value
-from rewrites.graph.values import rank_of
+from rewrites.graph.values import is_read, rank_of
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, loops_in
 from rewrites.loops.parts import label
@@ -173,7 +173,7 @@ def _replace_results(
     build = ctx.builder()
     results = [(state.final, value) for state, value in states.items()]
     for output, values in stacked.items():
-        if output.outer is not None and (output.outer.uses() or output.outer.is_graph_output()):
+        if output.outer is not None and is_read(output.outer):
             results.append((output.outer, stack(build, values[::-1] if output.reverse else values, output.axis, output.inner)))
     nodes = list(build.nodes)
     build.insert_before(loop.node)

@@ -1,4 +1,4 @@
-"""Estimates the bytes of a body value in one step and for all steps."""
+"""The bytes that body values take in one step and in all steps, known or assumed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from rewrites.base.lazy import lazy
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context, Options
 from rewrites.graph.marks import ASSUMED_SIZE
-from rewrites.graph.values import bytes_per_element, size_estimate, through_identity
+from rewrites.graph.values import bytes_per_element, producer_of, size_estimate, through_identity
 from rewrites.loops import ScanView
 
 __all__ = ["StepSizes"]
@@ -125,5 +125,5 @@ class StepSizes:
 
 
 def _stored(value: ir.Value | None) -> ir.Value | None:
-    maker = None if value is None else value.producer()
-    return maker.inputs[0] if maker is not None and maker.op_type == "DequantizeLinear" else value
+    node = producer_of(value, "DequantizeLinear")
+    return value if node is None else node.inputs[0]

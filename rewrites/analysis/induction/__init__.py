@@ -1,6 +1,6 @@
-"""Integers as affine expressions of the step number: trip counts, induction variables, rows read and written.
+"""Integers as affine expressions of the step number: trip counts, induction variables, indices of rows.
 
-``recurrences`` handles floats and matrices.
+Recurrences of floats and matrices are read in ``rewrites.recurrences``.
 """
 
 __all__: list[str] = []

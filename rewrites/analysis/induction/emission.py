@@ -1,6 +1,7 @@
-"""Writes an affine expression of one element as nodes (an int64 without axes), and comparisons of such numbers in any opset."""
+"""Writes affine expressions of one element as nodes (int64 without axes), and comparisons of such numbers in any opset."""
 
 from collections.abc import Mapping
+from functools import reduce
 
 import numpy as np
 import onnx_ir as ir
@@ -14,7 +15,7 @@ __all__ = ["emit", "exceeds", "larger", "scalar_of", "smaller", "times"]
 
 
 def emit(b: Builder, expression: AffineExpression, values: Mapping[Symbol, ir.Value] | None = None) -> ir.Value:
-    """Return the value of ``expression``; ``values`` has the values of symbols that are not values themselves."""
+    """Return the value of ``expression``; ``values``: the values of symbols such as STEP."""
     parts = []
     for symbol in expression.terms:
         factor, part = expression.factor(symbol), _value(b, symbol, values or {})
@@ -23,13 +24,10 @@ def emit(b: Builder, expression: AffineExpression, values: Mapping[Symbol, ir.Va
         elif factor != 1:
             part = b.op("Mul", part, _number(b, factor))
         parts.append(part)
-    const = int(expression.const.reshape(-1)[0])
-    if not parts:
-        return _number(b, const)
-    total = parts[0]
-    for part in parts[1:]:
-        total = b.op("Add", total, part)
-    return b.op("Add", total, _number(b, const)) if const else total
+    const = int(expression.const.item())
+    if const or not parts:
+        parts.append(_number(b, const))
+    return reduce(lambda total, part: b.op("Add", total, part), parts)
 
 
 def times(b: Builder, numbers: ir.Value, step: int, kind: ir.DataType | None) -> ir.Value:
@@ -59,24 +57,24 @@ def _number(b: Builder, number: int) -> ir.Value:
 
 
 def larger(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return the larger of two numbers."""
+    """Return the larger number."""
     return b.op("Max", x, y) if b.opset >= 12 else _chosen(b, exceeds(b, x, y), x, y)
 
 
 def smaller(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return the smaller of two numbers."""
+    """Return the smaller number."""
     return b.op("Min", x, y) if b.opset >= 12 else _chosen(b, exceeds(b, y, x), x, y)
 
 
 def exceeds(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return the comparison ``x > y``. Before opset 9 it compares doubles, so close numbers beyond 2**53 may seem equal."""
+    """Return the flag that ``x`` is larger. Before opset 9 it compares doubles, so numbers beyond 2**53 may seem equal."""
     if b.opset < 9:
         x, y = (b.op("Cast", value, to=int(ir.DataType.DOUBLE)) for value in (x, y))
     return b.op("Greater", x, y)
 
 
 def _chosen(b: Builder, first: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return ``x`` if ``first`` is true, else ``y``, by products, because Where needs opset 9."""
+    """Return ``x`` if ``first`` holds, else ``y``, by products, because Where is of opset 9."""
     first = b.op("Cast", first, to=int(ir.DataType.INT64))
     other = b.op("Sub", b.const(1), first)
     return b.op("Add", b.op("Mul", first, x), b.op("Mul", other, y))

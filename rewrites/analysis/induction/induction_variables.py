@@ -1,9 +1,9 @@
-"""Finds the induction variables of a loop, and its trip count, as integers.
+"""The induction variables of a loop, and its trip count, as affine expressions.
 
 A state is an induction variable if its next value is itself plus a constant, or the step number plus a constant that fits its
-initial value. By induction, it is its initial value plus a multiple of the step number in every step. If floats count, or integers
-computed from floats, this holds only for the number of steps that ``within`` allows, because large floats stop growing. They must
-then start from constants that leave room for that, and their steps must be small.
+initial value. By induction it is its initial value plus a multiple of the step number in every step. Floats that count, and
+integers that depend on them, stop at some number: they are exact for as many steps as ``within`` says, start from constants that
+leave room for that, and change by little in each step.
 """
 
 from collections.abc import Mapping
@@ -30,17 +30,17 @@ class Counter:
 
     @property
     def value(self) -> AffineExpression:
-        """Return the state's value in a step."""
-        return (self.start + AffineExpression.of(self.step) * AffineExpression.symbol(STEP)).limited(self.exact_to)
+        """The state in a step."""
+        return (self.start + AffineExpression.symbol(STEP) * self.step).limited(self.exact_to)
 
 
 def trip_count(loop: LoopView, opset: int) -> AffineExpression | None:
-    """Return the limit of a Loop that nothing stops early, as one element without axes. A Loop treats a negative limit as 0."""
+    """Return the limit of a Loop that never stops early, without axes; a negative limit counts as 0."""
     return Integers(opset).scalar(loop.limit) if loop.limit is not None and loop.never_stops_early else None
 
 
 def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]:
-    """Return the induction variables; with ``any_rank`` also those of one element whose rank changes in a step."""
+    """Return the induction variables; with ``any_rank`` also those whose rank changes in a step."""
     outside = Integers(opset)
     starts: dict[ir.Value, AffineExpression] = {}
     for state in loop.states:
@@ -64,35 +64,32 @@ def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]
 
 
 def _one_element(iteration: ir.Value) -> tuple[int, ...]:
-    """Return the shape of the step number, whatever is declared."""
+    """Return the shape of the step number, of one element whatever is declared."""
     dims = static_dims(iteration)
     return dims if dims is not None and all(dim == 1 for dim in dims) else ()
 
 
 def _last_exact(dtype: ir.DataType | None) -> int | None:
-    """Return the largest number up to which floats of ``dtype`` can count; None for integers."""
+    """Return the largest number up to which ``dtype`` counts exactly; None for integers."""
     return EXACT[dtype] - 1 if dtype in EXACT else None
 
 
 def _counter(state: State, start: AffineExpression, after: AffineExpression) -> Counter | None:
-    counter = _of_step(state, start, after)
-    if counter is None or counter.exact_to is None:
-        return counter
-    is_far = start.number is not None and abs(start.number) > counter.exact_to >> 2
-    return None if is_far or abs(counter.step) > SLOPE_IN_FLOATS else counter
-
-
-def _of_step(state: State, start: AffineExpression, after: AffineExpression) -> Counter | None:
-    if not after.terms.keys() - {state.inner} and after.factor(state.inner) == 1:
-        return Counter(state, start, int(after.const.item()), after.exact_to)
     slope = after.factor(STEP)
-    if not after.terms.keys() - {STEP} and start.number is not None and start.number == int(after.const.item()) - slope:
-        return Counter(state, start, slope, after.exact_to)
-    return None
+    if not after.terms.keys() - {state.inner} and after.factor(state.inner) == 1:
+        step = int(after.const.item())
+    elif not after.terms.keys() - {STEP} and start.number is not None and start.number == int(after.const.item()) - slope:
+        step = slope
+    else:
+        return None
+    limit = after.exact_to
+    if limit is not None and (abs(step) > SLOPE_IN_FLOATS or (start.number is not None and abs(start.number) > limit >> 2)):
+        return None
+    return Counter(state, start, step, limit)
 
 
 def integers_of(loop: LoopView, opset: int, steps: AffineExpression | None = None, *, any_rank: bool = False) -> Integers:
-    """Return the integers of the body of ``loop``; its step number is STEP. With ``any_rank``, their ranks have no meaning."""
+    """Return the integers of the body of ``loop``, whose step number is STEP. With ``any_rank``, ranks may be wrong."""
     known: Mapping[ir.Value, AffineExpression] = {
         counter.state.inner: counter.value.reshaped(static_dims(counter.state.initial) or ())
         for counter in counters(loop, opset, any_rank=any_rank)

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, LARGEST, AffineExpression, at_least, joined
 from rewrites.analysis.induction.integer_domain import IntegerDomain
-from rewrites.graph.values import static_dims
+from rewrites.graph.values import producer_of, static_dims
 from rewrites.ops.element_moves import movement
 from rewrites.ops.versions import axis_of, clip_bounds
 
@@ -16,7 +16,7 @@ __all__ = ["Integers"]
 
 
 def _cast(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the elements in another numeric type."""
+    """Return the elements in another type."""
     data, to = integers.operand(node, 0), ir.DataType(node.attributes["to"].as_int())
     if data is None or (to not in EXACT and to not in INTEGERS):
         return None
@@ -26,12 +26,9 @@ def _cast(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 def _arithmetic(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return a sum, difference or product."""
     left, right = integers.operand(node, 0), integers.operand(node, 1)
-    if left is None or right is None or (node.op_type == "Mul" and left.terms and right.terms):
+    if left is None or right is None:
         return None
-    try:
-        return left + right if node.op_type == "Add" else left - right if node.op_type == "Sub" else left * right
-    except ValueError:
-        return None
+    return left + right if node.op_type == "Add" else left - right if node.op_type == "Sub" else left * right
 
 
 def _negated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
@@ -42,8 +39,8 @@ def _negated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 def _min_or_max(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the input of a Min or Max that surely is the smallest or largest."""
-    parts = [integers.of(value) for value in node.inputs]
-    return _extreme(integers, [part for part in parts if part is not None], node.op_type == "Max") if None not in parts else None
+    parts = [part for value in node.inputs if (part := integers.of(value)) is not None]
+    return _extreme(integers, parts, node.op_type == "Max") if len(parts) == len(node.inputs) else None
 
 
 def _clipped(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
@@ -71,19 +68,15 @@ def _extreme(integers: IntegerDomain, parts: list[AffineExpression], greatest: b
 
 
 def _chosen(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the selected side of a Where if the condition is known."""
-    holds = integers.truth(node.inputs[0])
-    if holds is None:
+    """Return the side of a Where that its condition surely chooses in all steps."""
+    condition, holds = node.inputs[0], integers.truth(node.inputs[0])
+    dims = None if condition is None or holds is None else static_dims(condition)
+    sides = [integers.operand(node, 1), integers.operand(node, 2)]
+    side, other = sides if holds else reversed(sides)
+    if side is None or other is None or dims is None:
         return None
-    side, other = (
-        (integers.operand(node, 1), integers.operand(node, 2)) if holds else (integers.operand(node, 2), integers.operand(node, 1))
-    )
-    condition, value = node.inputs[0], node.inputs[1 if holds else 2]
-    shapes = [None if operand is None else static_dims(operand) for operand in (condition, value)]
-    if side is None or other is None or shapes[0] is None:
-        return None
-    shape = np.broadcast_shapes(side.shape, other.shape, shapes[0])
-    return side.moved(lambda array: np.broadcast_to(array, shape))
+    shape = np.broadcast_shapes(side.shape, other.shape, dims)
+    return side.moved(partial(np.broadcast_to, shape=shape))
 
 
 def _range(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
@@ -94,7 +87,7 @@ def _range(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     if start is None or wide is None or not step or abs(wide) > LARGEST or (start.terms and start.exact_to is not None):
         return None
     numbers = np.arange(0, wide, step, dtype=np.int64)
-    return AffineExpression.of(numbers) + start.moved(partial(np.broadcast_to, shape=numbers.shape))
+    return start.moved(partial(np.broadcast_to, shape=numbers.shape)) + AffineExpression.of(numbers)
 
 
 def _shape(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
@@ -103,55 +96,50 @@ def _shape(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     if source is None or source.shape is None:
         return None
     axes = range(len(source.shape))[node.attributes.get_int("start", 0) : node.attributes.get_int("end")]
-    dims = [integers.dim(source, axis) for axis in axes]
-    known = [dim for dim in dims if dim is not None]
-    if not dims or len(known) < len(dims):
-        return None if dims else AffineExpression.of(np.zeros(0, np.int64))
-    return joined([dim.reshaped((1,)) for dim in known], 0)
+    dims = [dim for axis in axes if (dim := integers.size_of(source, axis)) is not None]
+    if len(dims) < len(axes):
+        return None
+    return joined([dim.reshaped((1,)) for dim in dims], 0) if dims else AffineExpression.of(np.zeros(0, np.int64))
 
 
 def _element_count(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the size of the input of a Size, if all dimensions but one are numbers."""
-    dims = _shape(integers, node)
-    if dims is None:
-        return None
-    product = AffineExpression.of(1)
-    for i in range(dims.const.size):
-        part = dims.moved(partial(np.take, indices=i))
-        if part.terms and product.terms:
-            return None
-        product = product * part
-    return product
+    """Return the size of the input of a Size if all dimensions but one are numbers."""
+    dims, product = _shape(integers, node), AffineExpression.of(1)
+    for i in range(0 if dims is None else dims.const.size):
+        assert dims is not None
+        product = product * dims.element(i)  # a product of two symbols is a ValueError, and so unknown
+    return None if dims is None else product
 
 
 def _gather(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the selected elements of constants, or the element of an arithmetic progression at a variable index."""
-    data, places = integers.operand(node, 0), integers.operand(node, 1)
-    if data is None or places is None:
-        return _from_range(integers, node, places) if places is not None else None
-    if places.numbers is not None:
+    """Return chosen elements, or the number at one index of evenly spaced numbers."""
+    data, indices = integers.operand(node, 0), integers.operand(node, 1)
+    if indices is None:
+        return None
+    if data is None:
+        return _from_range(integers, node, indices)
+    if indices.numbers is not None:
         return _moved(integers, node)
     if data.numbers is None or data.const.ndim != 1 or data.const.size < 2:
         return None
     start, step = int(data.const[0]), int(data.const[1] - data.const[0])
-    even = (data.const == start + step * np.arange(data.const.size).astype(object)).all()
-    room = AffineExpression.of(data.const.size - 1) - places
-    if not even or not at_least(places, 0, integers.steps) or not at_least(room, 0, integers.steps):
-        return None
-    return AffineExpression.of(start) + AffineExpression.of(step) * places
+    is_even = (data.const == start + step * np.arange(data.const.size).astype(object)).all()
+    return indices * step + start if is_even and _is_index(integers, indices, AffineExpression.of(data.const.size)) else None
 
 
-def _from_range(integers: IntegerDomain, node: ir.Node, places: AffineExpression) -> AffineExpression | None:
-    source = node.inputs[0]
-    maker = source.producer() if source is not None else None
-    if maker is None or maker.op_type != "Range" or maker.domain != "" or maker.graph is integers.body:
+def _from_range(integers: IntegerDomain, node: ir.Node, indices: AffineExpression) -> AffineExpression | None:
+    producer = producer_of(node.inputs[0], "Range")
+    if producer is None or producer.graph is integers.body:
         return None
-    start, limit, step = (integers.scalar(value) for value in maker.inputs)
+    start, limit, step = (integers.scalar(value) for value in producer.inputs)
     if start is None or limit is None or step is None or step.number != 1:
         return None
-    if not at_least(places, 0, integers.steps) or not at_least(limit - start - AffineExpression.of(1) - places, 0, integers.steps):
-        return None
-    return start + places
+    return start + indices if _is_index(integers, indices, limit - start) else None
+
+
+def _is_index(integers: IntegerDomain, indices: AffineExpression, size: AffineExpression) -> bool:
+    """Return True if ``indices`` are in range, and not negative, in all steps."""
+    return at_least(indices, 0, integers.steps) and at_least(size - indices, 1, integers.steps)
 
 
 def _moved(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:

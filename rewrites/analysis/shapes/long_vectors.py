@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.graph.values import const_array
+from rewrites.graph.values import const_array, producer_of
 from rewrites.graph.walk import all_nodes, node_graphs
 
 __all__ = ["GROWING", "LONGEST", "Measure", "Part", "VectorStep", "Vectors", "has_long_vectors", "largest_number"]
@@ -193,6 +193,6 @@ def _own_measure(value: Hashable) -> Measure:
     if not isinstance(value, ir.Value):
         return Measure()
     length = _own_length(value)
-    is_constant = value.is_initializer() or ((producer := value.producer()) is not None and producer.op_type == "Constant")
+    is_constant = value.is_initializer() or producer_of(value, "Constant") is not None
     array = const_array(value, limit=_READ_BYTES) if is_constant else None
     return Measure(length, 1 if array is None else largest_number(array))

@@ -8,9 +8,7 @@ steps.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 
-import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import AffineExpression, Dim
@@ -51,7 +49,7 @@ def dims_said_by(sizes: AffineExpression | None) -> list[int | str | None] | Non
     """Return the dimensions in a vector of sizes: numbers, symbols, or None for others."""
     if sizes is None or sizes.const.ndim != 1:
         return None
-    return [size_said_by(sizes.moved(partial(np.take, indices=i))) for i in range(sizes.const.size)]
+    return [size_said_by(sizes.element(i)) for i in range(sizes.const.size)]
 
 
 def size_said_by(size: AffineExpression) -> int | str | None:

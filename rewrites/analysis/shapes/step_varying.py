@@ -1,10 +1,9 @@
-"""Finds the values of a Scan's body that may change their shape from step to step. No stack can hold these.
+"""The values of a Scan's body whose shape may change from step to step, so that no stack can hold them.
 
-The inputs of the body have the same shape in all steps. A result has the same shape in all steps if its operands have. The operands
-that determine shapes (the ends of a Slice, the limit of a Range) must not change at all. Declared sizes of other results prove
-nothing, because exporters write the sizes of the traced step. Such shapes are inferred again from certain shapes. The walk enters
-bodies and branches like ``bodies.Walk``, but decides for each node if its results change from step to step. The shapes in the model
-stay unchanged.
+The inputs of a step have one shape in all steps. So have the results of an operator if its operands have, and if the operands that
+decide about shapes (the bounds of a Slice, the limit of a Range) are the same in every step. If they may differ, declared sizes
+prove nothing, because exporters declare the sizes of the step that they traced. The shapes that follow are inferred again from
+sure ones. The shapes in the model stay.
 """
 
 from collections.abc import Iterable
@@ -23,31 +22,13 @@ from rewrites.ops.versions import DYNAMIC, ints_operand
 __all__ = ["unsteady_values"]
 
 _DECIDING: dict[str, tuple[int, ...]] = {
-    "AffineGrid": (1,),
-    "BlackmanWindow": (0,),
-    "CenterCropPad": (1,),
-    "Col2Im": (1, 2),
-    "ConstantOfShape": (0,),
-    "DFT": (1, 2),
-    "Expand": (1,),
-    "HammingWindow": (0,),
-    "HannWindow": (0,),
-    "MaxUnpool": (2,),
-    "MelWeightMatrix": (0, 1),
-    "OneHot": (1,),
-    "Pad": (1, 3),
-    "Range": (0, 1, 2),
-    "Reshape": (1,),
-    "Resize": (1, 2, 3),
-    "STFT": (1, 2, 3),
-    "Slice": (1, 2, 3, 4),
-    "Split": (1,),
-    "Squeeze": (1,),
-    "Tile": (1,),
-    "TopK": (1,),
-    "Unsqueeze": (1,),
-    "Upsample": (1,),
+    **dict.fromkeys(("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow"), (0,)),
+    **dict.fromkeys(("AffineGrid", "CenterCropPad", "Expand", "OneHot", "Reshape", "Split", "Squeeze", "Tile", "TopK"), (1,)),
+    **dict.fromkeys(("Unsqueeze", "Upsample"), (1,)),
+    **{"Col2Im": (1, 2), "DFT": (1, 2), "MaxUnpool": (2,), "MelWeightMatrix": (0, 1), "Pad": (1, 3), "Range": (0, 1, 2)},
+    **{"Resize": (1, 2, 3), "STFT": (1, 2, 3), "Slice": (1, 2, 3, 4)},
 }
+"""The operands that decide about the shape of the result."""
 _EVERYTHING_DECIDES = frozenset(
     [
         *("Compress", "ConcatFromSequence", "ImageDecoder", "NonMaxSuppression", "NonZero", "Optional", "OptionalGetElement"),
@@ -69,10 +50,9 @@ def unsteady_values(loop: ScanView, ctx: Context) -> frozenset[ir.Value]:
 
 
 class _Steps:
-    """The state of the walk.
+    """``changing``: values that may differ between steps. ``unsteady``: values whose shape may differ, with its sure sizes.
 
-    ``changing``: values that may change from step to step. ``unsteady``: values whose shape may change, with the certain part of
-    the shape. ``steady``: values that have the same shape in all steps, because the Scan would fail otherwise.
+    ``steady``: values that have one shape in all steps because the Scan would fail otherwise.
     """
 
     def __init__(self, ctx: Context, steady: set[ir.Value]) -> None:
@@ -95,7 +75,7 @@ class _Steps:
         return any(value in self.unsteady for value in values)
 
     def _results(self, node: ir.Node) -> _Shapes:
-        """Return the certain part of the shapes of those results whose shape may change."""
+        """Return the results whose shape may differ between steps, with the sure sizes."""
         if node.op_type == "If" and node.domain == "":
             return self._of_branches(node)
         loop = view(node, self.ctx.opset) if is_loop(node) else None
@@ -111,7 +91,7 @@ class _Steps:
         return self._inferred_again(node) if self._is_unsteady(node.inputs) else {}
 
     def _cut(self, node: ir.Node) -> ir.Shape | None:
-        """Return the shape of a Slice with changing ends: the sizes of the axes that it does not cut."""
+        """Return the sure sizes of a Slice between changing bounds: those of the axes that it does not cut."""
         source = node.inputs[0]
         shape = None if source is None else self.unsteady.get(source, source.shape)
         axes = ints_operand(node, 3)

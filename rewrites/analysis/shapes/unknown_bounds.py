@@ -1,13 +1,12 @@
-"""Hides bounds of a Slice from onnx's inference if it would not know them, because it would assume 0.
+"""Hides bounds of a Slice that onnx's inference does not know, because it takes them for 0.
 
     shape = Shape(x)  part = Slice(shape, start, {2})    ->    part = Slice(shape, <an unknown input>, {2})
 
-For a Slice of sizes, onnx 1.23 would infer wrong ranks. If the shape of the axes or steps is unknown, it treats them as absent, and
-cuts other axes. It knows constants of the Slice's own graph only, and only if no inner graph reads them too; for the inner graph
-they stay unknown. For a Slice of opset 10 it keeps the names of dimensions that are cut. Only the copy of the model for onnx
-changes.
+If such a Slice is one of sizes, onnx 1.23 infers wrong ranks. It takes axes and steps of unknown shape for absent, and cuts along
+other axes. It knows only the constants of the graph that holds the Slice, and none that an inner graph reads too. In opset 10 it
+keeps the names of dimensions that a Slice cuts. Only the model that onnx is shown changes.
 
-Works around ONNX-SLICE-UNKNOWN-BOUNDS, ONNX-AXES-WITHOUT-SHAPE and ONNX-SLICE-10-NAMES.
+Works round ONNX-SLICE-UNKNOWN-BOUNDS, ONNX-AXES-WITHOUT-SHAPE and ONNX-SLICE-10-NAMES.
 """
 
 from collections.abc import Iterator
@@ -15,33 +14,33 @@ from collections.abc import Iterator
 import onnx
 import onnx.numpy_helper
 
-__all__ = ["forget_cut_names", "graphs_of", "hide_unknown_bounds", "opset_of"]
+__all__ = ["constants_of", "forget_cut_names", "graphs_of", "hide_unknown_bounds", "inner_graphs_of", "opset_of"]
 
 _BOUNDS_ARE_INPUTS = 10
 _KEEPS_NAMES = 10
 _NEED_NOT_BE_LISTED = 4
-"""The IR version from which on initializers need not be inputs; before, onnx ignores initializers that are not inputs."""
+"""The IR version from which on initializers need not be inputs; before, onnx knows only initializers that are inputs."""
 _UNKNOWN = "bounds onnx does not know"
 
 
 def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
-    """Let each Slice of ``proto`` start at a new, untyped input unless constants of its own graph determine all bounds."""
+    """Let each Slice of ``proto`` whose bounds are no constants of its own graph start at a new input without a type."""
     if opset_of(proto) < _BOUNDS_ARE_INPUTS:
         return
     hidden = False
     for graph in graphs_of(proto.graph):
         slices = [node for node in graph.node if node.op_type == "Slice" and len(node.input) > 2]
         if slices:
-            known = _constants_of(graph)
+            known = constants_of(graph)
             bounds = {name for node in slices for name in node.input[1:]} & known.keys()
             shared = bounds & _read_inside(graph) if bounds else set()
             for node in slices:
                 if not known.keys() >= {*node.input[1:]} - {""}:
                     node.input[1] = _UNKNOWN
                     hidden = True
-                for place, name in enumerate(node.input):
-                    if place and name in shared:
-                        node.input[place] = f"{_UNKNOWN}: {name}"
+                for index, name in enumerate(node.input):
+                    if index and name in shared:
+                        node.input[index] = f"{_UNKNOWN}: {name}"
             copies = [_renamed(known[name], name) for name in sorted(shared)]
             graph.initializer.extend(copies)
             if graph is proto.graph and proto.ir_version < _NEED_NOT_BE_LISTED:
@@ -51,48 +50,60 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
 
 
 def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
-    """Declare the ``inferred`` shapes of Slices of opset 10 without the names of cut axes; return True if there are any."""
+    """Declare what was ``inferred`` of each Slice of opset 10 without the names of dimensions that it cuts; return True if any."""
     if opset_of(proto) != _KEEPS_NAMES:
         return False
-    found_any = False
-    for graph, found in zip(graphs_of(proto.graph), graphs_of(inferred.graph), strict=True):
-        infos = {info.name: info for infos in (found.value_info, found.output) for info in infos}
-        tensors = _constants_of(graph)
+    any_cut = False
+    for graph, known in zip(graphs_of(proto.graph), graphs_of(inferred.graph), strict=True):
+        infos = {info.name: info for infos in (known.value_info, known.output) for info in infos}
+        tensors = constants_of(graph)
         for node in graph.node:
             if node.op_type != "Slice" or node.domain not in ("", "ai.onnx") or node.output[0] not in infos:
                 continue
             info = infos[node.output[0]]
             dims = info.type.tensor_type.shape.dim
             axes = tensors.get(node.input[3]) if len(node.input) > 3 else None
-            places = range(len(dims)) if axes is None else onnx.numpy_helper.to_array(axes).ravel().tolist()
-            cut = [dims[place] for place in places if -len(dims) <= place < len(dims) and dims[place].dim_param]
+            positions = range(len(dims)) if axes is None else onnx.numpy_helper.to_array(axes).ravel().tolist()
+            cut = [dims[axis] for axis in positions if -len(dims) <= axis < len(dims) and dims[axis].dim_param]
             for dim in cut:
                 dim.Clear()
             if cut:
                 node.domain = _UNKNOWN
-                found_any = True
+                any_cut = True
                 graph.value_info.append(info)
-    if found_any:
+    if any_cut:
         proto.opset_import.add(domain=_UNKNOWN, version=1)
-    return found_any
+    return any_cut
 
 
-def _constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    """Return the constants of a graph by their names; only integers have their elements."""
-    found = {tensor.name: tensor for tensor in graph.initializer}
+def constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+    """Return the constant tensors of a graph by their names."""
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
-        if node.op_type == "Constant":
-            kinds = {attribute.name: attribute for attribute in node.attribute}
-            numbers = kinds["value_ints"].ints if "value_ints" in kinds else [kinds["value_int"].i] if "value_int" in kinds else []
-            tensor = onnx.TensorProto(
-                data_type=onnx.TensorProto.INT64, dims=[len(numbers)] * ("value_int" not in kinds), int64_data=numbers
-            )
-            found[node.output[0]] = kinds["value"].t if "value" in kinds else tensor
-    return found
+        tensor = _tensor_of(node.attribute[0]) if node.op_type == "Constant" and len(node.attribute) == 1 else None
+        if tensor is not None:
+            tensors[node.output[0]] = tensor
+    return tensors
+
+
+def _tensor_of(value: onnx.AttributeProto) -> onnx.TensorProto | None:
+    make = onnx.helper.make_tensor
+    match value.name:
+        case "value":
+            return value.t
+        case "value_int":
+            return make("", onnx.TensorProto.INT64, [], [value.i])
+        case "value_ints":
+            return make("", onnx.TensorProto.INT64, [len(value.ints)], value.ints)
+        case "value_float":
+            return make("", onnx.TensorProto.FLOAT, [], [value.f])
+        case "value_floats":
+            return make("", onnx.TensorProto.FLOAT, [len(value.floats)], value.floats)
+    return None
 
 
 def _read_inside(graph: onnx.GraphProto) -> set[str]:
-    """Return the names that inner graphs of ``graph`` read."""
+    """Return the names that graphs nested in ``graph`` read."""
     return {name for inner in graphs_of(graph) if inner is not graph for node in inner.node for name in node.input}
 
 
@@ -104,16 +115,19 @@ def _renamed(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
 
 
 def opset_of(proto: onnx.ModelProto | onnx.FunctionProto) -> int:
-    """Return the opset of onnx's own operators; 0 if the model or function has none."""
+    """Return the version of the standard operator set, 0 if none is imported."""
     return max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=0)
 
 
 def graphs_of(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """Yield ``graph`` and all graphs nested in it."""
-    pending = [graph]
-    while pending:
-        one = pending.pop()
-        yield one
-        for node in one.node:
-            for attribute in node.attribute:
-                pending.extend([attribute.g] if attribute.HasField("g") else attribute.graphs)
+    yield graph
+    for inner in inner_graphs_of(graph):
+        yield from graphs_of(inner)
+
+
+def inner_graphs_of(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.GraphProto]:
+    """Yield the graphs that are attributes of the nodes of ``graph``."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from [attribute.g] if attribute.HasField("g") else attribute.graphs

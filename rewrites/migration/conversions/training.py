@@ -15,6 +15,7 @@ feature, so features become channels.
 
 import onnx_ir as ir
 
+from rewrites.graph.values import is_read
 from rewrites.migration.step import Rule, Step, Unconvertible, Written
 
 __all__ = ["LIFTING", "LOWERING"]
@@ -53,7 +54,7 @@ def _ratio_to_attribute(step: Step) -> Written:
 
 
 def _refuse_masks(step: Step) -> None:
-    if any(value.uses() or value.is_graph_output() for value in step.node.outputs[1:]):
+    if any(map(is_read, step.node.outputs[1:])):
         raise Unconvertible("its mask is used, whose elements in inference were not defined before opset 12")
 
 

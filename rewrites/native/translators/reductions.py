@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.base import since
+from rewrites.graph.values import producer_of
 from rewrites.native.operations import INT32, INT64, Op
 from rewrites.native.operator_views import Translator, TranslatorCall, rows_along, turned_back
 from rewrites.native.views import View, broadcast, dense
@@ -72,18 +73,11 @@ def _plain(op: Op) -> Translator:
 
 def _sum(call: TranslatorCall) -> Sequence[View]:
     """Sum floats, or counts. onnxruntime sums other integers as doubles, which is not exact."""
-    x, value = call.view(0), call.value(0)
-    maker = None if value is None else value.producer()
-    counts = maker is not None and maker.op_type == "Cast" and call.body.view(_given(maker)).truth
+    x, cast = call.view(0), producer_of(call.value(0), "Cast")
+    counts = cast is not None and cast.inputs[0] is not None and call.body.view(cast.inputs[0]).truth
     if x.dtype in (INT32, INT64) and not counts:
         raise call.refuse("NATIVE-TYPE", f"it sums {ir.DataType(x.dtype).name}")
     return [_reduced(call, x, Op.SUM)]
-
-
-def _given(node: ir.Node) -> ir.Value:
-    (value,) = node.inputs
-    assert value is not None
-    return value
 
 
 def _l1(call: TranslatorCall) -> Sequence[View]:

@@ -18,6 +18,8 @@ __all__ = [
     "concat",
     "count_up",
     "gather",
+    "move_axis_first",
+    "move_first_axis",
     "reduce",
     "reshape",
     "shape_of",
@@ -90,6 +92,16 @@ def split(b: Builder, x: ir.Value, axis: int, sizes: Sequence[int] | None, outpu
 def transpose(b: Builder, x: ir.Value, perm: Sequence[int]) -> ir.Value:
     """Permute the axes of ``x``; return ``x`` itself if none moves."""
     return x if list(perm) == list(range(len(perm))) else b.op("Transpose", x, perm=list(perm))
+
+
+def move_first_axis(b: Builder, x: ir.Value, axis: int, rank: int) -> ir.Value:
+    """Move axis 0 of ``x``, which has ``rank`` axes, to ``axis``."""
+    return transpose(b, x, [*range(1, axis + 1), 0, *range(axis + 1, rank)])
+
+
+def move_axis_first(b: Builder, x: ir.Value, axis: int, rank: int) -> ir.Value:
+    """Move ``axis`` of ``x``, which has ``rank`` axes, to the front."""
+    return transpose(b, x, [axis, *(position for position in range(rank) if position != axis)])
 
 
 def reshape(b: Builder, x: ir.Value, shape: Sequence[int]) -> ir.Value:
