@@ -13,7 +13,8 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import refined, with_axes, without_names
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import is_read, rank_of
-from rewrites.loops import LoopView, ScanOutput, State, rebuild
+from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, State, rebuild
+from rewrites.loops.own_results import give_own_nodes
 from rewrites.ops.versions import concat, move_first_axis, reshape, shape_of
 
 __all__ = ["Collected", "Final", "collect", "joined_rows", "only_returned"]
@@ -35,7 +36,7 @@ class Collected:
     finals: Sequence[tuple[ir.Value, Final]]
 
 
-def collect(loop: LoopView, collecting: Sequence[Collected], ctx: Context) -> list[ir.Node]:
+def collect(loop: Loop, collecting: Sequence[Collected], ctx: Context) -> list[ir.Node]:
     """Rebuild ``loop`` without the ``collecting`` states, which the body may read only for their own updates."""
     gone = {state.state.inner for state in collecting}
     kept = [state for state in loop.states if state.inner not in gone]
@@ -52,7 +53,8 @@ def collect(loop: LoopView, collecting: Sequence[Collected], ctx: Context) -> li
         inside.append_to(loop.body)
         outputs.append(ScanOutput(result, _stack(collected, result, after, ctx)))
         after.insert_after(loop.node)
-    loop.body.outputs[:] = [loop.condition_out, *(state.next for state in kept), *(output.inner for output in outputs)]
+    inner = [*(state.next for state in kept), *(output.inner for output in outputs)]
+    loop.body.outputs[:] = [loop.condition_out, *inner] if isinstance(loop, LoopView) else inner
     updates = varying_values(loop.body, gone)
     remove_nodes(dead for dead in unread_nodes(loop.body) if any(value in updates for value in dead.outputs))
     producers = {old.producer(): None for collected in collecting for old, _ in collected.finals}
@@ -61,10 +63,12 @@ def collect(loop: LoopView, collecting: Sequence[Collected], ctx: Context) -> li
         reader.resize_inputs(0)
     rebuilt = rebuild(loop, ctx.names, states=kept, scan_outputs=outputs)
     remove_nodes(readers)
+    if isinstance(loop, ScanView):
+        give_own_nodes(loop.body, ctx.names)
     return [rebuilt]
 
 
-def only_returned(updated: ir.Value, loop: LoopView) -> bool:
+def only_returned(updated: ir.Value, loop: Loop) -> bool:
     """Return True if the body of ``loop`` only returns ``updated``, once."""
     returned = sum(value is updated for value in loop.body.outputs)
     for user, _ in updated.uses():

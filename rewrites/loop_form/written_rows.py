@@ -1,13 +1,16 @@
-"""A tensor whose rows are written in order, one per step, becomes a stacked result.
+"""A tensor of which the steps write one row after the other becomes a stacked result.
 
     Loop(n, c, t0, h0) body(i, c, t, h) => (c, ScatterND(t, [[i]], [y]), f(h))
     ->    ys = Loop(n, c, h0) body(i, c, h) => (c, f(h), y);  tT = Concat(ys, t0[n:])
 
-Conditions: each step writes the row after, or before, that of the previous step, and all rows exist. Besides the write, only
-reads of its size, or of the row to be written (which still has its initial value) may use the state. Nothing reads the updated
-tensor; every other state keeps its shape. Rows that are not written keep their values.
+A Scan that counts its steps is read the same way. Conditions: each step writes the row after, or before, that of the previous step,
+and all rows exist. Only the write reads the state, and operators that ask for its size, or for the row that the step then writes,
+which still has its initial value. Nothing reads the updated tensor; every other state keeps its shape. Rows that are not written
+keep their values.
 """
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,7 +29,7 @@ from rewrites.graph.dims import without_axis
 from rewrites.graph.values import producer_of, rank_of, through_identity
 from rewrites.loop_form.row_writes import RowWrite, row_write
 from rewrites.loop_form.stacks import Collected, collect, joined_rows, only_returned
-from rewrites.loops import Loop, LoopView, State
+from rewrites.loops import Loop, ScanView, State
 from rewrites.ops.versions import axis_of, concat, reshape, shape_of, turned
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -44,17 +47,14 @@ class _Written:
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Find tensors that are written row by row."""
-    steps = None if not isinstance(loop, LoopView) else trip_count(loop, ctx.opset)
-    if not isinstance(loop, LoopView) or steps is None or ctx.opset < since.SLICE_INPUTS:
+    steps, candidates = trip_count(loop, ctx.opset), [state for state in loop.states if _may_write(state)]
+    if steps is None or not candidates or ctx.opset < since.SLICE_INPUTS:
         return NOTHING_HERE
-    candidates = [state for state in loop.states if state.initial.shape is not None and _may_write(state)]
-    if not candidates:
-        return NOTHING_HERE
-    with settled_beside(loop, ctx, dict.fromkeys(state.inner for state in candidates)):
+    with _settled(loop, candidates, ctx):
         integers = integers_of(loop, ctx.opset, steps)
         candidates = [state for state in candidates if _written(state, loop, integers, steps) is not None]
     # a write keeps the shape of its tensor, but the shapes of the other states were only assumed
-    with settled_beside(loop, ctx, dict.fromkeys(state.inner for state in candidates)) as settled:
+    with _settled(loop, candidates, ctx) as settled:
         integers = integers_of(loop, ctx.opset, steps)
         writes = [_written(state, loop, integers, steps) for state in candidates] if settled else []
     written = [write for write in writes if write is not None]
@@ -71,11 +71,19 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"made the states {names}, written row by row, stacked results", edit)
 
 
+def _settled(loop: Loop, states: Sequence[State], ctx: Context) -> AbstractContextManager[bool]:
+    """Yield True if all other states keep their shapes, as those of a Scan do."""
+    if isinstance(loop, ScanView):
+        return nullcontext(True)
+    return settled_beside(loop, ctx, dict.fromkeys(state.inner for state in states))
+
+
 def _may_write(state: State) -> bool:
-    return producer_of(through_identity(state.next), "ScatterND", "ScatterElements", "Where", "Concat") is not None
+    node = producer_of(through_identity(state.next), "ScatterND", "ScatterElements", "Where", "Concat")
+    return node is not None and state.initial.shape is not None
 
 
-def _written(state: State, loop: LoopView, integers: Integers, steps: AffineExpression) -> _Written | None:
+def _written(state: State, loop: Loop, integers: Integers, steps: AffineExpression) -> _Written | None:
     node = producer_of(through_identity(state.next))
     write = None if node is None or node.graph is not loop.body else row_write(node, state.inner, integers)
     if write is None or not _is_there(write, state, integers, steps):

@@ -6,15 +6,16 @@ integers that depend on them, stop at some number: they are exact for as many st
 leave room for that, and change by little in each step.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, SLOPE_IN_FLOATS, STEP, AffineExpression
 from rewrites.analysis.induction.integers import Integers
-from rewrites.graph.values import static_dims
-from rewrites.loops import Loop, LoopView, State
+from rewrites.analysis.induction.progressions import INDEX, Progression, Progressions
+from rewrites.graph.values import const_array, static_dims
+from rewrites.loops import Loop, LoopView, ScanInput, ScanView, State
 
 __all__ = ["Counter", "counters", "integers_of", "trip_count"]
 
@@ -34,9 +35,14 @@ class Counter:
         return (self.start + AffineExpression.symbol(STEP) * self.step).limited(self.exact_to)
 
 
-def trip_count(loop: LoopView, opset: int) -> AffineExpression | None:
-    """Return the limit of a Loop that never stops early, without axes; a negative limit counts as 0."""
-    return Integers(opset).scalar(loop.limit) if loop.limit is not None and loop.never_stops_early else None
+def trip_count(loop: Loop, opset: int) -> AffineExpression | None:
+    """Return the length of a Scan, or the limit of a Loop that never stops early; a negative limit counts as 0."""
+    if isinstance(loop, LoopView):
+        return Integers(opset).scalar(loop.limit) if loop.limit is not None and loop.never_stops_early else None
+    scan, steps = loop.scan_inputs[0], loop.steps
+    if loop.batched:
+        return None
+    return AffineExpression.of(steps) if isinstance(steps, int) else Integers(opset).size_of(scan.outer, scan.axis)
 
 
 def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]:
@@ -88,11 +94,30 @@ def _counter(state: State, start: AffineExpression, after: AffineExpression) -> 
     return Counter(state, start, step, limit)
 
 
-def integers_of(loop: LoopView, opset: int, steps: AffineExpression | None = None, *, any_rank: bool = False) -> Integers:
+def integers_of(loop: Loop, opset: int, steps: AffineExpression | None = None, *, any_rank: bool = False) -> Integers:
     """Return the integers of the body of ``loop``, whose step number is STEP. With ``any_rank``, ranks may be wrong."""
-    known: Mapping[ir.Value, AffineExpression] = {
+    known: dict[ir.Value, AffineExpression] = {
         counter.state.inner: counter.value.reshaped(static_dims(counter.state.initial) or ())
         for counter in counters(loop, opset, any_rank=any_rank)
     }
-    number = AffineExpression.symbol(STEP, _one_element(loop.iteration))
-    return Integers(opset, loop.body, {**known, loop.iteration: number}, steps)
+    if isinstance(loop, LoopView):
+        known[loop.iteration] = AffineExpression.symbol(STEP, _one_element(loop.iteration))
+    for scan in loop.scan_inputs if isinstance(loop, ScanView) and not loop.batched else ():
+        number = _scanned_number(scan, opset)
+        if number is not None:
+            known[scan.inner] = number
+    return Integers(opset, loop.body, known, steps)
+
+
+def _scanned_number(scan: ScanInput, opset: int) -> AffineExpression | None:
+    """Return the number that a Scan reads in each step from a progression, or None."""
+    array, row, dims = const_array(scan.outer), Progressions(Integers(opset)).of(scan.outer), static_dims(scan.inner)
+    if array is not None and array.dtype in (np.int32, np.int64) and array.size > 1:
+        first, second = map(int, array.reshape(-1)[:2])
+        is_even = (array.reshape(-1) == first + (second - first) * np.arange(array.size)).all()
+        number = AffineExpression.symbol(INDEX) * (second - first) + first
+        row = Progression(number, AffineExpression.of(array.size)) if is_even else None
+    if row is None or scan.axis != 0 or dims not in ((), (1,)):
+        return None
+    step = AffineExpression.symbol(STEP)
+    return row.number.substituted({INDEX: row.count - step - 1 if scan.reverse else step}).reshaped(dims)

@@ -1,4 +1,4 @@
-"""Progressions: rows of numbers that are an affine expression of their index, of known or unknown length.
+"""Progressions: numbers that are an affine expression of their index, along one axis of known or unknown length.
 
 Range(0, T, 1)    ->    index, T numbers        T - 1 - Range(0, T, 1)    ->    T - 1 - index, T numbers
 """
@@ -37,7 +37,7 @@ def _range(rows: "Progressions", node: ir.Node) -> Progression | None:
 
 
 def _same(rows: "Progressions", node: ir.Node) -> Progression | None:
-    return rows.operand(node, 0) if node.op_type == "Identity" or node.outputs[0].dtype in _HOLD_SIZES else None
+    return rows.operand(node, 0) if node.op_type != "Cast" or node.outputs[0].dtype in _HOLD_SIZES else None
 
 
 def _negative(rows: "Progressions", node: ir.Node) -> Progression | None:
@@ -58,7 +58,7 @@ def _sum(rows: "Progressions", node: ir.Node) -> Progression | None:
 
 _TRANSFER: Mapping[str, Callable[["Progressions", ir.Node], Progression | None]] = {
     **dict.fromkeys(("Add", "Sub"), _sum),
-    **dict.fromkeys(("Cast", "Identity"), _same),
+    **dict.fromkeys(("Cast", "Identity", "Squeeze", "Unsqueeze"), _same),
     "Neg": _negative,
     "Range": _range,
 }

@@ -5,7 +5,7 @@ from ortscan.api import rewritten
 from ortscan.modelio import to_caller_type
 from rewrites.cleanup import dead_code
 from rewrites.loop_form import loop_to_scan, written_rows
-from tests.rewrites.apply import patches, read
+from tests.rewrites.apply import apply, patches, read
 from tests.rewrites.fission.harness import data
 from tests.rewrites.harness import becomes, loop, scan, stays
 from tests.support.text import assert_same_numbers, model_from_text, ort_run
@@ -112,8 +112,45 @@ def test_a_loop_of_unknown_length_may_not_write_all_rows() -> None:
     becomes(loop_to_scan, text, feeds={**data(read(text), m=1), "m": np.array(2)})
 
 
-def test_a_scan_is_left_alone() -> None:
+def test_a_scan_that_writes_no_rows_is_left_alone() -> None:
     stays(written_rows, scan("h1 = Add (h, x) y = Tanh (h)"))
+
+
+@pytest.mark.parametrize("case", WRITES)
+def test_a_scan_is_read_like_the_loop_that_it_was(case: str) -> None:
+    after, _ = becomes([loop_to_scan, written_rows, dead_code], WRITES[case])
+    assert len(next(node for node in after.graph.node if node.op_type == "Scan").output) == 2
+
+
+SCANS = {
+    "numbers": ("float[4,2] t, int64 k", "", "float[4,2] t1", "t0, ks"),
+    "numbers with an axis": ("float[4,2] t, int64[1] n", "k = Squeeze (n, zero)", "float[4,2] t1", "t0, columns"),
+    "computed numbers": ("float[4,2] t, int64 k", "", "float[4,2] t1", "t0, js"),
+    "a state": ("int64 k, float[4,2] t", "k1 = Sub (k, one)", "int64 k1, float[4,2] t1", "two, t0"),
+}
+
+
+@pytest.mark.parametrize("case", SCANS)
+@pytest.mark.parametrize("directions", [[0, 0], [1, 0], [0, 1], [1, 1]])
+def test_a_scan_writes_rows_at_scanned_numbers_or_a_counting_state(case: str, directions: list[int]) -> None:
+    inputs, before, outputs, operands = SCANS[case]
+    is_state = case == "a state"
+    becomes(
+        written_rows,
+        f"""g (float[3,2] xs, float[4,2] t0) => (float[4,2] ys)
+        <int64[3] ks = {{0, 1, 2}}, int64[3,1] columns = {{3, 2, 1}}, int64[1] zero = {{0}}, int64 o = {{0}}, int64 one = {{1}}, int64 two = {{2}}> {{
+            n = Shape (xs) m0 = Gather (n, o) r = Range (o, m0, one) js = Add (r, one)
+            {"z, ys" if is_state else "ys"} = Scan <body = b ({inputs}, float[2] x) => ({outputs}) {{
+                {before} q = Unsqueeze (k, zero) p = Unsqueeze (q, zero) u = Unsqueeze (x, zero) t1 = ScatterND (t, p, u)
+            }}, num_scan_inputs = {2 - is_state}, scan_input_directions = {directions[is_state:]}> ({operands}, xs)
+        }}""",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("case", STAYING)
+def test_a_scan_keeps_what_is_no_such_write(case: str) -> None:
+    _, report = apply(STAYING[case], [loop_to_scan, written_rows])
+    assert "written-rows" not in patches(report)
 
 
 def test_a_row_that_inference_does_not_know_has_the_type_of_the_tensor() -> None:
