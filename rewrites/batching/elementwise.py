@@ -12,30 +12,16 @@ import onnx_ir as ir
 from rewrites.batching.alignment import aligned, expanded
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
+from rewrites.ops.traits import operators
 from rewrites.ops.versions import dropout_is_identity
 
-__all__ = ["broadcasting", "cast_like", "clip", "dropout", "fast_gelu", "parametric_relu", "unary"]
+__all__ = ["broadcasting", "cast_like", "clip", "dropout", "fast_gelu", "parametric_relu"]
 
 
-@rule(
-    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Celu", "Cos", "Cosh", "Det", "Elu"),
-    *("Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish"),
-    *("Neg", "Not", "Reciprocal", "RegexFullMatch", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh"),
-    *("Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu"),
-)
-@rule("BitCast", "Cast")
+@rule(*operators("elementwise") - {"CastLike", "Clip", "PRelu"}, "BitCast", "Det", "RegexFullMatch", "StringConcat")
 @rule("Gelu", "QuickGelu", domain="com.microsoft")
-def unary(call: Call) -> Sequence[Result]:
-    """One operand: no alignment, and no rank is needed."""
-    return call.like(call.values)
-
-
-@rule(
-    *("Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less"),
-    *("LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "StringConcat", "Sub", "Sum", "Where", "Xor"),
-)
 def broadcasting(call: Call) -> Sequence[Result]:
-    """Any number of operands that broadcast with each other."""
+    """Any number of operands that broadcast to each other."""
     return call.like(aligned(call))
 
 

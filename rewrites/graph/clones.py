@@ -12,13 +12,13 @@ __all__ = ["copy_nodes"]
 
 
 def copy_nodes(
-    nodes: Iterable[ir.Node], instead: dict[ir.Value, ir.Value], names: Names, suffix: str, *, named: bool
+    nodes: Iterable[ir.Node], value_map: dict[ir.Value, ir.Value], names: Names, suffix: str, *, named: bool
 ) -> list[ir.Node]:
     """Copy ``nodes`` (producers before users) under fresh names; the copies are in no graph. An Identity is not copied.
 
     Args:
         nodes: The nodes to copy.
-        instead: The values to read instead of others; the results of the copies are added.
+        value_map: The values to read instead of others; the results of the copies are added.
         names: The names of the model.
         suffix: The suffix of the new names.
         named: True if the names of dimensions mean the same for the copies.
@@ -27,21 +27,21 @@ def copy_nodes(
     for node in nodes:
         copied = node.inputs[0] if node.op_type == "Identity" and node.domain == "" else None
         if copied is None:
-            copies.append(_copy(node, instead, names, suffix, named))
+            copies.append(_copy(node, value_map, names, suffix, named))
         else:
-            instead[node.outputs[0]] = instead.get(copied, copied)
+            value_map[node.outputs[0]] = value_map.get(copied, copied)
     return copies
 
 
-def _copy(node: ir.Node, instead: dict[ir.Value, ir.Value], names: Names, suffix: str, named: bool) -> ir.Node:
+def _copy(node: ir.Node, value_map: dict[ir.Value, ir.Value], names: Names, suffix: str, named: bool) -> ir.Node:
     attributes: list[ir.Attr] = []
     for attribute in node.attributes.values():
         if attribute.is_ref():
             attributes.append(attribute)
         elif attribute.type == ir.AttributeType.GRAPH:
-            attributes.append(ir.AttrGraph(attribute.name, _copy_graph(attribute.as_graph(), instead, names, suffix, named)))
+            attributes.append(ir.AttrGraph(attribute.name, _copy_graph(attribute.as_graph(), value_map, names, suffix, named)))
         elif attribute.type == ir.AttributeType.GRAPHS:
-            graphs = [_copy_graph(graph, instead, names, suffix, named) for graph in attribute.as_graphs()]
+            graphs = [_copy_graph(graph, value_map, names, suffix, named) for graph in attribute.as_graphs()]
             attributes.append(ir.AttrGraphs(attribute.name, graphs))
         else:
             attributes.append(attribute)
@@ -49,7 +49,7 @@ def _copy(node: ir.Node, instead: dict[ir.Value, ir.Value], names: Names, suffix
     copy = ir.Node(
         node.domain,
         node.op_type,
-        [None if value is None else instead.get(value, value) for value in node.inputs],
+        [None if value is None else value_map.get(value, value) for value in node.inputs],
         attributes,
         overload=node.overload,
         outputs=outputs,
@@ -59,25 +59,25 @@ def _copy(node: ir.Node, instead: dict[ir.Value, ir.Value], names: Names, suffix
         metadata_props=dict(node.metadata_props),
     )
     carry(node, copy)
-    instead.update(zip(node.outputs, outputs, strict=True))
+    value_map.update(zip(node.outputs, outputs, strict=True))
     return copy
 
 
 def _copy_graph(graph: ir.Graph, around: Mapping[ir.Value, ir.Value], names: Names, suffix: str, named: bool) -> ir.Graph:
-    instead = dict(around)
+    value_map = dict(around)
     inputs = [_like(value, names, suffix, named) for value in graph.inputs]
-    instead.update(zip(graph.inputs, inputs, strict=True))
+    value_map.update(zip(graph.inputs, inputs, strict=True))
     weights = []
     for weight in graph.initializers.values():
-        if weight not in instead:
+        if weight not in value_map:
             copy = _like(weight, names, suffix, named)
             copy.const_value = weight.const_value
-            instead[weight] = copy
+            value_map[weight] = copy
         else:
-            instead[weight].const_value = weight.const_value
-        weights.append(instead[weight])
-    nodes = [_copy(node, instead, names, suffix, named) for node in graph]
-    outputs = [instead.get(value, value) for value in graph.outputs]
+            value_map[weight].const_value = weight.const_value
+        weights.append(value_map[weight])
+    nodes = [_copy(node, value_map, names, suffix, named) for node in graph]
+    outputs = [value_map.get(value, value) for value in graph.outputs]
     copied = ir.Graph(inputs, outputs, nodes=nodes, initializers=weights, name=names.fresh(f"{graph.name or 'body'}_{suffix}"))
     copied.metadata_props.update(graph.metadata_props)
     carry(graph, copied)

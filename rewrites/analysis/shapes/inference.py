@@ -148,11 +148,11 @@ def _may_be_sequence(node: ir.Node) -> bool:
 
 @dataclass(frozen=True)
 class _State:
-    """A Loop's state: ``inner`` is its value in the body, ``given`` its initial value and its next value."""
+    """A Loop's state: ``inner`` is its value in the body, ``received`` its initial value and its next value."""
 
     loop: ir.Node
     inner: ir.Value
-    given: tuple[ir.Value | None, ir.Value]
+    received: tuple[ir.Value | None, ir.Value]
 
 
 @dataclass
@@ -192,9 +192,9 @@ def _bodies(node: ir.Node) -> list[ir.Graph]:
 def _is_wrong(state: _State, declared: ir.Shape | None, changing: Set[ir.Value], doubted: _Doubted) -> bool:
     if declared is None:
         return False
-    if state.inner in changing or any(_differs(value, declared) for value in (state.inner, *state.given)):
+    if state.inner in changing or any(_differs(value, declared) for value in (state.inner, *state.received)):
         return True
-    return state.loop in doubted.loops and not _confirms(state.given[1], declared)
+    return state.loop in doubted.loops and not _confirms(state.received[1], declared)
 
 
 def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
