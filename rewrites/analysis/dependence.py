@@ -1,6 +1,6 @@
 """Dependences in a graph: inputs and captures of nodes, varying values, unread nodes, and nodes that may run elsewhere or once."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import onnx_ir as ir
 
@@ -48,7 +48,7 @@ def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
     return varying
 
 
-def nodes_behind(body: ir.Graph, wanted: Iterable[ir.Value], known: Collection[ir.Value] = ()) -> list[ir.Node]:
+def nodes_behind(body: ir.Graph | Sequence[ir.Node], wanted: Iterable[ir.Value], known: Collection[ir.Value] = ()) -> list[ir.Node]:
     """Return the nodes of ``body`` that ``wanted`` depends on, in their order, if the values ``known`` are given."""
     needed = {value for value in wanted if value not in known}
     nodes = list[ir.Node]()

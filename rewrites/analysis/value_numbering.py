@@ -9,7 +9,7 @@ from rewrites.graph.values import const_array, producer_of, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.ops.versions import perm_of
 
-__all__ = ["SameValues", "attribute_key"]
+__all__ = ["SameValues", "attribute_key", "through_transposes"]
 
 _DEPTH = 50
 _COMPARED_BYTES, _ATTRIBUTE_BYTES = 1 << 10, 1 << 12
@@ -27,7 +27,7 @@ class SameValues:
         value = through_identity(value)
         if value is None:
             return None
-        source, axes = _through_transposes(value)
+        source, axes = through_transposes(value)
         if axes is not None:
             same = self.number(source, depth + 1)
             straight = axes == tuple(range(len(axes)))
@@ -49,7 +49,7 @@ class SameValues:
         return (node.domain, node.op_type, node.overload, inputs, attributes, position, len(node.outputs))
 
 
-def _through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | None]:
+def through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | None]:
     """Return the value before all Transposes, and its axis for each axis of ``value``; None without a Transpose."""
     axes: tuple[int, ...] | None = None
     while (node := producer_of(value, "Identity", "Transpose")) is not None:

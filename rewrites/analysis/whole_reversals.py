@@ -16,6 +16,7 @@ import onnx_ir as ir
 from rewrites.analysis.induction.affine_expression import INTEGERS, AffineExpression, Dim, Symbol, surely_equal
 from rewrites.analysis.induction.integers import Integers
 from rewrites.analysis.induction.progressions import INDEX, Progressions
+from rewrites.analysis.value_numbering import through_transposes
 from rewrites.graph.dims import forgotten, is_unknown, refined
 from rewrites.graph.values import producer_of, rank_of
 from rewrites.graph.walk import all_nodes
@@ -67,13 +68,8 @@ class _Reader:
         return surely_equal(self._from_the_source(expression.reshaped(())), size - less)
 
     def _size(self, value: ir.Value, axis: int) -> AffineExpression | None:
-        while (node := producer_of(value, "Identity", "Transpose")) is not None:
-            source = node.inputs[0]
-            if source is None or source.shape is None:
-                break
-            axis = perm_of(node, len(source.shape))[axis] if node.op_type == "Transpose" else axis
-            value = source
-        return self.integers.size_of(value, axis)
+        source, axes = through_transposes(value)
+        return self.integers.size_of(source, axis if axes is None else axes[axis])
 
     def _from_the_source(self, expression: AffineExpression) -> AffineExpression:
         """Replace sizes of transposed tensors by those of the tensors themselves."""

@@ -3,7 +3,7 @@
 Works around ORT-ATTENTION-OF-NOTHING.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import onnx_ir as ir
@@ -87,7 +87,12 @@ def dequantized_product(call: Call) -> Sequence[Result]:
 def packed_attention(call: Call) -> Sequence[Result]:
     """Data, packed weights and their bias. A mask or a past is refused."""
     call.same_weights(1, 2)
-    if any(call.given(index) is not None for index in range(3, len(call.operands))) or len(call.node.outputs) > 1:
+    return _plain_attention(call, range(3, len(call.operands)))
+
+
+def _plain_attention(call: Call, absent: Iterable[int]) -> Sequence[Result]:
+    """Merge the steps into the batch axis, if the operands ``absent`` are, and there is only one result."""
+    if any(call.given(index) is not None for index in absent) or len(call.node.outputs) > 1:
         raise call.refuse("NO-BATCHING-RULE", "it has a mask or a past")
     call.needs_steps("onnxruntime's attention does not support an empty batch")
     return fold_batch(call)
@@ -97,10 +102,7 @@ def packed_attention(call: Call) -> Sequence[Result]:
 def quantized_attention(call: Call) -> Sequence[Result]:
     """Data, packed weights, bias, scales, zero points. A mask or a past is refused."""
     call.same_weights(*range(1, len(call.operands)))
-    if call.given(5) is not None or call.given(8) is not None or len(call.node.outputs) > 1:
-        raise call.refuse("NO-BATCHING-RULE", "it has a mask or a past")
-    call.needs_steps("onnxruntime's attention does not support an empty batch")
-    return fold_batch(call)
+    return _plain_attention(call, (5, 8))
 
 
 @rule("EmbedLayerNormalization", domain=_MS)

@@ -17,6 +17,7 @@ from rewrites.cleanup.folding import dequantizes_operand
 from rewrites.graph.context import Context
 from rewrites.graph.replace import can_copy, move_before
 from rewrites.loops import Loop
+from rewrites.loops.own_results import append_copy
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -43,17 +44,12 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         for node in moving:
             for value in node.outputs:
                 if value.is_graph_output():
-                    _leave_copy(value, loop.body, ctx)
+                    copy = append_copy(loop.body, value, ctx.names)
+                    loop.body.outputs[:] = [copy if output is value else output for output in loop.body.outputs]
         move_before(loop.node, moving, ctx.names)
         return [loop.node]
 
     return Patch(f"moved loop-invariant work before the loop: {counted(len(moving), 'node')}", edit)
-
-
-def _leave_copy(value: ir.Value, body: ir.Graph, ctx: Context) -> None:
-    copy = ir.Value(name=ctx.names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
-    body.append(ir.Node("", "Identity", [value], outputs=[copy], name=ctx.names.fresh(f"{value.name}/Identity")))
-    body.outputs[:] = [copy if output is value else output for output in body.outputs]
 
 
 RULE = Rule("hoist-invariants", "cleanup", "loop", check)

@@ -24,8 +24,7 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.direction.pairs import Pair, arrivals, meetings
 from rewrites.direction.write import constant_behind, hand_out, is_zero, write_bidirectional
 from rewrites.graph.context import Context
-from rewrites.graph.names import Names
-from rewrites.graph.replace import lift_initializers, remove_nodes, take_over
+from rewrites.graph.replace import lift_initializers, remove_nodes, take_out, take_over
 from rewrites.graph.values import dim_of
 from rewrites.graph.walk import node_graphs
 from rewrites.ops.versions import axis_of, concat, transpose
@@ -204,8 +203,7 @@ def _joined(
     nodes = list[ir.Node]()
     for graph in graphs:
         inside = list(graph)
-        graph.remove(inside)
-        _rename(inside, ctx.names)
+        take_out(inside, ctx.names)
         nodes.extend(inside)
     build = ctx.builder()
     results = [values[i] for values, chosen in zip(outputs, indices, strict=True) for i in chosen]
@@ -216,14 +214,6 @@ def _joined(
     nodes.extend(build.nodes)
     build.nodes = []
     return ir.Graph([], results, nodes=nodes, name=ctx.names.fresh(graphs[0].name or name))
-
-
-def _rename(nodes: Sequence[ir.Node], names: Names) -> None:
-    for node in nodes:
-        node.name = names.unshared(node.name) if node.name else names.fresh(f"node_{node.op_type}")
-        for value in node.outputs:
-            if value.name:
-                value.name = names.unshared(value.name)
 
 
 def _drop(node: ir.Node) -> None:

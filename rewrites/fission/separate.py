@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import reads
+from rewrites.analysis.dependence import nodes_behind, reads
 from rewrites.fission.state_cut import StateCut, stack_of
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -20,7 +20,7 @@ from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
 
-__all__ = ["copied", "discarding", "needed_for", "separate", "trial", "tried"]
+__all__ = ["copied", "discarding", "separate", "trial", "tried"]
 
 
 @dataclass
@@ -32,16 +32,6 @@ class _Recorded(Context):
     def builder(self) -> Builder:
         self.builders.append(super().builder())
         return self.builders[-1]
-
-
-def needed_for(values: Sequence[ir.Value], nodes: Sequence[ir.Node]) -> list[ir.Node]:
-    """Return the backward slice of ``values`` among ``nodes``, in their order (producers before users)."""
-    wanted, needed = set(values), []
-    for node in reversed(nodes):
-        if any(value in wanted for value in node.outputs):
-            needed.append(node)
-            wanted.update(reads(node))
-    return needed[::-1]
 
 
 def separate(
@@ -147,7 +137,7 @@ def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) 
 
     Its scan outputs are the values that the rest of the body reads.
     """
-    nodes = needed_for([state.next for state in states], cut.nodes)
+    nodes = nodes_behind(cut.nodes, [state.next for state in states])
     inside = {*nodes, *(inner for node in nodes for graph in node_graphs(node) for inner in all_nodes(graph))}
     returned = {output.inner for output in loop.scan_outputs}
     after = {state.inner: state.next for state in states}

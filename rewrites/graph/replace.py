@@ -19,6 +19,7 @@ __all__ = [
     "remove_nodes",
     "replace_output",
     "replace_value",
+    "take_out",
     "take_over",
 ]
 
@@ -77,18 +78,20 @@ def _copy(value: ir.Value, graph: ir.Graph, names: Names) -> ir.Value:
 
 def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None:
     """Remove ``nodes`` (in order, all of one graph) from their graph and insert them before ``anchor``."""
-    if not nodes:
-        return
-    source, target = nodes[0].graph, anchor.graph
-    assert source is not None
-    assert target is not None
-    source.remove(nodes)
+    assert anchor.graph is not None
+    take_out(nodes, names)
+    anchor.graph.insert_before(anchor, nodes)
+
+
+def take_out(nodes: Sequence[ir.Node], names: Names) -> None:
+    """Remove ``nodes`` (all of one graph) from their graph, and make their names unique in the model."""
+    if nodes and nodes[0].graph is not None:
+        nodes[0].graph.remove(nodes)
     for node in nodes:
         node.name = names.unshared(node.name) if node.name else names.fresh(f"node_{node.op_type}")
         for value in node.outputs:
             if value.name:
                 value.name = names.unshared(value.name)
-    target.insert_before(anchor, nodes)
 
 
 def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int = 0) -> None:

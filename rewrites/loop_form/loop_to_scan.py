@@ -129,8 +129,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         remove_nodes(read.node for read in reads)
         varying = varying_values(body, [loop.iteration])
         remove_nodes(dead for dead in unread_nodes(body) if any(value in varying for value in dead.outputs))
-        flag = np.ones((1,) if rank_of(loop.condition_in) == 1 else (), np.bool_)
-        replace_value(loop.condition_in, ctx.constants.value(flag), ctx.names)
+        replace_value(loop.condition_in, ctx.constants.value(loop.inputs_in_step(0)[loop.condition_in]), ctx.names)
         if not scans or is_read(loop.iteration):
             scans.append(_step_numbers(loop, build, count, steps))
         # a row or the condition that the body returned has become a copy

@@ -10,7 +10,6 @@ body sees single batch elements. A Loop stays if it returns a sequence that Iden
 supports the element type, a Reshape replaces it if the sizes are known.
 """
 
-import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.unsliced_types import unsliced_among
@@ -20,7 +19,7 @@ from rewrites.cleanup.constant_branches import is_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import can_copy, move_before, remove_nodes, replace_value
-from rewrites.graph.values import const_scalar, rank_of, static_dims
+from rewrites.graph.values import const_scalar, static_dims
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput
 from rewrites.ops.versions import reshape, squeeze, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -57,8 +56,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         passed = {state.inner: state.initial for state in loop.states}
         passed.update({scan.inner: _without_axis(build, scan) for scan in loop.scan_inputs})
         if isinstance(loop, LoopView):
-            passed[loop.iteration] = ctx.constants.value(np.zeros(_one_element(loop.iteration), np.int64))
-            passed[loop.condition_in] = ctx.constants.value(np.ones(_one_element(loop.condition_in), np.bool_))
+            passed.update({inner: ctx.constants.value(array) for inner, array in loop.inputs_in_step(0).items()})
         build.insert_before(loop.node)
         loop.body.outputs[:] = []
         for inner, outer in passed.items():
@@ -101,10 +99,6 @@ def _with_axis(build: Builder, value: ir.Value, output: ScanOutput) -> ir.Value:
     dims = list(static_dims(output.inner) or ())
     dims.insert(output.axis % (len(dims) + 1), 1)
     return reshape(build, value, dims)
-
-
-def _one_element(value: ir.Value) -> tuple[int, ...]:
-    return (1,) if rank_of(value) == 1 else ()
 
 
 RULE = Rule("one-trip", "loop_form", "loop", check)

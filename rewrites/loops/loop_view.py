@@ -5,10 +5,11 @@ Sources: the operator texts Loop-1 to Loop-25; checks follow the shape inference
 
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.marks import EMPTY_SIZES
-from rewrites.graph.values import const_array, const_scalar, through_identity
+from rewrites.graph.values import const_array, const_scalar, rank_of, through_identity
 from rewrites.loops.parts import ScanInput, ScanOutput, State, body_of, check_body_values, check_element_types, malformed
 
 __all__ = ["LoopView"]
@@ -57,6 +58,13 @@ class LoopView:
         limit = const_scalar(self.limit) if self.limit is not None else 1
         starts = self.condition is None or const_scalar(self.condition) is True
         return limit is not None and limit >= 1 and starts
+
+    def inputs_in_step(self, step: int) -> dict[ir.Value, np.ndarray]:
+        """Return the step number and the true condition of a step, in the ranks of the body's inputs."""
+        return {
+            value: np.full((1,) if rank_of(value) == 1 else (), number, dtype)
+            for value, number, dtype in ((self.iteration, step, np.int64), (self.condition_in, True, np.bool_))
+        }
 
     @property
     def body_inputs(self) -> list[ir.Value]:

@@ -9,7 +9,7 @@ from rewrites.graph.names import Names
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.view import Loop
 
-__all__ = ["copy_outputs", "give_own_nodes", "not_own", "shared_outputs"]
+__all__ = ["append_copy", "copy_outputs", "give_own_nodes", "not_own", "shared_outputs"]
 
 
 def not_own(loop: Loop) -> list[int]:
@@ -39,7 +39,11 @@ def give_own_nodes(body: ir.Graph, names: Names) -> None:
 def copy_outputs(body: ir.Graph, positions: list[int], names: Names) -> None:
     """Let the body return copies at ``positions``."""
     for i in positions:
-        value = body.outputs[i]
-        copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
-        body.append(ir.Node("", "Identity", [value], outputs=[copy], name=names.fresh(f"{value.name}/Identity")))
-        body.outputs[i] = copy
+        body.outputs[i] = append_copy(body, body.outputs[i], names)
+
+
+def append_copy(body: ir.Graph, value: ir.Value, names: Names) -> ir.Value:
+    """Append an Identity of ``value`` to ``body`` and return the copy."""
+    copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
+    body.append(ir.Node("", "Identity", [value], outputs=[copy], name=names.fresh(f"{value.name}/Identity")))
+    return copy

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from rewrites.base.postorder import postorder
 from rewrites.graph.dims import equal
 from rewrites.graph.values import const_array
 from rewrites.loops import ScanInput, ScanOutput, ScanView, captured_values
@@ -86,9 +87,12 @@ def _before(loop: ScanView) -> tuple[list[ir.Node], list[ScanInput]]:
             if stacks is not None:
                 chosen[node] = reverse
                 left += [(stack, reverse) for stack in stacks]
-    order: dict[ir.Node, None] = {}
-    for scan in loop.scan_inputs:
-        _with_makers(scan.outer, chosen, order)
+
+    def chosen_producers(values: Iterable[ir.Value | None]) -> list[ir.Node]:
+        producers = (value.producer() for value in values if value is not None)
+        return [node for node in producers if node is not None and node in chosen]
+
+    order = postorder(chosen_producers(scan.outer for scan in loop.scan_inputs), lambda node: chosen_producers(node.inputs))
     scans = [scan for scan in loop.scan_inputs if scan.outer.producer() not in chosen]
     known = {(scan.outer, scan.reverse) for scan in scans}
     for node in order:
@@ -96,20 +100,7 @@ def _before(loop: ScanView) -> tuple[list[ir.Node], list[ScanInput]]:
             if stack.producer() not in chosen and (stack, chosen[node]) not in known:
                 known.add((stack, chosen[node]))
                 scans.append(ScanInput(stack, stack, 0, chosen[node]))
-    return list(order), scans
-
-
-def _with_makers(value: ir.Value, chosen: dict[ir.Node, bool], order: dict[ir.Node, None]) -> None:
-    left: list[tuple[ir.Value, bool]] = [(value, False)]
-    while left:
-        value, made = left.pop()
-        node = value.producer()
-        if node is None or node not in chosen or node in order:
-            continue
-        if made:
-            order[node] = None
-        else:
-            left += [(value, True), *((source, False) for source in node.inputs if source is not None)]
+    return order, scans
 
 
 def _after(loop: ScanView, scans: Sequence[ScanInput]) -> tuple[list[ir.Node], list[ScanOutput]]:

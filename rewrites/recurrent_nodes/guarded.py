@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
+from rewrites.analysis.dependence import nodes_behind
 from rewrites.analysis.speculation import depends_on_numbers
 from rewrites.analysis.unsliced_types import unsliced_among
 from rewrites.base import since
-from rewrites.fission.separate import needed_for
 from rewrites.graph.branches import write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.clones import copy_nodes
@@ -152,7 +152,7 @@ def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Co
             around.insert(0, slice_axis(b, shape, 0, 0, scan.axis))
         assert scan.outer.dtype is not None
         instead[scan.inner] = zeros_of(b, concat(b, around, 0), scan.outer.dtype)
-    nodes = needed_for([output.inner for output in outputs], list(loop.body))
+    nodes = nodes_behind(loop.body, [output.inner for output in outputs])
     b.nodes.extend(copy_nodes(nodes, instead, ctx.names, "none", named=False))
     return [instead.get(output.inner, output.inner) for output in outputs]
 

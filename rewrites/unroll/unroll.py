@@ -32,7 +32,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import is_made_up
 from rewrites.graph.marks import mark_unrolled
 from rewrites.graph.replace import can_copy, remove_nodes, replace_value
-from rewrites.graph.values import is_read, rank_of
+from rewrites.graph.values import is_read
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, loops_in
 from rewrites.loops.parts import label
@@ -142,7 +142,10 @@ def _unroll(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: C
         value_map = {state.inner: value for state, value in states.items()}
         value_map |= {inner: values[step] for inner, values in rows.items()}
         if isinstance(loop, LoopView):
-            value_map |= _counters(loop, step, ctx)
+            arrays = loop.inputs_in_step(step).items()
+            value_map |= {
+                inner: ctx.constants.value(array, "step" if inner is loop.iteration else "const") for inner, array in arrays
+            }
         copies = copy_nodes(body, value_map, ctx.names, str(step), named=steady)
         graph.insert_before(loop.node, copies)
         nodes += copies
@@ -152,12 +155,6 @@ def _unroll(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: C
     nodes += _replace_results(loop, states, stacked, ctx)
     remove_nodes([loop.node])
     return nodes
-
-
-def _counters(loop: LoopView, step: int, ctx: Context) -> dict[ir.Value, ir.Value]:
-    number = np.full((1,) if rank_of(loop.iteration) == 1 else (), step, np.int64)
-    true = np.ones((1,) if rank_of(loop.condition_in) == 1 else (), np.bool_)
-    return {loop.iteration: ctx.constants.value(number, "step"), loop.condition_in: ctx.constants.value(true)}
 
 
 def _rows(build: Builder, scan: ScanInput, steps: int, known: Mapping[ir.Value, np.ndarray]) -> list[ir.Value]:

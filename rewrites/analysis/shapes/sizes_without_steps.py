@@ -17,6 +17,7 @@ from rewrites.graph.marks import EMPTY_SIZES
 from rewrites.graph.names import Names
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import LoopView, ScanOutput, is_loop
+from rewrites.loops.own_results import append_copy
 
 __all__ = ["declare_sizes_without_steps", "declared_results", "known_sizes", "note_sizes_without_steps"]
 
@@ -53,9 +54,7 @@ def declare_sizes_without_steps(graph: ir.Graph, names: Names) -> None:
             if known is None or known == _sizes(shape) or differ(ir.Shape(known), shape):
                 continue
             if value.uses() or value.producer() is None or loop.body.outputs.count(value) > 1:
-                copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type)
-                loop.body.append(ir.Node("", "Identity", [value], outputs=[copy], name=names.fresh(f"{value.name}/Identity")))
-                loop.body.outputs[i] = value = copy
+                loop.body.outputs[i] = value = append_copy(loop.body, value, names)
             value.shape = refined(ir.Shape(known), shape)
 
 
