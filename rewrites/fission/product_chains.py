@@ -174,11 +174,6 @@ def _largest(value: ir.Value, loop: Loop) -> float:
     return _Bounds(known).bound(value)
 
 
-def _of_flags(bounds: "_Bounds", node: ir.Node) -> float:
-    source = node.inputs[0]
-    return bounds.bound(source) if source is not None and source.dtype == ir.DataType.BOOL else math.inf
-
-
 def _of_product(bounds: "_Bounds", node: ir.Node) -> float:
     terms = None if node.inputs[0] is None else dim_of(node.inputs[0], -1)
     return math.prod(map(bounds.bound, node.inputs)) * terms if isinstance(terms, int) else math.inf
@@ -192,7 +187,7 @@ _TRANSFER: Mapping[str, Callable[["_Bounds", ir.Node], float]] = {
     ),
     **dict.fromkeys(("Concat", "Max", "Min"), lambda bounds, node: max(map(bounds.bound, node.inputs))),
     **dict.fromkeys(("Add", "Sub", "Sum"), lambda bounds, node: sum(map(bounds.bound, node.inputs))),
-    "Cast": _of_flags,
+    "Cast": lambda _, node: 1.0 if node.inputs[0] is not None and node.inputs[0].dtype == ir.DataType.BOOL else math.inf,
     "MatMul": _of_product,
     "Mul": lambda bounds, node: math.prod(map(bounds.bound, node.inputs)),
     "Where": lambda bounds, node: max(map(bounds.bound, node.inputs[1:])),
