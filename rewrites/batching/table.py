@@ -11,6 +11,7 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching.call import Call, Refused, Result
 from rewrites.graph.dims import differ, refined, with_axes, without_names
 from rewrites.graph.values import dim_of
+from rewrites.ops.traits import operators
 
 __all__ = ["BatchingRule", "batch", "has_rule", "rule", "settle_shapes"]
 
@@ -20,7 +21,7 @@ BatchingRule = Callable[[Call], Sequence[Result]]
 
 _MODULES = (
     *("along_axes", "attention", "contrib", "einsum", "elementwise", "fold_into_batch", "gemm", "indexing", "nested_if"),
-    *("nested_loops", "normalization", "products", "quantization", "refused", "reshaping", "resizing", "rows", "shape_queries"),
+    *("nested_loops", "normalization", "products", "quantization", "reshaping", "resizing", "rows", "shape_queries"),
     "slicing",
 )
 
@@ -30,20 +31,39 @@ class _Entry:
     rule: BatchingRule
     since: int
     until: int
-    refuses: bool
 
 
 _TABLE: dict[tuple[str, str], list[_Entry]] = {}
 
 
-def rule(
-    *op_types: str, domain: str = "", since: int = 1, until: int = 2**31, refuses: bool = False
-) -> Callable[[BatchingRule], BatchingRule]:
-    """Register the decorated function for ``op_types`` in opsets ``since`` to ``until`` - 1. One that ``refuses`` always raises."""
+_REFUSED: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("BlackmanWindow", "ConstantOfShape", "HammingWindow", "HannWindow", "NonMaxSuppression", "NonZero", "Range"),
+            *("StringNormalizer", "StringSplit", "Unique"),
+        ),
+        ("DATA-DEPENDENT-SHAPE", "the shape of the result may differ between steps"),
+    ),
+    **dict.fromkeys(operators("random"), ("RANDOM", "the operator draws random numbers in each step")),
+    **dict.fromkeys(
+        (
+            *("ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt", "SequenceConstruct"),
+            *("SequenceErase", "SequenceInsert", "SequenceLength", "SplitToSequence"),
+        ),
+        ("SEQUENCE", "sequences and optionals cannot be stacked"),
+    ),
+    "MelWeightMatrix": ("BATCHED-STRUCTURE", "the numbers that determine the matrix differ between steps"),
+    "SequenceMap": ("CONTROL-FLOW", "control flow inside the body"),
+}
+"""The codes and reasons of operators that cannot be batched."""
+
+
+def rule(*op_types: str, domain: str = "", since: int = 1, until: int = 2**31) -> Callable[[BatchingRule], BatchingRule]:
+    """Register the decorated function for ``op_types`` in opsets ``since`` to ``until`` - 1."""
 
     def enter(function: BatchingRule) -> BatchingRule:
         for op_type in op_types:
-            _TABLE.setdefault((domain, op_type), []).append(_Entry(function, since, until, refuses))
+            _TABLE.setdefault((domain, op_type), []).append(_Entry(function, since, until))
         return function
 
     return enter
@@ -56,17 +76,9 @@ def _table() -> dict[tuple[str, str], list[_Entry]]:
     return _TABLE
 
 
-def _domain(node: ir.Node) -> str:
-    return "" if node.domain == "ai.onnx" else node.domain
-
-
-def _entries(node: ir.Node) -> list[_Entry]:
-    return _table().get((_domain(node), node.op_type), [])
-
-
 def has_rule(node: ir.Node) -> bool:
-    """Return True if the table has the operator. The rule may still refuse the present case."""
-    return any(not entry.refuses for entry in _entries(node))
+    """Return True if the table has a rule for the operator, which may still refuse the node."""
+    return (node.domain, node.op_type) in _table()
 
 
 def batch(call: Call) -> Sequence[Result] | NotApplicable:
@@ -78,15 +90,16 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
     ``BATCHED-WEIGHTS``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``, ``SHAPE-UNKNOWN``, ``PRECISION``, ``EMPTY-STEPS``,
     ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``, ``TYPE-UNKNOWN``, ``TYPE-MISMATCH``, ``SHAPE-MISMATCH``.
     """
-    built = len(call.build.nodes)
-    domain = _domain(call.node)
+    built, domain, op_type = len(call.build.nodes), call.node.domain, call.node.op_type
     version = call.build.opsets.get(domain, 1)
     try:
-        for entry in _entries(call.node):
+        for entry in _table().get((domain, op_type), ()):
             if entry.since <= version < entry.until:
                 results = entry.rule(call)
                 settle_shapes(call, results, call.build.nodes[built:])
                 return results
+        if domain == "" and op_type in _REFUSED:
+            raise call.refuse(*_REFUSED[op_type])
         raise call.refuse("NO-BATCHING-RULE", f"no batching rule in opset {version} of domain {domain or 'ai.onnx'!r}")
     except Refused as refused:
         call.build.discard(built)
