@@ -7,23 +7,21 @@ plus a constant other than 0, without floating-point numbers in between. An opse
 batch element.
 """
 
-from collections.abc import Sequence
-
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import unread_nodes
 from rewrites.analysis.induction.emission import times
 from rewrites.analysis.induction.induction_variables import Counter, counters
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.replace import remove_nodes, replace_value
+from rewrites.graph.replace import replace_value
 from rewrites.graph.values import is_read, static_dims
-from rewrites.loops import Loop, ScanInput, ScanView, rebuild
+from rewrites.loops import Loop, ScanInput, ScanView
 from rewrites.ops.versions import count_up, reshape, shape_of, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scan_form.scanned_states import scanned_instead
 
-__all__ = ["RULE", "check", "scanned_instead"]
+__all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -48,15 +46,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     names = listed(counter.state.inner.name for counter in variables)
     return Patch(f"made the counting states {names} scan inputs", edit)
-
-
-def scanned_instead(loop: ScanView, inputs: Sequence[ScanInput], ctx: Context) -> ir.Node:
-    """Let the loop scan ``inputs`` instead of keeping the states with these inner values; return the new node."""
-    gone = {scan.inner for scan in inputs}
-    kept = [state for state in loop.states if state.inner not in gone]
-    node = rebuild(loop, ctx.names, states=kept, scan_inputs=[*loop.scan_inputs, *inputs])
-    remove_nodes(unread_nodes(loop.body))
-    return node
 
 
 def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:

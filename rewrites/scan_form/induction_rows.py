@@ -22,7 +22,7 @@ from rewrites.graph.values import const_scalar, is_read, producer_of, rank_of, t
 from rewrites.loops import Loop, ScanInput, ScanView, State
 from rewrites.ops.versions import count_up, reshape, shape_of, squeeze, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.induction_inputs import scanned_instead
+from rewrites.scan_form.scanned_states import scanned_instead
 
 __all__ = ["RULE", "check"]
 

@@ -1,0 +1,21 @@
+"""States of a Scan that become scan inputs."""
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from rewrites.analysis.dependence import unread_nodes
+from rewrites.graph.context import Context
+from rewrites.graph.replace import remove_nodes
+from rewrites.loops import ScanInput, ScanView, rebuild
+
+__all__ = ["scanned_instead"]
+
+
+def scanned_instead(loop: ScanView, inputs: Sequence[ScanInput], ctx: Context) -> ir.Node:
+    """Let the loop scan ``inputs`` instead of keeping the states with these inner values; return the new node."""
+    gone = {scan.inner for scan in inputs}
+    kept = [state for state in loop.states if state.inner not in gone]
+    node = rebuild(loop, ctx.names, states=kept, scan_inputs=[*loop.scan_inputs, *inputs])
+    remove_nodes(unread_nodes(loop.body))
+    return node
