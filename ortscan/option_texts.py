@@ -18,6 +18,7 @@ __all__ = [
     "by_name",
     "byte_size",
     "costs",
+    "count",
     "dim",
     "dims",
     "flag",
@@ -27,11 +28,9 @@ __all__ = [
     "name_list",
     "opset",
     "seconds",
-    "seed",
     "shape",
     "shapes",
     "sizes",
-    "steps",
     "tolerance",
     "values",
     "verification",
@@ -128,17 +127,10 @@ def _number(text: str) -> float:
     return value if math.isfinite(value) else -1.0
 
 
-def seed(text: str) -> int:
-    """Read a whole number that is zero or more."""
+def count(text: str) -> int:
+    """Read a whole number of 0 or more."""
     if re.fullmatch(r"[0-9]+", text.strip()) is None:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a seed: a whole number of 0 or more")
-    return int(text)
-
-
-def steps(text: str) -> int:
-    """Read a number of steps."""
-    if re.fullmatch(r"[0-9]+", text.strip()) is None:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of steps: a whole number of 0 or more")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 0 or more")
     return int(text)
 
 

@@ -17,7 +17,7 @@ from ortscan.option_texts import PAIRS
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
 
-__all__ = ["Option", "check_flags", "check_path", "memory_bytes", "most_steps", "options_of", "plain_meaning", "signature_with"]
+__all__ = ["Option", "check_flags", "check_path", "count_of", "options_of", "plain_meaning", "signature_with"]
 
 
 @dataclass(frozen=True)
@@ -104,17 +104,14 @@ def check_path(output: Any) -> None:
         raise OptionError(f"output must be a path, not {shown(output)}.")
 
 
-def memory_bytes(budget: Any) -> int:
-    """Return ``memory_budget`` as a number of bytes, or raise OptionError."""
-    if not isinstance(budget, numbers.Integral) or isinstance(budget, bool) or budget < 0:
-        raise OptionError(f"memory_budget must be a number of bytes, 0 or more, not {shown(budget)}.")
-    return int(budget)
+def count_of(option: str, unit: str, *, or_none: bool = False) -> Callable[[Any], int | None]:
+    """Return the check of an option that is a number of ``unit``, 0 or more, or None if ``or_none``."""
 
+    def check(value: Any) -> int | None:
+        if value is None and or_none:
+            return None
+        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 0:
+            raise OptionError(f"{option} must be a number of {unit}, 0 or more, not {shown(value)}.")
+        return int(value)
 
-def most_steps(max_unroll: Any) -> int | None:
-    """Return ``max_unroll`` as None or a number of steps, or raise OptionError."""
-    if max_unroll is None:
-        return None
-    if not isinstance(max_unroll, numbers.Integral) or isinstance(max_unroll, bool) or max_unroll < 0:
-        raise OptionError(f"max_unroll must be a number of steps, 0 or more, not {shown(max_unroll)}.")
-    return int(max_unroll)
+    return check

@@ -27,7 +27,7 @@ from tests.test_floors import FLOORS, MODULES, tree_of
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "ortscan" / "docs"
-DESIGN = "ortscan/docs/maintainers/design.md"
+DESIGN = "rewrites/README.md"
 DOCUMENTS = [
     *sorted(ROOT.glob("*.md")),
     *(file for folder in ("ortscan", "rewrites", "tests") for file in sorted((ROOT / folder).rglob("*.md"))),

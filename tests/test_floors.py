@@ -52,6 +52,7 @@ FLOORS = {
             "targets",
             "option_texts",
             "option_types",
+            "model_options",
             "options",
             "verb_options",
             "rule_choice",

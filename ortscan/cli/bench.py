@@ -7,7 +7,7 @@ from ortscan.cli.files import check_npz, check_readable, check_report, check_wri
 from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_display, add_options, add_report
 from ortscan.cli.streams import working
-from ortscan.option_texts import by_name, seconds, sizes, steps
+from ortscan.option_texts import by_name, count, seconds, sizes
 from rewrites.base.errors import OptionError
 
 __all__ = ["add", "run"]
@@ -40,10 +40,10 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     group.add_argument("--inputs", metavar="DATA", help="measure with these inputs (arrays by input name) instead of random ones")
     group = parser.add_argument_group("effort")
     group.add_argument(
-        "--threads", type=steps, default=1, metavar="N", help="threads within an operator; 0 lets onnxruntime choose (default 1)"
+        "--threads", type=count, default=1, metavar="N", help="threads within an operator; 0 lets onnxruntime choose (default 1)"
     )
     group.add_argument(
-        "--rounds", type=steps, default=9, metavar="N", help="the number of rounds, at least 6 to recognise noise (default 9)"
+        "--rounds", type=count, default=9, metavar="N", help="the number of rounds, at least 6 to recognise noise (default 9)"
     )
     group.add_argument("--seconds", type=seconds, default=10.0, metavar="X", help="the approximate total time (default 10)")
     add_display(parser)

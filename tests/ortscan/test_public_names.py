@@ -14,7 +14,7 @@ import ortscan
 from ortscan.__main__ import main
 from ortscan.edge.limited import _received, _reply
 from ortscan.errors import OrtscanWarning
-from ortscan.options import TargetName
+from ortscan.model_options import TargetName
 from ortscan.report.codes import CODES
 from ortscan.rule_choice import rule_names
 from ortscan.targets import TARGETS

@@ -18,7 +18,7 @@ from ortscan.__main__ import main
 from ortscan.cli import streams
 from ortscan.cli.invocation import ExitCode
 from ortscan.modelio import load
-from ortscan.option_texts import byte_size, name_list, seed, shape, tolerance
+from ortscan.option_texts import byte_size, count, name_list, shape, tolerance
 from ortscan.report.codes import CODES
 from ortscan.targets import TARGETS
 from tests.support.small_models import MAP, PLAIN, RECURRENCE
@@ -557,7 +557,7 @@ def test_shapes_are_read(text, read):
         *((byte_size, text) for text in ("", "M", "-1", "1X", "1 2")),
         *((tolerance, text) for text in ("-1", "nan", "inf", "much")),
         (name_list, "a,,b"),
-        *((seed, text) for text in ("-1", "", "1.5", "x")),
+        *((count, text) for text in ("-1", "", "1.5", "x")),
     ],
 )
 def test_values_that_make_no_sense_are_refused(reader, text):
