@@ -445,7 +445,7 @@ def test_the_help_and_the_readme_know_every_target_and_exit_code(capsys):
         assert f'"{target}"' in readme
     assert all(word in shown for word in ("keep", "auto"))
     assert main(["--help"]) == 0
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     codes = readme[readme.index("Exit codes:") :]
     for code in ExitCode:
         assert f"{int(code)} " in shown
