@@ -63,7 +63,7 @@ def fresh_in_subprocess(source: SessionSource, options: Mapping[str, Any], slot:
     finally:
         child_process.end(process)
     if reply is None:
-        raise LimitExceeded(f"the process that optimises it crashed ({child_process.cause(process)}).")
+        raise LimitExceeded(f"the process that optimises it ended early ({child_process.cause(process)}).")
     return _received(reply, source, spare)
 
 

@@ -1,4 +1,4 @@
-"""An If whose condition follows from constants and declared sizes goes where the target has no If, whether there are loops or not."""
+"""If the target lacks If, an If whose condition follows from constants and declared sizes is removed, with or without loops."""
 
 import numpy as np
 import pytest

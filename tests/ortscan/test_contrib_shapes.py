@@ -1,4 +1,4 @@
-"""onnx's inference knows nothing of onnxruntime's own operators; what stands behind them must not lack its shape for that."""
+"""onnx cannot infer shapes of onnxruntime's own operators; the values after them must have shapes nevertheless."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""Costs that are measured on a machine, kept in a file, and decide which form a loop becomes."""
+"""Costs that are measured on a machine and kept in a file decide which form a loop becomes."""
 
 import json
 

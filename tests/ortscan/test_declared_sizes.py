@@ -1,4 +1,4 @@
-"""Sizes that a model declares: all of them, oddly, or such that one of its branches is not made for them."""
+"""Declared sizes: all of them, unusual ones, and sizes that do not fit one of the branches."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""What a model says of its values, in places that contradict or miss, comes out as onnxruntime and onnx need it."""
+"""Missing or contradictory declarations of values are corrected, so that onnxruntime and onnx accept the result."""
 
 import numpy as np
 import onnx
@@ -11,7 +11,7 @@ from tests.support.text import model_from_text
 
 
 def sound(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """`proto`, which onnx's strictest inference accepts."""
+    """Return ``proto`` after onnx's strictest inference accepted it."""
     onnx.checker.check_model(proto, full_check=True)
     onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=True)
     return proto

@@ -1,4 +1,4 @@
-"""Loops over every element type, in every form: whatever is made of them, the checker still takes."""
+"""Loops over every element type in every form: the checker accepts all results."""
 
 import contextlib
 

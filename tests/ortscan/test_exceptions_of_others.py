@@ -1,4 +1,4 @@
-"""What a signal's handler raises, or memory's end, is no answer of onnxruntime's or onnx's, and is never kept as one."""
+"""An exception of a signal handler, or a lack of memory, is not taken for an answer of onnxruntime or onnx, and is never cached."""
 
 from collections.abc import Callable
 from typing import Any
@@ -59,7 +59,7 @@ def test_what_others_raise_while_the_reference_is_asked_goes_through(monkeypatch
 
 
 def test_the_end_of_memory_is_no_fault_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """onnx-ir makes whatever is raised while it reads or writes an error of its own."""
+    """onnx-ir wraps every exception that is raised while it reads or writes."""
     monkeypatch.setattr(ir.serde, "deserialize_value_info_proto", raising(MemoryError()))
     with pytest.raises(MemoryError):
         ortscan.optimize(TOP)

@@ -1,4 +1,4 @@
-"""Models that once came back wrong, invalid or fatal, where their folder is there: the result is sound and gives their outputs."""
+"""Models whose result was once wrong, invalid or fatal now have a sound result. Skipped if their folder is missing."""
 
 from pathlib import Path
 

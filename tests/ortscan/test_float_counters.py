@@ -1,4 +1,4 @@
-"""Loops that count in floating-point numbers: their steps are counted where those are exact, and nowhere else."""
+"""Loops that count in floating-point numbers: their steps are counted only if the numbers are exact."""
 
 import numpy as np
 import onnx

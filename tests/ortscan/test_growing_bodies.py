@@ -1,4 +1,4 @@
-"""A body that is twice as long takes about twice the work, however often it reads its values: there are no exponential walks."""
+"""The work grows in proportion to the length of a body, however often the body reads its values: no walk is exponential."""
 
 import sys
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def scan(inside: str) -> str:
 
 
 def runge_kutta(substeps: int) -> str:
-    """``h' = x - h`` in so many substeps of the classical method, 21 nodes each."""
+    """Return ``h' = x - h`` in ``n`` substeps of the classical method, with 21 nodes each."""
     lines = ["v0 = Identity(h)"]
     for i in range(substeps):
         lines.append(f"k{i}1 = Sub(x, v{i})")
@@ -69,7 +69,7 @@ def rungs_of(rung: str, count: int) -> str:
 
 
 def condition(rungs: int) -> str:
-    """A Loop that goes on while one comparison, joined with itself again and again, holds."""
+    """Return a Loop that goes on while a comparison holds, which is joined with itself again and again."""
     return f"""g (float[2] s, int64 lim) => (float[2] z, float[N,2] ys) <int64 zero = {{0}}, int64 one = {{1}}, int64 ten = {{10}}> {{
         v0 = Less(lim, ten)  {rungs_of("{new} = And({old}, {old})", rungs)}
         z, last, ys = Loop<body = b (int64 i, bool c, float[2] h, int64 j) => (bool c1, float[2] h1, int64 j1, float[2] y) {{
@@ -79,7 +79,7 @@ def condition(rungs: int) -> str:
 
 
 def places(rungs: int) -> str:
-    """A Scan over rows that a Gather takes by a Range, added to itself again and again."""
+    """Return a Scan over rows that a Gather takes by a Range, which is added to itself again and again."""
     return f"""g (float[2] s, float[T,2] xs) => (float[2] z, float[T,2] ys) <int64 zero = {{0}}, int64 one = {{1}}> {{
         shape = Shape(xs)  steps = Gather(shape, zero)  v0 = Range(zero, steps, one)
         {rungs_of("{new} = Add({old}, {old})", rungs)}  rows = Gather(xs, v{rungs})
@@ -88,7 +88,7 @@ def places(rungs: int) -> str:
 
 
 def counts(rungs: int) -> str:
-    """A running mean whose divisor is the step number, doubled and halved again and again."""
+    """Return a running mean whose divisor is the step number, doubled and halved again and again."""
     numbers = ", ".join(f"{step + 1}.0" for step in range(16))
     rung = "{new}d = Add({old}, {old})  {new} = Mul({new}d, half)"
     return f"""g (float[2] s, float[16,2] xs) => (float[2] z, float[16,2] ys) <float half = {{0.5}}, float[16] js = {{{numbers}}}> {{
@@ -97,7 +97,7 @@ def counts(rungs: int) -> str:
 
 
 def decays(rungs: int) -> str:
-    """Linear attention with a decay that is a square of a square and so on."""
+    """Return linear attention whose decay is squared again and again."""
     return f"""g (float[2,4,8] s, float[20,2,4,1] ks, float[20,2,1,8] vs, float[20,2,1,1] gs, float[20,2,1,4] qs)
     => (float[2,4,8] z, float[20,2,1,8] ys) {{
         z, ys = Scan<num_scan_inputs = 4, body = b (float[2,4,8] h, float[2,4,1] k, float[2,1,8] v, float[2,1,1] g, float[2,1,4] q)
@@ -107,11 +107,11 @@ def decays(rungs: int) -> str:
 
 
 class TooMuch(BaseException):
-    """More calls than are allowed; no handler of errors catches it."""
+    """Raised if more calls are made than allowed. No error handler catches it."""
 
 
 def calls(text: str, native: bool, most: float = float("inf")) -> int:
-    """Count the calls of Python functions while ``text`` is optimised; raises TooMuch beyond ``most``."""
+    """Count the calls of Python functions while ``text`` is optimised. Raise TooMuch after ``most``."""
     model, count = model_from_text(HEADER + text), 0
 
     def counted(_: FrameType, event: str, __: object) -> None:
@@ -129,7 +129,7 @@ def calls(text: str, native: bool, most: float = float("inf")) -> int:
 
 
 def grows_evenly(text: Callable[[int], str], short: int, native: bool) -> bool:
-    """Whether each doubling of a body, from ``short`` on, takes at most three times the calls."""
+    """Return True if each doubling of a body, starting at ``short``, needs at most three times the calls."""
     calls(text(short), native)  # what a process does once is done
     least = calls(text(short), native)
     return calls(text(2 * short), native, 3 * least) <= 3 * least and calls(text(4 * short), native, 6 * least) <= 6 * least

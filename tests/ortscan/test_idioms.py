@@ -1,4 +1,4 @@
-"""Loops as front ends and published models write them: what is left of each, and the same numbers."""
+"""Loops in the forms that front ends and published models use: what remains of each, with equal results."""
 
 import numpy as np
 import onnx
@@ -176,7 +176,7 @@ CORES = {
 
 
 def as_jax(core: str, state: str, row: str) -> str:
-    """A while-loop that counts, and writes each row into a buffer."""
+    """Return a while-loop that counts and writes each row into a buffer."""
     return f"""g (float[{STEPS},2,6] xs) => (float[{STEPS},{row}] ys)
         <int64 m = {{{STEPS}}}, int64 zero = {{0}}, int64[3] all = {{{STEPS},{row}}}, int64[{len(state.split(","))}] one_state = {{{state}}}> {{
         empty = ConstantOfShape (all)  S0 = ConstantOfShape (one_state)  go = Less (zero, m)
@@ -188,7 +188,7 @@ def as_jax(core: str, state: str, row: str) -> str:
 
 
 def as_tensorflow(core: str, state: str, row: str) -> str:
-    """A loop that counts beside its own number, and collects tensors."""
+    """Return a loop that counts in addition to its own number, and collects tensors."""
     return f"""g (float[{STEPS},2,6] xs) => (float[A,B,C] ys)
         <int64 m = {{{STEPS}}}, int64 zero = {{0}}, int64[{len(state.split(","))}] one_state = {{{state}}}> {{
         none = SequenceEmpty <dtype = 1> ()  S0 = ConstantOfShape (one_state)  go = Less (zero, m)

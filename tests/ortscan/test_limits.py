@@ -1,4 +1,4 @@
-"""Limits of time and memory: the work is done in a process of its own, which they end."""
+"""Limits of time and memory: the work is done in a subprocess, which is ended at the limit."""
 
 import subprocess
 import sys

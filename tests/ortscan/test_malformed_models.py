@@ -1,4 +1,4 @@
-"""A structural defect of a model is one sentence, found when the model is taken in; no worse model is ever made of it."""
+"""A structural defect of a model is reported in one sentence when the model is loaded, and never leads to a worse model."""
 
 import time
 from collections.abc import Callable

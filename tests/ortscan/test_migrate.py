@@ -1,4 +1,4 @@
-"""`migrate` as a user meets it: what it takes and gives, where it refuses, and what it leaves alone."""
+"""`migrate` as users call it: its arguments and results, what it refuses, and what it does not change."""
 
 from functools import partial
 from pathlib import Path

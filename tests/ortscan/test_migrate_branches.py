@@ -1,4 +1,4 @@
-"""An If whose branches give unlike sizes, in an opset before 11: there, what one branch tells must not count for both."""
+"""An If before opset 11 whose branches have different sizes: the sizes of one branch must not count for both."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""Every form of an opset-8 Scan in later opsets, against onnxruntime's own: states that change or keep their shapes included."""
+"""Every form of an opset-8 Scan in later opsets, compared with onnxruntime, including states that change their shapes."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Sizes in part: dimensions by name, and shapes that leave some open."""
+"""Partly known sizes: dimensions by name, and shapes with unknown sizes."""
 
 import onnx
 import pytest

@@ -1,4 +1,4 @@
-"""Nonsense for any parameter of a public function is an OrtscanError of one printable sentence, or no nonsense after all."""
+"""A nonsensical value for any parameter of a public function raises an OrtscanError of one printable sentence, or is harmless."""
 
 import argparse
 import functools
@@ -87,7 +87,7 @@ MODEL = parsed(MAP)
 
 
 def calls() -> dict[str, Callable[[Any], object]]:
-    """Return a call for each parameter, which takes what is given for it."""
+    """Return a call for each parameter, which takes the value to pass."""
     found: dict[str, Callable[[Any], object]] = {
         "optimize model": ortscan.optimize,
         "explain model": ortscan.explain,
@@ -120,7 +120,7 @@ def test_nonsense_is_one_sentence(call: str, tmp_path: Path, monkeypatch: pytest
 
 
 def complaint(what: str, call: Callable[[], object]) -> str | None:
-    """Say what is wrong with how ``call`` refuses, where it does."""
+    """Return what is wrong with the error of ``call``, or None."""
     try:
         call()
     except OrtscanError as error:

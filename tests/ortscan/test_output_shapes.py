@@ -1,4 +1,4 @@
-"""An output that is declared with another shape than it has: the result declares the one that it has, and a warning says so."""
+"""If an output is declared with a wrong shape, the result declares the right shape, with a warning."""
 
 import re
 import warnings
@@ -150,7 +150,7 @@ def test_the_rank_that_it_has_is_no_reason():
 @pytest.mark.parametrize("size", [1, 5])
 @pytest.mark.parametrize("way", ["optimize", "migrate"])
 def test_the_full_check_accepts_a_result_if_it_accepts_the_original_that_strict_inference_contradicts(way, size, read):
-    """onnx follows the sizes of the initial state, and with them those of the state, only if it is asked to."""
+    """Only strict inference follows the sizes of the initial state, and with them those of the state."""
     name = read.split(" =")[0]
     model = model_from_text(
         f"""g (float[3,2] x) => (float[{"3," if name == "y" else ""}{size}] out) <int64[1] one = {{1}}, int64[1] end = {{2}}> {{

@@ -1,4 +1,4 @@
-"""Very large models are loaded in pieces to see that onnxruntime takes them: together the pieces ask what the whole asks."""
+"""To check that onnxruntime accepts a very large model, it is loaded in pieces, which together contain every node."""
 
 import numpy as np
 import onnx

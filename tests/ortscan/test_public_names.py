@@ -1,4 +1,4 @@
-"""What users of Python meet beside results: types, logs, errors and lists of names."""
+"""The Python interface apart from results: types, logs, errors and lists of names."""
 
 import logging
 import pickle

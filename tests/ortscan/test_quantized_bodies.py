@@ -1,4 +1,4 @@
-"""Quantized recurrences keep their numbers: products of inputs leave a Scan exactly; a DynamicQuantizeLSTM is guarded and reported."""
+"""Quantized recurrences keep their results. Products of inputs leave a Scan exactly; a DynamicQuantizeLSTM is guarded."""
 
 from collections import Counter
 
@@ -64,7 +64,7 @@ def test_it_is_said_why_the_state_keeps_its_loop(way: str, how: str) -> None:
 
 
 def test_a_dynamic_quantize_lstm_takes_the_range_of_all_steps() -> None:
-    """What stands in the way of it: the first step's numbers depend on what the last step reads."""
+    """It cannot replace a step: the results of the first step depend on the input of the last."""
     model = quantized_lstm()
     x = np.random.default_rng(0).normal(0, 0.1, (5, 1, 4)).astype(np.float32)
     alone, larger = ort_run(model, {"x": x}), ort_run(model, {"x": np.concatenate([x[:4], 1000 * x[4:]])})

@@ -43,7 +43,7 @@ def test_python_says_how_long_the_rewriting_took(verb: Any, asked: list[Any], mo
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Collect the time limits that verification is given."""
+    """Collect the time limits that are passed to the verification."""
     limits: list[Any] = []
     real = verification.verify
 

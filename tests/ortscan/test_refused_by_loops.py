@@ -1,4 +1,4 @@
-"""What the original refuses for want of steps, since a Scan does, must not end the process in a result without that Scan."""
+"""A Scan without steps makes onnxruntime refuse some models; without that Scan the result must not crash the process."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def _feeds(model: onnx.ModelProto, *sizes: int) -> dict[str, np.ndarray]:
 
 
 def _lives(model: onnx.ModelProto, feeds: dict[str, np.ndarray], tmp_path) -> bool:
-    """Whether a process that runs ``model`` ends by itself, having run it or not."""
+    """Return True if a process that runs ``model`` does not crash, whether or not the run fails."""
     onnx.save(model, tmp_path / "m.onnx")
     np.savez(tmp_path / "f.npz", **feeds)
     code = """

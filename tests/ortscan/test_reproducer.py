@@ -1,4 +1,4 @@
-"""Where a result differs, optimize names the change on the command line, and writes a folder that shows it."""
+"""If a result differs, the command line of optimize names the change, and writes a folder that reproduces the difference."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a caller passes that makes no sense is one sentence that names the option, never a TypeError from somewhere inside."""
+"""An invalid argument raises an error of one sentence that names the option, never an internal TypeError."""
 
 import logging
 import zipfile

@@ -1,4 +1,4 @@
-"""``optimize`` changes nothing in what it made itself: what it puts into bodies at last is no work for the rules of a second call."""
+"""``optimize`` does not change its own results: rules do not apply to what the last rules of the first call put into bodies."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Defects planted in rules: each is caught by the check that is always on, or by quick verification, which name the patch."""
+"""Defects planted in rules: the self-check or the quick verification detects each of them and names the patch."""
 
 import re
 import warnings
@@ -62,7 +62,7 @@ def first(model: ir.Model, *kinds: str) -> ir.Node:
 
 
 def after(name: str, *operators: Any) -> Spoil:
-    """Operators after an output; a list stands for a constant."""
+    """Insert operators after an output. A list stands for a constant."""
 
     def defect(model: ir.Model) -> None:
         made = [tuple(constant(model, np.array(part)) if isinstance(part, list) else part for part in one) for one in operators]
@@ -72,7 +72,7 @@ def after(name: str, *operators: Any) -> Spoil:
 
 
 def operand(kind: str, position: int, make: Any) -> Spoil:
-    """Another value as an input of the first node of a kind."""
+    """Replace an input of the first node of an operator by another value."""
 
     def defect(model: ir.Model) -> None:
         node = first(model, kind)

@@ -1,4 +1,4 @@
-"""What a defect of a rule's makes of a model reaches nobody: the patch is found and taken back, with a reason and a warning."""
+"""A defect of a rule never reaches the caller: its patch is identified and reverted, with a reason and a warning."""
 
 import warnings
 from collections.abc import Callable
@@ -31,7 +31,7 @@ FEEDS = {"x": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4), "w": np.ar
 
 @pytest.fixture
 def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Make a rule's patches do something else besides, on the loops whose name or outputs hold a word."""
+    """Let a rule's patches also make a defect, in loops whose name or outputs contain a word."""
 
     def spoiled(rule: Any, after: Callable[[ir.Model], object], word: str = "") -> None:
         real = rule.check
@@ -74,7 +74,7 @@ def negated(name: str) -> Callable[[ir.Model], None]:
 
 
 def cut(name: str) -> Callable[[ir.Model], None]:
-    """Take an axis of size 1 too many off an output."""
+    """Remove one axis of size 1 too many from an output."""
 
     def edit(model: ir.Model) -> None:
         old = output(model, name)
@@ -120,7 +120,7 @@ def test_a_rule_that_raises_is_kept_from_the_loop_and_the_rest_is_done(
         spoil(hoist_invariants, failing(IndexError("list index out of range")), "z")
     else:
         monkeypatch.setattr(hoist_invariants.RULE, "check", failing(KeyError("k")))
-    with pytest.warns(OrtscanWarning, match=r"hoist-invariants (on main/Scan producing '[yz]' )?back: (IndexError|KeyError)"):
+    with pytest.warns(OrtscanWarning, match=r"hoist-invariants( on main/Scan producing '[yz]')?: (IndexError|KeyError)"):
         result = ortscan.optimize(parsed(TWO), verify=False)
     assert not loops(result)
 

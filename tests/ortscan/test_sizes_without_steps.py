@@ -1,4 +1,4 @@
-"""What a Loop stacks where it makes no step has the sizes that onnxruntime gives it in the original."""
+"""If a Loop makes no step, its stacked outputs have the same sizes as in the original on onnxruntime."""
 
 import numpy as np
 import onnx
@@ -11,7 +11,7 @@ FEEDS = {"m": np.array(0), "t": np.array(True), "x": np.zeros((3, 2), np.float32
 
 
 def _loop(given: str, state: str, result: str) -> onnx.ModelProto:
-    """Declare these sizes of what a Loop is given, of its state, and of what it stacks; none where it is empty."""
+    """Return a Loop whose input, state and stacked output declare these sizes, or no shape for an empty text."""
     model = model_from_text(
         f"""g (int64 m, bool t, float{given} x) => (float[?,?] z, float[?,?,?] ys) {{
             z, ys = Loop (m, t, x) <body = b (int64 i, bool c, float{state} s) => (bool c1, float s1, float{result} y) {{
@@ -45,7 +45,7 @@ def test_no_size_is_lost_on_the_way_to_another_opset(given: str, state: str) -> 
 
 
 def _knows_no_less(after: tuple[int, ...], before: tuple[int, ...]) -> bool:
-    """Whether ``after`` has the sizes of ``before``, where onnxruntime knew them: it gives 0 for others, and one 0 for no rank."""
+    """Return True if ``after`` has all known sizes of ``before``. onnxruntime reports an unknown size as 0."""
     return before == (0,) or (len(before) == len(after) and all(old in (0, new) for old, new in zip(before, after, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""What a target runs, and what `explain` says would run where."""
+"""The operators that targets run, and the placement that `explain` reports."""
 
 from dataclasses import fields
 

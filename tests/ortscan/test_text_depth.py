@@ -1,4 +1,4 @@
-"""A text form nested deeper than its parser can follow is one sentence, not the end of the process."""
+"""A text nested too deeply for its parser raises an error of one sentence and does not crash the process."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A Scan that is gone refuses nothing any more: what ends the process without steps or rows is kept from them then."""
+"""A Scan without steps or rows refuses to run its nodes. After its removal, nodes that would crash without them are guarded."""
 
 import numpy as np
 import onnx
@@ -35,7 +35,7 @@ def model_of(inside: str, *changes: tuple[str, str], dims: str = "T,B,3") -> onn
 
 
 def with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Hold the weights that the text has as inputs."""
+    """Store the weights in the model. In its text they are inputs."""
     for name, array in drawn(w=(1, 6, 3), r=(1, 6, 2)).items():
         model.graph.input.remove(next(info for info in model.graph.input if info.name == name))
         model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))

@@ -1,4 +1,4 @@
-"""Recurrences that an exporter wrote out step by step: one native node, or the model exactly as it was."""
+"""Recurrences that an exporter unrolled become one native node; otherwise the model stays exactly the same."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ CELLS = {
 
 
 def layer(kind: str, rows: Sequence[str], number: str, *, back: bool = False, odd: int | None = None) -> tuple[str, list[str]]:
-    """The text of a layer over `rows`, and its results in their order; the step `odd` has another activation."""
+    """Return the text of a layer over `rows` and the names of its results in order. Step `odd` has another activation."""
     lines, results, order = [], {}, list(enumerate(rows))
     h, c = "zero", "zero"
     for t, x in reversed(order) if back else order:
@@ -42,7 +42,9 @@ def layer(kind: str, rows: Sequence[str], number: str, *, back: bool = False, od
 def written(
     kind: str, *, steps: int = 6, layers: int = 1, both: bool = False, odd: int | None = None, last: bool = False
 ) -> onnx.ModelProto:
-    """`layers` of cells of width 4 over [steps, 2, 4], forwards or both ways; all results stacked, or the last alone."""
+    """Return `layers` of cells of width 4 over [steps, 2, 4], in one or both directions, with all results stacked or only the
+    last.
+    """
     rng, rows, lines, weights, width = np.random.default_rng(0), [f"x{t}" for t in range(steps)], [], {"zero": np.zeros((2, 4))}, 4
     for number in range(layers):
         results = []
@@ -115,7 +117,7 @@ SQUEEZED = "s{t} = Slice (xs, j{t}, j{u}, k) x{t} = Squeeze (s{t}, k)"
 
 
 def open_ended(model: onnx.ModelProto, reads: str) -> onnx.ModelProto:
-    """`model` for any number of rows, of which it takes the first six, read another way."""
+    """Return `model` for any number of rows. It uses the first six, and reads them in another way."""
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "T"
     if reads != "Gather":
         for node in [node for node in model.graph.node if node.op_type == "Gather"]:

@@ -1,4 +1,4 @@
-"""The page of the command line, made from its parser."""
+"""The documentation page of the command line, generated from its parser."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ pipes and folders.
 
 
 def as_document() -> str:
-    """Return the page: a section a verb, then the options that several verbs have."""
+    """Return the page: a section for each verb, then the options that several verbs have."""
     parts = [_HEAD]
     for name, verb in _verbs().items():
         rows = [(_spelling(action), _help(action)) for action in _actions(verb) if not _is_shared(action)]

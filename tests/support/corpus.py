@@ -1,8 +1,8 @@
-"""Models as exporters write them: the few in `tests/data/models`, and a larger folder of the same make where there is one.
+"""Exported models: the few in `tests/data/models`, and a larger folder of the same kind if it exists.
 
-The larger folder is the one named by the environment variable ORTSCAN_CORPUS, or else `shared/corpus/models` beside the
-repository. Each model `<exporter>__<name>.onnx` comes with `<exporter>__<name>.npz`: arrays `in:<input>` to feed and
-`out:<position>` as computed by the framework the model was exported from.
+The environment variable ORTSCAN_CORPUS names the larger folder, by default `shared/corpus/models` next to the repository. Each
+model `<exporter>__<name>.onnx` has a file `<exporter>__<name>.npz` with arrays `in:<input>` to feed and `out:<position>` as
+computed by the framework that exported the model.
 """
 
 import os
@@ -33,17 +33,17 @@ class CorpusModel:
 
     @property
     def loads(self) -> bool:
-        """Whether onnxruntime loads the model."""
+        """Return True if onnxruntime loads the model."""
         return self.name not in _UNLOADABLE
 
     @property
     def faithful(self) -> bool:
-        """Whether the exported model computes what its framework computed."""
+        """Return True if the exported model computes the same as its framework."""
         return self.loads and self.name not in _WRONG_BY_EXPORT
 
     @property
     def tolerance(self) -> float:
-        """Relative and absolute difference to allow for: models converted to half precision round at other places."""
+        """Return the allowed relative and absolute difference. Models converted to half precision round at other points."""
         return 4e-3 if "fp16" in self.name else 1e-5
 
     def load(self) -> onnx.ModelProto:
@@ -53,7 +53,7 @@ class CorpusModel:
         return {key.removeprefix("in:"): array for key, array in self._arrays().items() if key.startswith("in:")}
 
     def framework_outputs(self) -> dict[int, np.ndarray]:
-        """What the framework computed, by output position."""
+        """Return the outputs that the framework computed, by position."""
         outputs = {key: array for key, array in self._arrays().items() if key.startswith("out:")}
         return {int(key.removeprefix("out:")): array for key, array in outputs.items()}
 
@@ -67,7 +67,7 @@ def shipped_corpus() -> Path:
 
 
 def big_corpus() -> Path | None:
-    """The larger folder, or None where there is none."""
+    """Return the larger folder, or None if there is none."""
     folder = Path(os.environ.get("ORTSCAN_CORPUS") or _REPOSITORY.parent / "shared" / "corpus" / "models")
     return folder if folder.is_dir() else None
 
@@ -75,9 +75,9 @@ def big_corpus() -> Path | None:
 def corpus_models(
     *, loadable: bool = True, shipped_only: bool = False, only: Callable[[str], bool] = lambda name: True
 ) -> list[Any]:
-    """For `pytest.mark.parametrize`: the shipped models, and those of the larger folder; one for each name.
+    """Return the shipped models and those of the larger folder for `pytest.mark.parametrize`, one for each name.
 
-    Models onnxruntime cannot load are left out unless `loadable` is false; `only` chooses by name.
+    Models that onnxruntime cannot load are included only if `loadable` is false. `only` selects by name.
     """
     folders = [shipped_corpus(), None if shipped_only else big_corpus()]
     paths = {path.stem: path for folder in reversed(folders) if folder for path in folder.glob("*.onnx")}

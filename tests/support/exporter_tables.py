@@ -1,4 +1,4 @@
-"""The tables of what models of real exporters gain, out of what ``python -m tests.campaigns benchmarks.exporters --write`` found."""
+"""Tables of the gains of exported models, from the measurements of ``python -m tests.campaigns benchmarks.exporters --write``."""
 
 import json
 import math
@@ -42,7 +42,7 @@ _ALL = "**all**"
 
 @dataclass(frozen=True)
 class Loop:
-    """What became of a loop, and the code of what mattered most where something of it is left."""
+    """The fate of a loop, and the code of the most important reason if a part of it remains."""
 
     fate: str
     code: str
@@ -50,7 +50,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Gain:
-    """What one model gained: what became of its loops, and how many times as fast it is, plain and with compiled loops."""
+    """The gain of one model: the fates of its loops, and its speedup without and with compiled loops."""
 
     model: str
     loops: tuple[Loop, ...]
@@ -60,18 +60,18 @@ class Gain:
 
     @property
     def exporter(self) -> str:
-        """What the names of its models begin with."""
+        """The exporter: the prefix of the names of its models."""
         return self.model.partition("__")[0]
 
     @property
     def left(self) -> int:
-        """How many loops are left."""
+        """The number of remaining loops."""
         return sum(loop.fate != "removed" for loop in self.loops)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What was measured, and on what: ``load`` is that of the machine before it began."""
+    """The measurements and the machine. ``load`` is the load of the machine before the measurement."""
 
     runtime: str
     processor: str
@@ -80,21 +80,21 @@ class Found:
     gains: tuple[Gain, ...]
 
     def to_json(self) -> str:
-        """Return it as text, a line a model."""
+        """Return the measurements as text with a line for each model."""
         facts = asdict(self)
         lines = ",\n".join(f"  {json.dumps(gain)}" for gain in facts.pop("gains"))
         return f'{json.dumps(facts)[:-1]}, "gains": [\n{lines}\n]}}\n'
 
 
 def found() -> Found:
-    """Read what was found last."""
+    """Read the last measurements."""
     facts: dict[str, Any] = json.loads(FOUND.read_text(encoding="utf-8"))
     gains = [Gain(**{**gain, "loops": tuple(Loop(**loop) for loop in gain["loops"])}) for gain in facts.pop("gains")]
     return Found(**facts, gains=tuple(gains))
 
 
 def setting(measured: Found) -> str:
-    """Say how it was measured."""
+    """Return a description of the measurement."""
     busy = "" if measured.load <= _QUIET else f", **busy with other work (load {measured.load})**"
     return (
         f"Measured with onnxruntime {measured.runtime} on one thread of {measured.processor}, {measured.cores} cores{busy}, on "
@@ -104,13 +104,13 @@ def setting(measured: Found) -> str:
 
 
 def gains_in_short(measured: Found) -> str:
-    """Return a shorter row for each exporter."""
+    """Return a short row for each exporter."""
     rows = [_gains_row(name, gains) for name, gains in _rows(measured, _IN_SHORT)]
     return _table(["exporter", "models", "loops", "gone", "faster", "with compiled loops"], [(*row[:4], *row[-2:]) for row in rows])
 
 
 def gains_table(measured: Found) -> str:
-    """Return a row for each exporter: how many loops went, and how many times as fast its models are."""
+    """Return a row for each exporter: the number of removed loops and the speedups of its models."""
     titles = ["exporter", "models", "loops", "gone", "left, smaller", "left as they were", "faster", "with compiled loops"]
     return _table(titles, [_gains_row(name, gains) for name, gains in _rows(measured, _NAMES)])
 
@@ -140,7 +140,7 @@ def _of_exporters(measured: Found, prefixes: Sequence[str]) -> Sequence[Gain]:
 
 
 def left_table(measured: Found, prefixes: Sequence[str]) -> str:
-    """Return a row for each reason for which loops of exporters are left: how many, what became of them, in which models."""
+    """Return a row for each reason that keeps loops of exporters: their number, fates and models."""
     where: dict[tuple[str, str], list[str]] = {}
     for gain in _of_exporters(measured, prefixes):
         for loop in gain.loops:

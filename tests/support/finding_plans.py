@@ -1,4 +1,4 @@
-"""Plans of one instruction that reads or writes by an index of each step, or finds the places of the largest."""
+"""Plans with one instruction that reads or writes at computed indices, or finds the positions of the largest elements."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ def finding(
     dtype: int = FLOAT,
     immediate: float = 0.0,
 ) -> Plan:
-    """Return a plan: value 0 is the stacked output, the others are scanned inputs, of which the second are indices."""
+    """Return a plan. Value 0 is the stacked output, and the others are scanned inputs, of which the second has the indices."""
     to = INT64 if op in FOUND else dtype
     plan = single(op, dims, operands, counts, matrix=(*along, 1), immediates=(immediate, 0.0), dtype=dtype, to=to)
     if len(counts) < 3:
@@ -32,7 +32,7 @@ def finding(
 
 
 def finding_plans() -> Iterator[Plan]:
-    """Yield one of each kind and type: rows of a matrix [7, 5], its elements, and the places of the largest of its rows."""
+    """Yield a plan of each kind and type: for rows of a matrix [7, 5], its elements, and the largest elements of its rows."""
     row, found = operand(0, (0, 0, 5, 1)), operand(2, (0, 0, 1, 0))
     for dtype in NUMPY:
         yield finding(Op.GATHER, (1, 1, 3, 5), [row, operand(1, (0, 0, 0, 1)), found], [15, 35, 3], (7, 5), dtype=dtype)
@@ -56,7 +56,7 @@ def finding_plans() -> Iterator[Plan]:
 
 
 def meeting_plans() -> Iterator[Plan]:
-    """Yield plans that write rows into a state [7, 5] by indices, in place, in each way in which they meet what is there."""
+    """Yield plans that write rows into a state [7, 5] in place, by indices, with each way of combining old and new elements."""
     for dtype in NUMPY:
         for way in (1.0, 2.0, 3.0, 4.0) if has_kernel(Op.TOP_K, dtype) else ():
             operands = [operand(0, (0, 0, 0, 1)), operand(1, (0, 0, 5, 1)), operand(2, (0, 0, 1, 0))]

@@ -1,9 +1,11 @@
-"""Tries a wheel or an sdist as a user has it: ``python -m tests.support.installed FILE [PYTHON ...] [--beside WHEEL]``.
+"""Test a wheel or an sdist as users install it: ``python -m tests.support.installed FILE [PYTHON ...] [--beside WHEEL]``.
 
-Each Python gets an environment of its own with the file and a CPU build of onnxruntime. There a model is optimised, compared, explained
-and run in a session, and there is no other package than ``ortscan``; before onnxruntime is there, one sentence says that it is missing.
+Each Python gets its own environment with the file and a CPU build of onnxruntime. There a model is optimised, compared, explained
+and run in a session. No package other than ``ortscan`` may be present. Before onnxruntime is installed, the error must be one
+sentence.
 
-``--beside``: the wheel of another build of onnxruntime, such as onnxruntime-gpu, is there first, and has to be the one that is used after.
+``--beside``: the wheel of another build of onnxruntime, such as onnxruntime-gpu. It is installed first and must still be in use
+afterwards.
 """
 
 import argparse
@@ -50,7 +52,7 @@ print(*sorted({name for name in names if name.lower().startswith("onnxruntime")}
 
 
 class Environment:
-    """One of its own, in a folder."""
+    """A virtual environment in a folder."""
 
     def __init__(self, folder: str, interpreter: str) -> None:
         self.folder, self.python = folder, Path(folder) / "env" / "bin" / "python"
@@ -66,7 +68,7 @@ class Environment:
 
 
 def try_it(file: Path, interpreter: str) -> None:
-    """Do it with one Python."""
+    """Run the test with one Python."""
     with tempfile.TemporaryDirectory() as folder:
         there = Environment(folder, interpreter)
         there.install(str(file))
@@ -76,7 +78,7 @@ def try_it(file: Path, interpreter: str) -> None:
 
 
 def try_beside(file: Path, interpreter: str, wheel: Path) -> None:
-    """Do it with one Python, where another build of onnxruntime is."""
+    """Run the test with one Python that has another build of onnxruntime."""
     with tempfile.TemporaryDirectory() as folder:
         there = Environment(folder, interpreter)
         there.install(str(wheel))
@@ -87,7 +89,7 @@ def try_beside(file: Path, interpreter: str, wheel: Path) -> None:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("python", nargs="*", default=[sys.executable])

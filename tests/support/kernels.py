@@ -1,4 +1,4 @@
-"""Which operators onnxruntime can run on the CPU, asked of onnxruntime itself."""
+"""The operators that onnxruntime runs on the CPU, as onnxruntime itself reports them."""
 
 from functools import cache
 
@@ -12,10 +12,10 @@ _TYPE_NAMES = {"float32": "float", "float64": "double"}
 
 @cache
 def has_kernel(op: str, opset: int, dtype: str) -> bool:
-    """Whether `op` of the standard domain takes `dtype` (numpy's name, or `string`) as its main type variable.
+    """Return True if `op` of the standard domain accepts `dtype` (numpy's name, or `string`) for its main type variable.
 
-    That is T, or else the first input's. Kernels missing for float16 count as present where one for float32 is:
-    onnxruntime casts around those.
+    The main variable is T, or else that of the first input. A float32 kernel counts for float16 too, because onnxruntime inserts
+    casts.
     """
     try:
         schema = onnx.defs.get_schema(op, opset)
@@ -36,7 +36,7 @@ def _kernel_types(op: str, since: int, variable: str) -> frozenset[str]:
 
 @cache
 def _kernels() -> dict[str, list[tuple[int, int, dict[str, list[str]]]]]:
-    """Return by operator what each of its kernels on the CPU takes, and for which versions."""
+    """Return for each operator the types and the versions of each of its CPU kernels."""
     found: dict[str, list[tuple[int, int, dict[str, list[str]]]]] = {}
     for kernel in get_all_opkernel_def():
         if (kernel.domain, kernel.provider) == ("", "CPUExecutionProvider"):

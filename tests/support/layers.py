@@ -1,4 +1,4 @@
-"""Recurrent layers, all in the body of one loop or each in a loop of its own."""
+"""Recurrent layers, all in the body of one loop or each in its own loop."""
 
 from collections.abc import Callable, Sequence
 
@@ -35,9 +35,9 @@ def layers(
     old: bool = False,
     change: Callable[[str], str] | None = None,
 ) -> onnx.ModelProto:
-    """Layers of `cells`, each reading what the one before it gives; `apart`: a loop for each.
+    """Return layers of `cells`, each of which reads the output of the previous layer; `apart` uses a loop for each.
 
-    `old`: each layer reads what the one before it gave in the step before.
+    With `old`, each layer reads the previous layer's output of the previous step.
     """
     count, row = len(cells), f"float[{batch},{hidden}]"
     stack = f"float[{steps},{batch},{hidden}]"

@@ -1,7 +1,7 @@
-"""Which tests a short run leaves out: those marked ``long``, and of one with many cases all but four, evenly spread.
+"""Select the tests of a short run: it omits tests marked ``long``, and all but four evenly spread cases of a test with many.
 
-A run is short where nobody says what to run: ``pytest`` by itself. ``pytest --long`` runs all, ``pytest -m long`` what a short run
-leaves out, and a run of named files or tests all that is in them. Hooks for a ``conftest.py``.
+A plain ``pytest`` is a short run. ``pytest --long`` runs all tests, and ``pytest -m long`` runs those that a short run omits. If
+files or tests are named, all of them run. This module has hooks for a ``conftest.py``.
 """
 
 from typing import Any
@@ -26,14 +26,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Decide it, in each worker alike: they have the arguments of the run."""
+    """Decide whether the run is short. Every worker has the same arguments and decides the same."""
     config.stash[_LEFT_OUT] = 0
     config.option.long |= config.args_source is pytest.Config.ArgsSource.ARGS or bool(config.option.markexpr)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is long by being one of many cases too, unless the test is marked ``whole``."""
+    """Also mark the surplus cases of tests with many cases as long, except for tests marked ``whole``."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
@@ -56,7 +56,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Learn what a worker left out; all of them collect the same."""
+    """Take over the number of omitted tests from a worker. All workers collect the same tests."""
     node.config.stash[_LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
 
 

@@ -1,13 +1,12 @@
-"""What a model with loops means, computed the slow and obvious way.
+"""A slow and simple interpreter of models with loops, as a reference for their results.
 
-`run_model` interprets a whole model. Scan (all dialects), Loop and If are Python loops over time, written from the
-operators' text and from nothing else; every other operator is run by onnxruntime as a model of that one node, one step at a
-time. So no optimiser, no fusion and no loop kernel ever takes part, and captures are what they look like: names found in an
-enclosing scope.
+`run_model` interprets a whole model. Scan (all dialects), Loop and If are Python loops, written only from the ONNX specification.
+Every other operator runs on onnxruntime as a model of that one node, one step at a time. So no optimiser, fusion or loop kernel
+takes part, and captures are looked up by name in the enclosing scopes.
 
-Where onnxruntime and the text part ways, the text wins: a body output that is an input, or is listed twice, is an ordinary
-value; a scan over nothing leaves its states as they were and stacks nothing (element shapes as declared, unknown sizes 0).
-A Loop without a condition input still stops where its body's condition turns false, as onnxruntime does.
+If onnxruntime and the specification disagree, the specification wins. A body output that is an input, or is listed twice, is an
+ordinary value. A Scan without steps keeps its states and stacks nothing (element shapes as declared, unknown sizes 0). A Loop
+without a condition input still stops when its body's condition turns false, as in onnxruntime.
 
 Works around ONNX-REFERENCE-SCAN.
 """
@@ -30,7 +29,7 @@ Opsets = tuple[tuple[str, int], ...]
 
 
 def run_model(model: ModelProto, feeds: Mapping[str, Any]) -> list[Any]:
-    """The outputs of `model` for `feeds`, in the order of the graph's outputs."""
+    """Return the outputs of `model` for `feeds`, in the order of the graph's outputs."""
     model = inliner.inline_local_functions(model)
     order_nodes(model.graph)
     model = shape_inference.infer_shapes(model)
@@ -104,7 +103,7 @@ def _run_scan(attributes: Mapping[str, Any], inputs: list[Any], scope: Scope, op
 
 
 def _run_batched_scan(attributes: Mapping[str, Any], inputs: list[Any], scope: Scope, opsets: Opsets) -> list[Value]:
-    """Opset 8: axis 0 is the batch, axis 1 is time, and each row is a scan of its own over its first `length` steps."""
+    """Run a Scan of opset 8: axis 0 is the batch, axis 1 is time, and each row is a separate Scan over its first `length` steps."""
     body, n_scanned = attributes["body"], attributes["num_scan_inputs"]
     lengths, *rest = inputs
     initial, scanned = rest[:-n_scanned], rest[-n_scanned:]
@@ -133,7 +132,7 @@ def _run_batched_scan(attributes: Mapping[str, Any], inputs: list[Any], scope: S
 def _scan_streams(
     body: GraphProto, states: list[Value], streams: Sequence[np.ndarray], scope: Scope, opsets: Opsets
 ) -> tuple[list[Value], list[list[Value]]]:
-    """The final states, and for each step what it adds to the scan outputs."""
+    """Return the final states, and the rows that each step adds to the scan outputs."""
     assert len({len(stream) for stream in streams}) == 1, "scan inputs of different lengths"
     steps = []
     for t in range(len(streams[0])):
@@ -159,7 +158,7 @@ def _stack(values: Sequence[Any], info: ValueInfoProto, axis: int = 0) -> np.nda
 
 
 def _element(info: ValueInfoProto) -> np.ndarray:
-    """Zeros in the declared shape of one step's value."""
+    """Return zeros in the declared shape of the value of one step."""
     declared = info.type.tensor_type
     return _zeros([dim.dim_value for dim in declared.shape.dim], numpy_dtype(declared.elem_type))
 

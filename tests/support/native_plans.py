@@ -1,4 +1,4 @@
-"""Loop plans in sessions, with the library built once for all tests of a process; and small plans to run."""
+"""Sessions of loop plans, with the library built once for all tests of a process; and small plans."""
 
 import base64
 import functools
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 @functools.cache
 def library() -> Path:
-    """Return the library beside the sources where it is newer than those, else one that is built once for these sources."""
+    """Return the library next to the sources if it is newer than them, else a library that is built once for these sources."""
     home = Path(building.__file__).parent
     sources = [home / "building.py", *sorted(file for file in (home / "c").rglob("*") if file.is_file())]
     newest = max(file.stat().st_mtime for file in sources)
@@ -49,7 +49,7 @@ def library() -> Path:
 
 @contextmanager
 def _one_at_a_time(lock: Path) -> Iterator[None]:
-    """Wait while another process builds; not longer than a build takes, for it may have ended without a word."""
+    """Wait while another process builds, but at most as long as a build takes, because that process may have died."""
     for _ in range(600):
         try:
             lock.mkdir()
@@ -63,14 +63,14 @@ def _one_at_a_time(lock: Path) -> Iterator[None]:
 
 
 def outputs_of(plan: Plan) -> int:
-    """Return how many outputs its node has."""
+    """Return the number of outputs of the plan's node."""
     return len(plan.states) + len(plan.outputs) - (plan.form == Form.LOOP)
 
 
 def plan_session(
     plan: Plan | bytes, inputs: int, outputs: int, constants: dict[int, Array] | None = None, *, operator: str | None = None
 ) -> ort.InferenceSession:
-    """Return a session of one node that runs a plan; constants are inputs that are initializers."""
+    """Return a session of one node that runs a plan. Constants are initializers."""
     text = base64.b64encode(plan if isinstance(plan, bytes) else encode(plan)).decode()
     names = [f"i{index}" for index in range(inputs)]
     types = [each.dtype for each in plan.inputs] if isinstance(plan, Plan) else []
@@ -95,7 +95,7 @@ def plan_session(
 
 
 def session_of(model: onnx.ModelProto, *, native: bool) -> ort.InferenceSession:
-    """Return a session of a model, with the library or without."""
+    """Return a session of a model, with or without the library."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     if native:
@@ -123,7 +123,7 @@ def operand(value: int, strides: Sequence[int], offset: int = 0) -> PlanOperand:
 
 
 def row(value: int, repeated: bool = False) -> PlanOperand:
-    """Return an operand whose elements lie side by side, or are one."""
+    """Return an operand whose elements are contiguous, or a single element."""
     return operand(value, (0, 0, 0, 0 if repeated else 1))
 
 
@@ -138,9 +138,10 @@ def single(
     dtype: int = FLOAT,
     to: int | None = None,
 ) -> Plan:
-    """Return a plan of one instruction: value 0 is the stacked output, the others are scanned inputs; counts are of their rows.
+    """Return a plan with one instruction. Value 0 is the stacked output, the others are scanned inputs with rows of ``counts``
+    elements.
 
-    All have the type ``dtype``, or the output the type ``to``.
+    All values have the type ``dtype``, but the output has the type ``to`` if it is set.
     """
     three, two, one, zero = map(Size, dims)
     m, n, k = map(Size, matrix)
@@ -167,7 +168,7 @@ def elementwise(
     dtype: int = FLOAT,
     to: int | None = None,
 ) -> Plan:
-    """Return a plan of an elementwise operation on rows; true is a source that is one number."""
+    """Return a plan with an elementwise operation on rows. True stands for a source that is a single number."""
     operands = [row(0), *(row(index + 1, repeated) for index, repeated in enumerate(sources))]
     counts = [count, *(1 if repeated else count for repeated in sources)]
     return single(op, (1, 1, 1, count), operands, counts, immediates=immediates, dtype=dtype, to=to)

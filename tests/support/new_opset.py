@@ -1,4 +1,4 @@
-"""Prints what an opset changed: each operator with how it is spelt, the types it lost, and the difference of its text.
+"""Print the changes of an opset: each changed operator, whether it is spelt alike, its removed types and changed text.
 
 python -m tests.support.new_opset 28
 """

@@ -1,4 +1,4 @@
-"""Comparing what two models computed."""
+"""Compare the results of two models."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _LEAST_TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2}
 def assert_same_numbers(
     actual: Sequence[Any], expected: Sequence[Any], rtol: float = 1e-5, atol: float = 1e-6, why: str = ""
 ) -> None:
-    """Same count, types and shapes; floats within the tolerance (wider for 16-bit floats), all else equal."""
+    """Assert equal counts, types and shapes, floats within the tolerance (wider for 16-bit floats), and all other values equal."""
     assert len(actual) == len(expected), f"{why}{len(actual)} values, expected {len(expected)}"
     for position, (a, e) in enumerate(zip(actual, expected, strict=True)):
         where = f"{why}output {position}: "
@@ -32,6 +32,6 @@ def assert_same_numbers(
 
 
 def drawn(seed: int = 0, **shapes: tuple[int, ...]) -> dict[str, np.ndarray]:
-    """Return an array of normally distributed floats for each name and shape; the same for the same seed."""
+    """Return an array of normally distributed floats for each name and shape, determined by the seed."""
     rng = np.random.default_rng(seed)
     return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}

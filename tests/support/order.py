@@ -1,4 +1,4 @@
-"""One order of a graph's nodes that depends on what is computed, not on how the nodes were listed or named."""
+"""An order of a graph's nodes that depends only on the computation, not on the order or names of nodes in the list."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ __all__ = ["bodies_of", "order_nodes"]
 
 
 def order_nodes(graph: GraphProto) -> None:
-    """Put the nodes of `graph` and of all its bodies in post-order from the outputs; nodes nobody needs come last."""
+    """Sort the nodes of `graph` and of all its bodies in post-order from the outputs. Unused nodes come last."""
     for node in graph.node:
         for body in bodies_of(node):
             order_nodes(body)
@@ -30,7 +30,7 @@ def order_nodes(graph: GraphProto) -> None:
 
 
 def bodies_of(node: NodeProto) -> Iterator[GraphProto]:
-    """The graphs `node` holds, by attribute name."""
+    """Return the graphs of `node` by attribute name."""
     for attribute in sorted(node.attribute, key=lambda a: a.name):
         if attribute.HasField("g"):
             yield attribute.g

@@ -1,4 +1,4 @@
-"""Decodes loop plans, to check what the compiler wrote."""
+"""A decoder of loop plans, which checks the output of the compiler."""
 
 import base64
 import struct
@@ -27,11 +27,11 @@ __all__ = ["MalformedPlan", "decode", "from_text"]
 
 
 class MalformedPlan(Exception):
-    """Bytes that are no loop plan."""
+    """The bytes are not a loop plan."""
 
 
 def from_text(text: str) -> Plan:
-    """Return the plan of the text of an attribute."""
+    """Return the plan in the text of an attribute."""
     try:
         return decode(base64.b64decode(text, validate=True))
     except ValueError as fault:
@@ -39,7 +39,7 @@ def from_text(text: str) -> Plan:
 
 
 def decode(data: bytes) -> Plan:
-    """Return the plan of some bytes; only their form is checked."""
+    """Return the plan in ``data``. Only its form is checked."""
     try:
         return _Reader(data).plan()
     except (struct.error, IndexError, ValueError) as fault:

@@ -1,4 +1,4 @@
-"""Loop plans in plain numpy, step by step as the format says; whatever reaches outside its value fails."""
+"""An interpreter of loop plans in numpy, step by step as the format specifies. An access outside a value fails."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -101,7 +101,7 @@ class _Run:
         return _typed(self.regions[state.place], dtype, offset, count)
 
     def value(self, index: int) -> Array:
-        """The elements that are a value's own in this step."""
+        """Return the elements of a value in this step."""
         value = self.plan.values[index]
         count, offset = self.number(value.count), self.number(value.offset)
         match value.kind:
@@ -177,7 +177,7 @@ class _Run:
             destination[...] = result
 
     def find(self, instruction: Instruction, dims: Sequence[int], axis: int, apart: int) -> None:
-        """Read or write elements, or count where they are, by indices of this step."""
+        """Read or write elements at indices of this step, or find the positions of elements."""
         target, source, *more = (operand for operand in instruction.operands if operand is not None)
         which = source if instruction.op == Op.LOCATE else more[0]
         if 0 in dims and instruction.op == Op.GATHER and instruction.immediates[0] == 1:
@@ -228,7 +228,7 @@ _WRITABLE = {ValueKind.TEMPORARY, ValueKind.ROWS, ValueKind.STACKED, ValueKind.N
 
 
 def _view(elements: Array, offset: int, dims: Sequence[int], strides: Sequence[int]) -> Array:
-    """Return the elements that strides name; fail if one is outside."""
+    """Return the elements that the strides select. Fail if any is outside."""
     if 0 in dims:
         return np.zeros(dims, elements.dtype)
     reach = [(dim - 1) * stride for dim, stride in zip(dims, strides, strict=True)]
@@ -242,7 +242,7 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _check_strides(instruction: Instruction, count: int, inner: Sequence[int | None]) -> None:
-    """Hold the innermost strides to what kernels know."""
+    """Check that kernels support the innermost strides."""
     op = instruction.op
     if op in (Op.COPY, Op.CAST, Op.GEMM, Op.MATMUL) or count <= 1:
         return
@@ -288,7 +288,7 @@ def _best(row: Array, most: bool, last: bool) -> int:
 
 
 def _first_places(row: Array, count: int, most: bool) -> Array:
-    """The places of the largest or the smallest, in order, NaN being larger than all else; of equal ones the first first."""
+    """Return the positions of the largest or smallest elements in order, stably. NaN counts as the largest."""
     nothing = np.isnan(row) if row.dtype.kind == "f" else np.zeros(row.size, np.bool_)
     numbers = [0 if none else each.item() for each, none in zip(row, nothing, strict=True)]
     order = sorted(range(row.size), key=lambda at: (not nothing[at], -numbers[at]) if most else (nothing[at], numbers[at]))
@@ -296,14 +296,14 @@ def _first_places(row: Array, count: int, most: bool) -> Array:
 
 
 def _typed(memory: Array, dtype: int, offset: int, count: int) -> Array:
-    """Return elements of a type out of bytes; ``offset`` counts elements."""
+    """Return the elements of a type in ``data``. ``offset`` counts elements."""
     each = bytes_of(dtype)
     assert 0 <= offset * each <= (offset + count) * each <= memory.size
     return memory[offset * each : (offset + count) * each].view(NUMPY[dtype])
 
 
 def _nothing(dtype: int) -> Any:
-    """Return what shows that nothing was written, as far as the type has such a number."""
+    """Return a marker for elements that were not written, if the type has a suitable number."""
     kind = NUMPY[dtype]
     return kind.type(np.nan if kind.kind == "f" else True if dtype == BOOL else np.iinfo(kind).max // 3)
 
@@ -320,7 +320,7 @@ def _not_zero(divisor: Array) -> Array:
 
 
 def _end(dtype: np.dtype, sign: int) -> Any:
-    """Return the highest number of a type, or the lowest."""
+    """Return the largest or the smallest number of a type."""
     if dtype.kind == "f":
         return dtype.type(sign * np.inf)
     return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min

@@ -1,4 +1,4 @@
-"""Plain sessions of unmodified models, with the plugin and without, and which nodes the plugin ran."""
+"""Plain sessions of unmodified models with and without the plugin, and the nodes that the plugin ran."""
 
 import json
 from collections.abc import Mapping
@@ -25,18 +25,18 @@ SCAN = """g (float[B,8] h, float[T,B,8] xs) => (float[B,8] hT, float[T,B,8] ys) 
 
 
 def feeds_of_scan(steps: int = 5, batch: int = 2, seed: int = 0) -> dict[str, Array]:
-    """Return something to feed to SCAN."""
+    """Return inputs for SCAN."""
     random = np.random.default_rng(seed)
     return {"h": random.normal(size=(batch, 8)).astype(np.float32), "xs": random.normal(size=(steps, batch, 8)).astype(np.float32)}
 
 
 def asked_options() -> ort.SessionOptions:
-    """Return options that the plugin is registered on."""
+    """Return SessionOptions with the plugin registered."""
     return ortscan.register_plugin(_options())
 
 
 def both(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> tuple[list[Array], list[Array]]:
-    """Return what the model gives without the plugin, and with it."""
+    """Return the outputs of the model without and with the plugin."""
     plain, asked = (
         ort.InferenceSession(model.SerializeToString(), each).run(None, feeds) for each in (_options(), asked_options())
     )
@@ -44,7 +44,7 @@ def both(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> tuple[list[Array
 
 
 def taken(model: onnx.ModelProto, feeds: Mapping[str, Array], folder: Path) -> int:
-    """Return how many nodes the plugin ran, by the profile."""
+    """Return the number of nodes that the plugin ran, from the profile."""
     options = asked_options()
     options.enable_profiling, options.profile_file_prefix = True, str(folder / "profile")
     session = ort.InferenceSession(model.SerializeToString(), options)

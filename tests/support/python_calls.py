@@ -1,4 +1,4 @@
-"""Models that call Python because onnxruntime has no kernel for one of their nodes, and runners that misbehave in it."""
+"""Models that call Python because onnxruntime lacks a kernel for one of their nodes, and runners that fail in such calls."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ IN_A_SCAN = """
 
 
 def erf_model(scale: float = 1.0) -> onnx.ModelProto:
-    """One of many different models."""
+    """Return one of many different models."""
     text = f"g (double[N] a) => (double[N] y) <double s = {{{scale}}}> {{ t = Mul (a, s) y = Erf (t) }}"
     return parsed(text, ir_version=8)
 
@@ -54,7 +54,7 @@ def session(model: str | onnx.ModelProto = ONE, **entries: str) -> ortscan.Infer
 
 @contextmanager
 def behaving(run: Callable[[Sequence[np.ndarray]], Any]) -> Iterator[None]:
-    """Let every call run ``run`` while the block lasts."""
+    """Replace the runner of every call by ``run`` in this context."""
     known, calls._runner_of = calls._runner_of, lambda spec: run
     calls._prepared.cache_clear()
     try:
@@ -74,7 +74,7 @@ A = np.array([0.5, 1.0])
 
 
 def survives(code: str, seconds: float = 60) -> str:
-    """Run ``code`` in a process of its own; it must end with 0 and say nothing of an abort. Gives what it prints."""
+    """Run ``code`` in a subprocess, which must exit with 0 and without a message about an abort. Return its output."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-X", "faulthandler", "-c", _PRELUDE + code]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=seconds, check=False)

@@ -1,4 +1,4 @@
-"""Quantized recurrences: Scans of an LSTM, GRU or RNN whose products are quantized, and models around onnxruntime's DynamicQuantizeLSTM."""
+"""Quantized recurrences: Scans of recurrent cells with quantized products, and models with a DynamicQuantizeLSTM."""
 
 import numpy as np
 import onnx
@@ -29,7 +29,7 @@ WEIGHTS_ALONE = "weights alone"
 
 
 def quantized_scan(cell: str, way: str, steps: int | str = 20, rows: int = 1, wide: int = 16, hidden: int = 16) -> onnx.ModelProto:
-    """A Scan of `cell` whose two products are quantized in one of `WAYS`; it gives all states `y` and the last one `l`."""
+    """Return a Scan of `cell` whose two products are quantized in one of `WAYS`. It outputs all states `y` and the last, `l`."""
     product = (WAYS | {WEIGHTS_ALONE: _WEIGHTS})[way]
     products = product.format("x", "W", "xw") + product.format("h", "R", "hr")
     states, size = f"float[{rows},{hidden}]", _GATES[cell] * hidden
@@ -64,7 +64,7 @@ g (float[T,B,4] x) => (float[T,?,B,8] y, float[?,B,8] h, float[?,B,8] c, AFTER) 
 
 
 def quantized_lstm(nodes: str = "", after: str = "", direction: str = "forward") -> onnx.ModelProto:
-    """A node that gives y, h and c of x, and what else stands beside it."""
+    """Return a model with a DynamicQuantizeLSTM that computes y, h and c from x, and with other ``nodes``."""
     text = _TEXT.replace("NODES", nodes).replace(", AFTER", f", {after}" if after else "").replace("DIRECTION", direction)
     rng, ways = np.random.default_rng(0), 1 + (direction == "bidirectional")
     weights = {

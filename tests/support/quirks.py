@@ -1,4 +1,4 @@
-"""Defects of onnxruntime and onnx shown as they are, each by a test that fails as soon as the defect is gone."""
+"""Tests that show defects of onnxruntime and onnx. Each test fails as soon as its defect is fixed."""
 
 import ast
 import functools
@@ -43,7 +43,7 @@ ID = re.compile(r"\b(?:ORT|ONNX)-[A-Z0-9]+(?:-[A-Z0-9]+)*\b")
 
 
 def shows(name: str) -> Callable[[Callable[..., bool]], Callable[..., None]]:
-    """Make a test of a function that tells whether the defect ``name`` is there."""
+    """Turn a function that returns whether the defect ``name`` exists into a test."""
     quirk = QUIRKS[name]
 
     def decorated(is_there: Callable[..., bool]) -> Callable[..., None]:
@@ -61,7 +61,7 @@ def shows(name: str) -> Callable[[Callable[..., bool]], Callable[..., None]]:
 
 
 def shown(module: Any) -> set[str]:
-    """The ids of the defects that the tests of a module show."""
+    """Return the ids of the defects that the tests of a module show."""
     return {test.quirk for test in vars(module).values() if hasattr(test, "quirk")}
 
 
@@ -73,7 +73,7 @@ def _gone(quirk: Quirk) -> str:
 
 @functools.cache
 def workarounds() -> Mapping[str, list[str]]:
-    """The modules whose docstrings name each defect."""
+    """Return the modules whose docstrings name each defect."""
     modules: dict[str, list[str]] = {}
     for file in (file for package in ("rewrites", "ortscan", "tests") for file in sorted((ROOT / package).rglob("*.py"))):
         text = file.read_text(encoding="utf-8")
@@ -84,7 +84,7 @@ def workarounds() -> Mapping[str, list[str]]:
 
 
 def model(text: str, opset: int = 22, domains: str = "") -> onnx.ModelProto:
-    """The model of a graph in ONNX text, unchecked: some of these are not sound."""
+    """Return the model of a graph in ONNX text without checking it, because some are not sound."""
     return parsed(text, opset, ir_version=10 if opset > 20 else 8, domains=domains)
 
 
@@ -93,12 +93,12 @@ def ones(*shape: int, dtype: Any = np.float32) -> np.ndarray:
 
 
 def gives(proto: onnx.ModelProto, feeds: Feeds, *, optimised: bool = True) -> list[Any]:
-    """What onnxruntime computes in this process."""
+    """Return what onnxruntime computes in this process."""
     return ort_run(proto, feeds, optimised=optimised)
 
 
 def refuses(proto: onnx.ModelProto, feeds: Feeds, saying: str, *, optimised: bool = True) -> bool:
-    """Whether onnxruntime does not load or run the model, and says why in these words."""
+    """Return True if onnxruntime does not load or run the model, with these words in its message."""
     try:
         gives(proto, feeds, optimised=optimised)
     except Exception as error:
@@ -109,7 +109,7 @@ def refuses(proto: onnx.ModelProto, feeds: Feeds, saying: str, *, optimised: boo
 
 
 def unwritten(proto: onnx.ModelProto, feeds: Feeds) -> set[int]:
-    """Which results are memory that nothing wrote; only what takes 2 KiB or more is told for certain."""
+    """Return which results are unwritten memory. This is reliable only for results of at least 2 KiB."""
     session = ort_session(proto)
     with np.errstate(invalid="ignore"):
         return unwritten_outputs(proto.SerializeToString(), session, feeds, run_session(session, feeds), 0.0)
@@ -117,7 +117,7 @@ def unwritten(proto: onnx.ModelProto, feeds: Feeds) -> set[int]:
 
 @dataclass(frozen=True)
 class Fate:
-    """How work in a process of its own ended: by itself, by a signal, or not at all."""
+    """How work in a subprocess ended: by itself, by a signal, or not at all."""
 
     result: Any = None
     died: bool = False
@@ -125,12 +125,12 @@ class Fate:
 
 
 def dies(proto: onnx.ModelProto, feeds: Feeds) -> bool:
-    """Whether onnxruntime ends the process that loads and runs the model."""
+    """Return True if the process that loads and runs the model on onnxruntime crashes."""
     return fate_of(run, proto.SerializeToString(), dict(feeds)).died
 
 
 def run(data: bytes, feeds: Feeds) -> list[Any] | str:
-    """The results, or why there are none."""
+    """Return the results, or the reason why there are none."""
     try:
         return ort_run(data, feeds)
     except Exception as error:
@@ -138,7 +138,7 @@ def run(data: bytes, feeds: Feeds) -> list[Any] | str:
 
 
 def fate_of(work: Callable[..., Any], *arguments: Any, seconds: float = _SECONDS) -> Fate:
-    """Do ``work``, a function of a module, in a process that is forked from one in which all is imported."""
+    """Run ``work``, a function of a module, in a process forked from one that has imported everything."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     ours, theirs = context.Pipe(duplex=False)

@@ -1,7 +1,8 @@
-"""RNN, GRU and LSTM by their operators' text: one row, one direction, one step at a time, in float64.
+"""RNN, GRU and LSTM as the ONNX specification defines them: one row, one direction, one step at a time, in float64.
 
-The text leaves two things open. Lists of parameters are compact, as onnxruntime reads them: each activation that has an alpha takes
-the next one. A clip bounds what the gates' activations see, not the cell that the last activation of an LSTM is given.
+The specification leaves two points open. Lists of parameters are compact, as in onnxruntime: each activation that has an alpha
+takes the next one. A clip bounds the arguments of the gates' activations, not the cell, which is the argument of the last
+activation of an LSTM.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,7 +53,7 @@ def recurrent(
     linear_before_reset: int = 0,
     hidden_size: int | None = None,
 ) -> list[Array]:
-    """Y, Y_h and for an LSTM Y_c, in the layout asked for. A clip of 0 or less is none."""
+    """Return Y, Y_h and for an LSTM Y_c, in the requested layout. A clip of 0 or less is ignored."""
     wide = [None if a is None else np.asarray(a, np.float64) for a in (x, w, r, b, initial_h, initial_c, p)]
     x, w, r, b, initial_h, initial_c, p = wide  # type: ignore[assignment]
     if layout:
@@ -88,7 +89,7 @@ def recurrent(
 def _functions(
     names: Sequence[str], alphas: Sequence[float], betas: Sequence[float], clip: float
 ) -> list[tuple[Callable[[Array], Array], Callable[[Array], Array]]]:
-    """Each activation with its parameters: on clipped arguments, and on arguments as they are."""
+    """Return each activation with its parameters in two forms: with clipped and with unclipped arguments."""
     alpha, beta = iter(alphas), iter(betas)
     found = []
     for name in names:

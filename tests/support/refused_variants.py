@@ -1,6 +1,6 @@
-"""Every variant of Scan, RNN, GRU and LSTM that onnxruntime refuses, aborts on or computes wrongly, and what becomes of it.
+"""All variants of Scan, RNN, GRU and LSTM that onnxruntime refuses, aborts on or computes wrongly, and their outcome in ortscan.
 
-`python -m tests.support.refused_variants` writes the table; `--run N` prints one line of JSON for each variant from number N on.
+`python -m tests.support.refused_variants` writes the table. `--run N` prints a line of JSON for each variant from number N on.
 """
 
 import json
@@ -34,7 +34,7 @@ needs Python. Refused variants are invalid models or inputs by the operator's ow
 
 @dataclass(frozen=True)
 class Variant:
-    """A model, what to feed it, what it computes (None: it has to be refused), and what onnxruntime does with it."""
+    """A model, its inputs, its expected outputs (None: it has to be refused), and the behaviour of onnxruntime."""
 
     name: str
     alone: str
@@ -45,7 +45,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a variant: `runs`, `refused` or what is wrong, and how."""
+    """The outcome of a variant: `runs`, `refused` or what is wrong, with details."""
 
     name: str
     status: str
@@ -195,7 +195,7 @@ VARIANTS = _all
 
 
 def run(variant: Variant) -> Outcome:
-    """Run one variant through a session with everything allowed."""
+    """Run one variant in a session with everything allowed."""
     import warnings
 
     import onnxruntime as ort
@@ -235,7 +235,7 @@ def run(variant: Variant) -> Outcome:
 
 
 def outcomes() -> list[Outcome]:
-    """Run all variants, the first and the second half of them side by side."""
+    """Run all variants, in two halves at the same time."""
     names = [variant.name for variant in _all()]
     half = len(names) // 2
     with ThreadPoolExecutor(2) as pool:
@@ -244,7 +244,7 @@ def outcomes() -> list[Outcome]:
 
 
 def _outcomes(names: Sequence[str], first: int, end: int) -> list[Outcome]:
-    """Run variants in processes of their own: one that ends its process is found out, and the next goes on in a new one."""
+    """Run variants in subprocesses. If a variant ends its process, this is recorded and the next variant runs in a new process."""
     found: list[Outcome] = []
     while first + len(found) < end:
         command = [sys.executable, "-m", "tests.support.refused_variants", "--run", str(first + len(found)), str(end)]
@@ -256,7 +256,7 @@ def _outcomes(names: Sequence[str], first: int, end: int) -> list[Outcome]:
 
 
 def table(found: Sequence[Outcome]) -> str:
-    """Give the table as Markdown."""
+    """Return the table as Markdown."""
     alone = {variant.name: variant.alone for variant in _all()}
     rows = [f"| {one.name} | {alone[one.name]} | {one.status} | {one.how} |\n" for one in found]
     return _HEAD + "".join(rows)

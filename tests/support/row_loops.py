@@ -1,4 +1,4 @@
-"""Loops that read, compute and write a row in each step in the spellings of exporters, at any sizes, as ONNX text."""
+"""Loops that read, compute and write a row in each step, in the forms that exporters use, for any sizes, as ONNX text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -93,7 +93,7 @@ CELLS = {
 
 @dataclass(frozen=True)
 class RowLoop:
-    """A Loop of `steps` over `rows` of `width`; `free`: the letters out of T, B and H that are declared by name."""
+    """A Loop of `steps` over `rows` of `width`. `free` has the letters of T, B and H that are declared by name."""
 
     write: str
     read: str

@@ -29,12 +29,12 @@ Value = np.ndarray | TypedSequence
 
 
 def numpy_dtype(elem_type: int) -> np.dtype[Any]:
-    """The numpy dtype of an ONNX element type; strings are objects."""
+    """Return the numpy dtype of an ONNX element type. Strings are objects."""
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
 
 
 def ort_session(model: AnyModel, *, optimised: bool = True) -> ort.InferenceSession:
-    """A session on the CPU with one thread and no messages below errors."""
+    """Return a session on the CPU with one thread and no messages below errors."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
@@ -64,7 +64,7 @@ def _kept_session(model: bytes, optimised: bool) -> ort.InferenceSession:
 
 
 def run_session(session: ort.InferenceSession, feeds: Mapping[str, Any]) -> list[Any]:
-    """Like `session.run(None, feeds)`, for all element types."""
+    """Run like `session.run(None, feeds)`, for all element types."""
     types = [_elem_type(info.type) for info in session.get_outputs()]
     narrow = any(_is_narrow(numpy_dtype(t)) for t in types)
     if not narrow and not any(_is_narrow(f.dtype) for f in feeds.values() if isinstance(f, np.ndarray)):
@@ -75,12 +75,12 @@ def run_session(session: ort.InferenceSession, feeds: Mapping[str, Any]) -> list
 
 
 def _elem_type(type_text: str) -> int:
-    """`seq(tensor(float))` -> FLOAT."""
+    """Return the element type: `seq(tensor(float))` -> FLOAT."""
     return int(onnx.TensorProto.DataType.Value(type_text.rstrip(")").split("(")[-1].upper()))
 
 
 def _is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Whether `session.run` refuses the dtype (those of ml_dtypes)."""
+    """Return True if `session.run` refuses the dtype (those of ml_dtypes)."""
     return dtype.kind == "V" or dtype.name.startswith(("bfloat", "float8"))
 
 

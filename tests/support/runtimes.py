@@ -1,7 +1,7 @@
-"""Makes the table of what each onnxruntime has: ``python -m tests.support.runtimes FOLDER``.
+"""Generate the table of the features of each onnxruntime: ``python -m tests.support.runtimes FOLDER``.
 
-Each wheel is installed in an environment of its own in FOLDER, where it is asked for its kernels on the CPU, and which opsets and IR
-versions it loads. What it says is written to ``ortscan/ort/runtimes.json``.
+Each wheel is installed in its own environment in FOLDER, which reports its CPU kernels and the opsets and IR versions that it
+loads. The result is written to ``ortscan/ort/runtimes.json``.
 """
 
 import json
@@ -48,7 +48,7 @@ print(json.dumps({**newest, "kernels": kernels}))
 
 
 def write_probes(folder: Path) -> None:
-    """Write models of one node, of every opset and of every IR version."""
+    """Write models of one node for every opset and every IR version."""
     folder.mkdir(parents=True, exist_ok=True)
     info = onnx.helper.make_tensor_value_info
     newest = {"opset": onnx.defs.onnx_opset_version(), "ml": _NEWEST_ML, "ir": int(onnx.IR_VERSION)}
@@ -63,7 +63,7 @@ def write_probes(folder: Path) -> None:
 
 
 def python_of(release: str, folder: Path) -> Path:
-    """Return the interpreter of the environment of a release, made if need be."""
+    """Return the interpreter of the environment of a release, which is created if necessary."""
     place = folder / release
     python = place / "bin" / "python"
     if not python.exists():
@@ -74,13 +74,13 @@ def python_of(release: str, folder: Path) -> Path:
 
 
 def asked(release: str, folder: Path) -> dict[str, Any]:
-    """Return what a release says of itself."""
+    """Return the report of a release."""
     said = subprocess.run([python_of(release, folder), "-c", ASKED, folder / "probes"], check=True, capture_output=True, text=True)
     return dict(json.loads(said.stdout))
 
 
 def table_of(said: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
-    """Return the table: of each kernel the first and the last of the releases that have it, by their places."""
+    """Return the table: for each kernel the indices of the first and last release of each span that has it."""
     releases: list[dict[str, Any]] = []
     seen: dict[str, list[list[int]]] = {}
     for place, (release, facts) in enumerate(said):
@@ -108,7 +108,7 @@ def table_of(said: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
 
 
 def written(table: dict[str, Any]) -> str:
-    """Return the table as text, an operator a line."""
+    """Return the table as text with a line for each operator."""
     lines = [f'"{name}": {json.dumps(table[name], separators=(",", ":"))}' for name in ("releases", "types", "lists")]
     rows = ",\n".join(
         f"{json.dumps(name)}: {json.dumps(row, separators=(',', ':'))}" for name, row in sorted(table["kernels"].items())

@@ -91,7 +91,7 @@ def _of_other_types() -> Iterator[Plan]:
 
 
 def _changing_places(dtype: int) -> Plan:
-    """Two states: one becomes the other, which becomes the row; stacked is the first."""
+    """Return a plan with two states: one becomes the other, which becomes the row. The first is stacked."""
     count = Size(5)
     values = [Value(kind, index, count, dtype=dtype) for index in (0, 1) for kind in (ValueKind.OLD, ValueKind.NEW)]
     values += [Value(ValueKind.SCANNED, 2, count, dtype=dtype), Value(ValueKind.STACKED, 0, count, dtype=dtype)]
@@ -108,7 +108,7 @@ def _changing_places(dtype: int) -> Plan:
 
 
 def counting(storage: Storage = Storage.IN_PLACE, size: int = 3, least: int = 5) -> Plan:
-    """A Loop: h = h + the number of the step, stacked, while that number is below `least`."""
+    """Return a Loop with h = h + step number, stacked, while that number is below `least`."""
     count = Size(size)
     i, old, new, y, on, few, t = range(7)
     values = (
@@ -145,7 +145,7 @@ def counting(storage: Storage = Storage.IN_PLACE, size: int = 3, least: int = 5)
 
 
 def recurrence(storage: Storage, *, backwards: bool = False, block: int = 2, blocks_of_rows: bool = True, size: int = 13) -> Plan:
-    """h = h * 0.5 + exp(x), stacked as tanh of h; the exponentials in rows of a block."""
+    """Return h = h * 0.5 + exp(x), with tanh of h stacked, and the exponentials in rows of a block."""
     count = Size(size)
     x, y, old, new, half, made, own = range(7)
     outputs: tuple[Output, ...] = (Output((count,), backwards),)
@@ -182,7 +182,7 @@ def recurrence(storage: Storage, *, backwards: bool = False, block: int = 2, blo
 
 
 def lstm(batch: Size | None, hidden: int) -> Plan:
-    """An LSTM cell on projected inputs [batch, 4 * hidden]; None is a batch known at run time only."""
+    """Return an LSTM cell on projected inputs [batch, 4 * hidden]. None is a batch that is known only at run time."""
     symbols = () if batch is not None else (Symbol(0, 0),)
     times = batch.coefficient if batch is not None else 1
     power = () if batch is not None else (1,)

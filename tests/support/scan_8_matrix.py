@@ -1,4 +1,4 @@
-"""Every form of an opset-8 Scan: models and feeds for each combination of what such a Scan may have."""
+"""Every form of an opset-8 Scan: models and feeds for each combination of its features."""
 
 import itertools
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _STEPS = 4
 
 @dataclass(frozen=True)
 class Form:
-    """One combination; ``rows`` is a number or the name of a free dimension, ``steps`` likewise free where rows are."""
+    """A combination. ``rows`` and ``steps`` are numbers, or names of free dimensions."""
 
     direction: str
     lengths: str
@@ -45,7 +45,7 @@ class Form:
         return helper.make_model(self._graph(), ir_version=4, opset_imports=opset)
 
     def feeds(self, rows: int = 3) -> dict[str, Any]:
-        """Random feeds; ``rows`` counts where the model leaves it free."""
+        """Return random feeds. ``rows`` is used if the model leaves it free."""
         rng = np.random.default_rng(0)
         batch = self.rows if isinstance(self.rows, int) else rows
         feeds = {f"s{i}": _random(rng, self.dtype, (batch, *self.shape)) for i in range(self.states)}
@@ -112,7 +112,7 @@ class Form:
         return helper.make_graph(nodes, "body", inputs, outputs)
 
     def _nested_nodes(self, combine: str | None) -> Iterator[onnx.NodeProto]:
-        """Make ``n`` of the first scan input, by way of control flow that captures from the body and from outside."""
+        """Compute ``n`` from the first scan input by control flow that captures from the body and from outside."""
         kind, info, make = _element_type(self.dtype), helper.make_tensor_value_info, helper.make_node
         same = make(combine, ["a0", "w"], ["p"]) if combine else make("Identity", ["w"], ["p"])
         if self.nested == "none":
@@ -163,7 +163,7 @@ def _random(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.
 
 
 def some_forms(count: int, seed: int = 0) -> list[Form]:
-    """A random choice in which every value of each part occurs with every value of each other part, and more up to ``count``."""
+    """Return a random choice that contains every pair of values of two features, and more forms up to ``count``."""
     rng = np.random.default_rng(seed)
     parts = [DIRECTIONS, LENGTHS, ROWS, STATES, INPUTS, OUTPUTS, DTYPES, NESTED, SHAPES]
     open_pairs = {

@@ -1,4 +1,4 @@
-"""Small models for sessions and the command line: with a loop that goes, with one that stays, with none, with steps written out."""
+"""Small models for sessions and the command line: with a removable loop, with one that remains, without loops, and unrolled."""
 
 import numpy as np
 import onnx
@@ -56,7 +56,7 @@ def expected_of_map() -> np.ndarray:
 
 
 def with_weights(width: int = 64) -> onnx.ModelProto:
-    """A step that multiplies by a matrix too large to be read by accident."""
+    """Return a step that multiplies by a matrix so large that reading it would be noticed."""
     text = f"""g (float[T, {width}] x) => (float[T, {width}] y) {{
         y = Scan <num_scan_inputs = 1, body = b (float[{width}] xi) => (float[{width}] yi) {{ m = MatMul(xi, W) yi = Tanh(m) }}> (x) }}"""
     return parsed(text, ir_version=8, weights={"W": np.random.default_rng(0).standard_normal((width, width)).astype(np.float32)})

@@ -1,4 +1,4 @@
-"""Rules and functions that go wrong on purpose."""
+"""Make rules and functions fail on purpose."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ Spoil = Callable[[ir.Model], object]
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, rule: Any, defect: Spoil) -> None:
-    """Let each patch that `rule` makes do `defect` as well."""
+    """Let each patch of `rule` also run `defect`."""
     real = rule.check
 
     def check(loop: Any, ctx: Any) -> Any:
@@ -35,7 +35,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, rule: Any, defect: Spoil) -> None:
 
 
 def put_after(model: ir.Model, name: str, *operators: tuple[Any, ...]) -> None:
-    """Let the output `name` pass through operators: each a type, further inputs, and a dict of attributes if it has any."""
+    """Pass the output `name` through operators: each is a type, further inputs, and optionally a dict of attributes."""
     old = next(value for value in model.graph.outputs if value.name == name)
     place, value = list(model.graph.outputs).index(old), old
     for kind, *more in operators:
@@ -57,7 +57,7 @@ def constant(model: ir.Model, array: Any) -> ir.Value:
 
 
 def failing(defect: BaseException | type[BaseException]) -> Callable[..., Any]:
-    """Return a function that raises ``defect`` as if it stood in a module of ortscan."""
+    """Return a function that raises ``defect`` as if it were in a module of ortscan."""
     names: dict[str, Any] = {"__name__": "ortscan.broken", "defect": defect}
     exec("def fails(*_, **__):\n    raise defect", names)
     return names["fails"]

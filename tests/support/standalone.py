@@ -1,4 +1,4 @@
-"""The loops of a model, each as a model of its own with as many steps as asked for."""
+"""The loops of a model as separate models with a chosen number of steps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _KEEPS_LOOPS = ("recurrent-cell", "loop-fission", "unroll", "pairwise-distance",
 
 @dataclass(frozen=True)
 class StandaloneLoop:
-    """``body``: how many nodes the loop's body has, those of the loops and branches in it included."""
+    """A loop as a model. ``body`` is the number of nodes of its body, including nested loops and branches."""
 
     name: str
     model: onnx.ModelProto
@@ -28,9 +28,9 @@ class StandaloneLoop:
 
 
 def loops_of_length(model: onnx.ModelProto, feeds: dict[str, np.ndarray], steps: int) -> Iterator[StandaloneLoop]:
-    """The Scans of `model`, and its Loops that are Scans, where their number of steps is known.
+    """Return the Scans of `model`, and its Loops that are Scans, if their number of steps is known.
 
-    Everything a loop reads is fed with what it read in `model`; what it scans is repeated up to `steps` rows.
+    The inputs of a loop are the values that it reads in `model`. Scanned inputs are repeated up to `steps` rows.
     """
     plain = ortscan.optimize(model, target="onnx", skip=[name for name in _KEEPS_LOOPS if name in rule_names()])
     assert isinstance(plain, onnx.ModelProto)

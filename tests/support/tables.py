@@ -1,4 +1,4 @@
-"""The tables in documents that are made from the code, or out of what was measured; some are whole files, some parts of one.
+"""The tables in documents that are generated from code or from measurements. Some are whole files and some are parts.
 
 `python -m tests.support.tables` writes them.
 """
@@ -52,7 +52,7 @@ _LIMITS = {
 
 
 def rules() -> str:
-    """Return the page of rules: the order, then a table a phase, then the rules on models."""
+    """Return the page of rules: the order, a table for each phase, and the rules on models."""
     subjects = dict.fromkeys(rule.subject for rule in RULES)
     named = {subject: dict.fromkeys(f"`{rule.name}`" for rule in RULES if rule.subject == subject) for subject in subjects}
     order = "".join(f"* {subject}: {', '.join(names)}\n" for subject, names in named.items())
@@ -211,12 +211,12 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
 
 
 def with_parts(text: str, parts: dict[str, Callable[[], str]]) -> str:
-    """Return a document with its parts as they ought to be. Raises KeyError for one that nobody makes."""
+    """Return a document with its generated parts. Raise KeyError if a part has no generator."""
     return _PART.sub(lambda part: f"{part[1]}{parts[part['name']]()}{part[3]}", text)
 
 
 def write_tables() -> None:
-    """Write all of them."""
+    """Write all tables."""
     for name, made in TABLES.items():
         (FOLDER / name).write_text(made(), encoding="utf-8")
     for name, parts in PARTS.items():

@@ -1,4 +1,4 @@
-"""Reads pages: checks that all that is opened is closed, and that nothing comes from elsewhere."""
+"""Read HTML pages: check that all tags are closed and that nothing is loaded from elsewhere."""
 
 from collections import Counter
 from html.parser import HTMLParser
@@ -30,7 +30,7 @@ class _Tags(HTMLParser):
 
 
 def tags_of(page: str) -> Counter[str]:
-    """Return how many there are of each tag."""
+    """Return how often each tag occurs."""
     tags = _Tags()
     tags.feed(page)
     assert tags.open == []

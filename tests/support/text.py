@@ -1,8 +1,8 @@
-"""Models as ONNX text, for tests that put text in and expect text out.
+"""Models as ONNX text, for tests that compare texts.
 
-`normalised` prints what a model computes and hides what it happens to be called or listed like, so two models print alike
-when they are the same up to the names of inner values, the order of independent nodes, and derived facts. Its output is
-ONNX text again: a wrong expectation is mended by pasting what was printed.
+`normalised` prints the computation of a model without arbitrary names and order. So two models have the same text if they are
+equal except for the names of inner values, the order of independent nodes, and derived facts. Its output is ONNX text again. To
+correct an expectation, paste the printed text.
 """
 
 import difflib
@@ -27,7 +27,8 @@ def parsed(
 ) -> ModelProto:
     """Return the model in ``text``, unchecked, with ``weights`` as its initializers.
 
-    A text without a header is a graph, with functions behind it, of this opset and IR version; ``domains`` names more: ``, "my": 1``.
+    A text without a header is a graph, optionally followed by functions, in this opset and IR version. ``domains`` adds other
+    domains: ``, "my": 1``.
     """
     header = "" if text.lstrip().startswith("<") else f'<ir_version: {ir_version}, opset_import: ["": {opset}{domains}]>\n'
     model = onnx.parser.parse_model(header + text)
@@ -38,7 +39,7 @@ def parsed(
 def model_from_text(
     text: str, opset: int = 18, *, ir_version: int = 10, check: bool = True, weights: Mapping[str, np.ndarray] | None = None
 ) -> ModelProto:
-    """Return the same, checked (`onnx.checker`, full) unless `check` is false."""
+    """Return the model in ``text``, checked (`onnx.checker`, full) unless `check` is false."""
     model = parsed(text, opset, ir_version=ir_version, weights=weights)
     if check:
         onnx.checker.check_model(model, full_check=True)
@@ -46,7 +47,7 @@ def model_from_text(
 
 
 def assert_text_equal(actual: ModelProto | ir.Model, expected_text: str, *, body_types: bool = False) -> None:
-    """Both print alike when normalised. `expected_text` may lack the header: that of `actual` counts then."""
+    """Assert that both have the same normalised text. If `expected_text` has no header, it gets that of `actual`."""
     printed = normalised(actual, body_types=body_types)
     if not expected_text.lstrip().startswith("<"):
         expected_text = printed[: printed.index(">\n") + 2] + expected_text
@@ -56,11 +57,11 @@ def assert_text_equal(actual: ModelProto | ir.Model, expected_text: str, *, body
 
 
 def normalised(model: ModelProto | ir.Model, *, body_types: bool = False) -> str:
-    """ONNX text in which only what the model computes, and its interface, shows.
+    """Return ONNX text that shows only the computation and the interface of the model.
 
-    Names of the main graph's inputs and outputs stay; other values, initializers and bodies get names by their place.
-    Nodes are in an order given by the outputs, attributes in alphabetical order. Dropped: value_info, node names,
-    documentation, metadata, producer, and the declared types of body inputs and outputs unless `body_types`.
+    Names of the main graph's inputs and outputs stay; other values, initializers and bodies are named by position. Nodes are in
+    an order that the outputs determine, attributes in alphabetical order. Omitted are value_info, node names, documentation,
+    metadata, producer, and the declared types of body inputs and outputs unless `body_types` is set.
     """
     proto = ir.to_proto(model) if isinstance(model, ir.Model) else model
     slim = ModelProto(ir_version=proto.ir_version)
@@ -93,7 +94,7 @@ class _Scope:
 
 
 class _Renaming:
-    """Gives every value that is not public a name by where it is met first, and drops what is derived."""
+    """Name every value that is not public by its first occurrence, and remove derived facts."""
 
     def __init__(self, main: GraphProto, body_types: bool):
         self.body_types = body_types

@@ -1,4 +1,4 @@
-"""A fork and what must not be going on at that moment wait for each other, but not for ever."""
+"""A fork waits for critical sections and they wait for a fork, each with a time limit."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no fo
 
 
 def forked() -> float:
-    """Fork a child that goes through the gate and ends, and give how long the fork took."""
+    """Fork a child that passes the gate and ends. Return how long the fork took."""
     begun = time.monotonic()
     child = os.fork()
     if child == 0:

@@ -44,7 +44,7 @@ def run_model(path, **feeds):
 
 
 def the_error(capsys):
-    """The one line on stderr; nothing may be on stdout."""
+    """Return the only line on stderr, after checking that stdout is empty."""
     captured = capsys.readouterr()
     assert captured.out == ""
     (line,) = captured.err.splitlines()

@@ -1,4 +1,4 @@
-"""The command line on folders, standard input and output, and what it says where a word is misspelled."""
+"""The command line on folders and on standard input and output, and its suggestions for misspelled words."""
 
 import io
 import sys

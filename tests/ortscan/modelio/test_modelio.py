@@ -1,4 +1,4 @@
-"""A model in, the same model out: what survives, what is refused, and what is never touched."""
+"""Models are loaded and saved without loss: what is kept, what is refused, and what is never changed."""
 
 import copy
 import os
@@ -57,7 +57,7 @@ def small_model(text: str = "x = Identity (a)", header: str = "ir_version: 8", o
 
 
 def plain(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Without what is derived (value_info), and with texts that are empty not written out."""
+    """Return the model without value_info, which is derived, and without empty texts."""
     result = copy.deepcopy(model)
     drop_empty(result)
     return result
@@ -367,7 +367,7 @@ def ir3_model(opset: int = 9) -> onnx.ModelProto:
 
 
 def add_constant(loaded: LoadedModel, array: np.ndarray) -> None:
-    """Take a new initializer into the model, as a shape to reshape the output by."""
+    """Add an initializer to the model, and reshape the output by it."""
     graph = loaded.model.graph
     shape = ir.Value(name="new", const_value=ir.tensor(array, name="new"), type=ir.TensorType(ir.DataType.INT64))
     graph.register_initializer(shape)

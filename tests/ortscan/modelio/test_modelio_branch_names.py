@@ -1,4 +1,4 @@
-"""An initializer of a branch whose name the other branch reads from around the If is refused: onnxruntime reads another value."""
+"""A branch's initializer with the name of an outer value that the other branch reads is refused: onnxruntime confuses them."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""External data and files: nothing is read without need, nothing is lost, no reference leads nowhere, no half-written file."""
+"""External data and files: data is read only if needed, nothing is lost, references stay valid, and no file is half-written."""
 
 import os
 import stat
@@ -42,7 +42,7 @@ def weights() -> dict[str, np.ndarray]:
 
 
 def whole_model() -> onnx.ModelProto:
-    """Weights in the main graph, in a Constant and in a body; all but ``tiny`` and ``zero`` of more than 1 KiB."""
+    """Return a model with weights in the main graph, in a Constant and in a body. All but ``tiny`` and ``zero`` exceed 1 KiB."""
     model = onnx.parser.parse_model(MODEL)
     arrays = weights()
     graph = model.graph
@@ -61,7 +61,7 @@ def tensors_of(model: onnx.ModelProto) -> dict[str, TensorProto]:
 
 
 def put_outside(model: onnx.ModelProto, folder: Path, data: str = "m.onnx.data", names: Iterable[str] = ("w", "inner")) -> Path:
-    """Save as ``m.onnx`` with some weights in a file beside it."""
+    """Save the model as ``m.onnx`` with some weights in a separate file."""
     tensors = tensors_of(model)
     with (folder / data).open("ab") as file:
         for name in names:
@@ -188,7 +188,7 @@ def test_external_data_that_is_not_there_is_one_clear_error(source: Path, spoil,
 
 
 def test_data_behind_links_is_read_where_ort_reads_it(source: Path, expected: np.ndarray, tmp_path: Path) -> None:
-    """A download cache: the model and its data are links into a folder of blobs."""
+    """As in a download cache, the model and its data are links into a folder of blobs."""
     source = put_outside(whole_model(), source.parent, names=["w"])
     view = tmp_path / "view"
     view.mkdir()
@@ -308,7 +308,7 @@ def test_weights_that_share_data_share_it_again_and_large_ones_are_aligned(tmp_p
 
 
 def move_weights(loaded: LoadedModel) -> None:
-    """Let another large weight come first, so that all others move in the data file."""
+    """Insert another large weight first, so that all others move in the data file."""
     initializers = loaded.model.graph.initializers
     others = [initializers.pop(name) for name in list(initializers)]
     extra = ir.tensor(np.zeros((2 * SIDE, SIDE), np.float32), name="extra")

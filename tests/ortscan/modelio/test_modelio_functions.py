@@ -1,4 +1,4 @@
-"""Functions that hold a loop are inlined exactly; all others, and those that cannot be, stay as they are."""
+"""Functions with a loop are inlined exactly. All others, and those that cannot be inlined, are kept."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ Cum <alpha, beta: float = 3.0> (s0, x) => (s1, ys) {
 
 
 def inlined(graph: str, *functions: str, header: str = HEADER) -> tuple[onnx.ModelProto, onnx.ModelProto, Inlining]:
-    """The model in text, the same with loops inlined, and what was done."""
+    """Return the model, the model with loops inlined, and a description of the change."""
     before = onnx.parser.parse_model(header + graph + "".join(functions))
     loaded = load(before)
     outcome = inline_functions_with_loops(loaded.model)
@@ -48,7 +48,7 @@ def assert_same(before: onnx.ModelProto, after: onnx.ModelProto, feeds: dict[str
 
 
 def all_names(graph: onnx.GraphProto) -> list[str]:
-    """Names of all values defined in the graph and in those nested in it."""
+    """Return the names of all values in the graph and in its nested graphs."""
     names = [i.name for i in graph.input] + [t.name for t in graph.initializer if t.name not in {i.name for i in graph.input}]
     for node in graph.node:
         names += [name for name in node.output if name]
@@ -299,7 +299,7 @@ def test_the_caller_keeps_the_functions() -> None:
 @pytest.mark.parametrize("declared", ["bool c", "bool[1] c"])
 @pytest.mark.parametrize("state", ["float[2] s", "float s"])
 def test_a_body_in_a_function_keeps_the_shape_of_an_input_that_is_an_output(declared: str, state: str) -> None:
-    """The Loop's own declaration of the output says less than that of the input, as exporters write it."""
+    """As in exported models, the Loop declares less about the output than about the input."""
     model = onnx.parser.parse_model(
         f"""<ir_version: 9, opset_import: ["": 16, "my": 1]> g (int64 n, bool go, {state.replace(" s", " x")}) => (float[?] y) {{
         y = my.Repeat (n, go, x) }}

@@ -1,4 +1,4 @@
-"""Outputs that onnxruntime refuses for how they are written are written otherwise."""
+"""Outputs in a form that onnxruntime refuses are written in another form."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""The plugin in a process: threads, bound memory, many sessions, children, the end of the library and of the interpreter."""
+"""The plugin in a process: threads, bound memory, many sessions, child processes, and the exit of the interpreter."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Loops of unmodified models in plain sessions: Loop in all its forms, with results as onnxruntime has them."""
+"""Loops of unmodified models in plain sessions: every form of Loop has the same results as on onnxruntime."""
 
 from pathlib import Path
 

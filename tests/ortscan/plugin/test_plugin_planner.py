@@ -1,4 +1,4 @@
-"""What a planner may answer: whatever is no plan that fits leaves the loop to onnxruntime."""
+"""A planner may return anything: if it is not a plan that fits, onnxruntime runs the loop."""
 
 from collections import OrderedDict
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Profiles of onnxruntime name the loops that the plugin runs: its own nodes have names made of numbers."""
+"""Profiles of onnxruntime show the names of the loops that the plugin runs, although its own nodes have numbers as names."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ from tests.support.text import model_from_text
 
 
 def profiled(name: str, runs: int, folder: Path, threads: int = 1) -> list[dict[str, Any]]:
-    """Return all events of a profile of so many runs of a model whose loop has the name."""
+    """Return all events of the profile of ``runs`` runs of a model whose loop has this name."""
     model, feeds = model_from_text(SCAN, 18), feeds_of_scan()
     model.graph.node[0].name = name
     options = asked_options()

@@ -1,4 +1,4 @@
-"""``ortscan.register``: one call for plain sessions, whatever is installed, and whatever the options are."""
+"""``ortscan.register``: one call serves plain sessions with any installed package and any options."""
 
 import importlib.util
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def _without_extensions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def same(options: ort.SessionOptions, *names: str) -> None:
-    """A session with these options has these providers, and gives what any gives."""
+    """Assert that a session with these options has these providers and the same results as any other."""
     options.log_severity_level = 4
     session = ort.InferenceSession(MODEL.SerializeToString(), options)
     assert session.get_providers() == list(names)

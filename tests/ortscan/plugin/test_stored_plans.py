@@ -1,4 +1,4 @@
-"""Plans in a model's metadata: sessions find them without a planner, whatever else stands there does no harm."""
+"""Plans in a model's metadata: sessions find them without a planner, and other metadata does no harm."""
 
 import base64
 import shutil
@@ -42,14 +42,14 @@ LEVELS = {name: level for name, level in vars(ort.GraphOptimizationLevel).items(
 
 @pytest.fixture
 def nobody_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A planner that knows nothing, and whom it was asked about."""
+    """Replace the planner by one without plans. Return the list of the loops that it is asked about."""
     asked: list[str] = []
     monkeypatch.setattr(callback, "planned", lambda model, title: asked.append(title))
     return asked
 
 
 def stored(text: str, folder: Path) -> Path:
-    """Write the model, and then with its plans; return where that is."""
+    """Write the model, then write it with its plans. Return the path of the second."""
     (folder / "bare.onnx").write_bytes(model_from_text(text, 18).SerializeToString())
     store_plans(folder / "bare.onnx", folder / "model.onnx")
     return folder / "model.onnx"
@@ -145,7 +145,7 @@ def test_a_model_with_data_in_other_files_gets_its_plans_beside_them(tmp_path: P
     model.graph.initializer.append(numpy_helper.from_array(np.linspace(0, 1, 8, dtype=np.float32), "w"))
     onnx.save(model, tmp_path / "bare.onnx", save_as_external_data=True, location="weights", size_threshold=0)
     (tmp_path / "elsewhere").mkdir()
-    with pytest.raises(ModelFileError, match="has to be in the same folder"):
+    with pytest.raises(ModelFileError, match="must be in the same folder"):
         store_plans(tmp_path / "bare.onnx", tmp_path / "elsewhere" / "model.onnx")
     assert list((tmp_path / "elsewhere").iterdir()) == []
     store_plans(tmp_path / "bare.onnx", tmp_path / "model.onnx")
@@ -194,7 +194,7 @@ def test_the_command_line_says_what_became_of_each_loop(tmp_path: Path, capsys: 
 
 @pytest.fixture(scope="session")
 def runner(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program that runs models by onnxruntime's C interface."""
+    """Return the program that runs models through onnxruntime's C interface."""
     command, folder = compiler() or ["cc"], tmp_path_factory.mktemp("runner")
     if shutil.which(command[0]) is None:
         pytest.skip("no compiler")
@@ -208,7 +208,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_in_c(runner: Path, model: Path, feeds: Mapping[str, Array], runs: int, *more: str) -> tuple[bytes, float]:
-    """Return what the model gives in the program, and its best time."""
+    """Return the outputs of the model in the C program, and its shortest time."""
     inputs, outputs = model.parent / "inputs", model.parent / "outputs"
     inputs.write_bytes(
         b"".join(

@@ -1,4 +1,4 @@
-"""What operators say of the sizes of inputs."""
+"""Constraints that operators impose on the sizes of inputs."""
 
 from ortscan.running.constraints import SizeFacts
 

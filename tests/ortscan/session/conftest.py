@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test has a cache of its own."""
+    """Give every test its own cache."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("ORTSCAN_CACHE_DIR", str(folder))
     return folder

@@ -1,4 +1,4 @@
-"""Typical uses of onnxruntime's Python API, on its own class and on ortscan's, with the same outcome."""
+"""Typical uses of onnxruntime's Python API have the same outcome with its own class and with ortscan's."""
 
 import warnings
 from collections.abc import Callable

@@ -492,7 +492,7 @@ def test_the_cache_is_for_this_user_alone(cache: Path):
 
 
 def open_lstm() -> onnx.ModelProto:
-    """An LSTM written out in a Scan, whose outputs have no declared shapes."""
+    """Return an LSTM written as a Scan, whose outputs have no declared shapes."""
     model = parsed("""
         <ir_version: 8, opset_import: ["": 18]>
         g (float[T, B, I] x, float[B, H] h, float[B, H] c) => (float[] last, float[] memory, y) {

@@ -1,4 +1,4 @@
-"""A large model is optimised in a process of its own, which ends: here all are large."""
+"""Large models are optimised in a subprocess, which then ends. In these tests all models count as large."""
 
 import logging
 import multiprocessing.spawn
@@ -43,7 +43,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="the system does not 
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """All models are large; nothing is left in the folder for temporary files, nor in the working folder, which is another."""
+    """Treat all models as large. Return a new folder for temporary files. The working folder is another new folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(preparing, "_LARGE", 0)
     folder = tmp_path / "temporary"
@@ -54,7 +54,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list["subprocess.Popen[bytes]"]:
-    """The processes that were started."""
+    """Return the list of the processes that were started."""
     found: list[subprocess.Popen[bytes]] = []
     start = child_process.start
 
@@ -154,7 +154,7 @@ def test_what_it_raises_warns_of_and_logs_arrives(monkeypatch: pytest.MonkeyPatc
 
 def test_where_the_process_dies_the_original_runs(monkeypatch: pytest.MonkeyPatch, started: list[Any], temporary: Path) -> None:
     monkeypatch.setattr(optimize_subprocess, "_CHILD", f"{HELLO}; os.kill(os.getpid(), 9)")
-    with pytest.warns(OrtscanWarning, match=r"the process that optimises it crashed \(SIGKILL\)"):
+    with pytest.warns(OrtscanWarning, match=r"the process that optimises it ended early \(SIGKILL\)"):
         assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "original"
     assert not list(temporary.iterdir())
 
@@ -162,7 +162,7 @@ def test_where_the_process_dies_the_original_runs(monkeypatch: pytest.MonkeyPatc
 def test_a_process_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimize_subprocess, "_CHILD", f"{HELLO}; time.sleep(60)")
     monkeypatch.setattr(optimize_subprocess, "_LONGEST", 0.5)
-    with pytest.warns(OrtscanWarning, match=r"ended \(SIGKILL\)"):
+    with pytest.warns(OrtscanWarning, match=r"ended early \(SIGKILL\)"):
         assert ortscan.InferenceSession(parsed(MAP)).ortscan.source == "original"
 
 

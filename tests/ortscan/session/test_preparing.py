@@ -1,4 +1,4 @@
-"""Sessions of models that were optimised at an earlier start, and the command line of the cache."""
+"""Sessions reuse models that were optimised at an earlier start; and the command line of the cache."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Weights that change between starts, in files of their own or by ``add_initializer``: no session computes with the old ones."""
+"""Weights that change between starts, in data files or by ``add_initializer``: no session uses the old weights."""
 
 import mmap
 import os
@@ -19,7 +19,7 @@ from tests.support.text import parsed
 
 
 def folded() -> onnx.ModelProto:
-    """A model that computes with its weights as they are and with others made of them, which optimising does beforehand."""
+    """Return a model that uses its weights directly, and also values that optimisation computes from them in advance."""
     text = """g (float[T, 64] x) => (float[T, 64] y) {
         y = Scan <num_scan_inputs = 1, body = b (float[64] xi) => (float[64] yi) {
             a = MatMul (xi, W)  u = Transpose (W)  v = Add (u, u)  c = MatMul (xi, v)  yi = Sub (a, c) }> (x) }"""
@@ -107,7 +107,7 @@ OTHER = np.random.default_rng(7)
 
 
 def model() -> onnx.ModelProto:
-    """An RNN whose weights are brought into the node's layout beforehand."""
+    """Return an RNN whose weights optimisation converts to the node's layout in advance."""
     return written("RNN", "one product for all gates").model(rows=1, steps="T")
 
 

@@ -1,4 +1,4 @@
-"""What would crash onnxruntime never runs, or runs in a subprocess, with limits of time and memory."""
+"""Models that would crash onnxruntime are not run, or run in a subprocess with limits of time and memory."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Loops of a large model are cut out at values that may be anything, and compared one by one."""
+"""Loops of a large model are extracted at values that may be arbitrary, and compared one by one."""
 
 import onnx
 import pytest

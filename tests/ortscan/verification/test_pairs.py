@@ -1,4 +1,4 @@
-"""What a full comparison finds and what it lets pass, on a share of the pairs of `tests.campaigns.verification_pairs`; all are run there."""
+"""Which differences a full comparison detects and which it accepts, on some pairs of `tests.campaigns.verification_pairs`."""
 
 import pytest
 

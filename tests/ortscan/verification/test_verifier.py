@@ -1,4 +1,4 @@
-"""The verdict: what is caught, what is not, and what is said about it."""
+"""The verdict: which differences are detected, which are not, and the messages."""
 
 import ctypes
 

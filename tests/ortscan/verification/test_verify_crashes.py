@@ -1,4 +1,4 @@
-"""What kills onnxruntime's process is never met, or met in a process of its own. Where that fails, this process dies."""
+"""Models that crash onnxruntime are not run, or run in a subprocess. If a test here fails, the test process crashes."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What a comparison may take: sessions count as runs do, and what may take all memory runs in a process that cannot."""
+"""The limits of a comparison: creating sessions counts too, and runs that may exhaust the memory use a limited subprocess."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def loop(**parts: str) -> onnx.ModelProto:
 
 
 def constant_loads(size: int = 400, products: int = 600) -> onnx.ModelProto:
-    """A model that onnxruntime multiplies many constant matrices for when it loads it."""
+    """Return a model for which onnxruntime multiplies many constant matrices when it is loaded."""
     chain = " ".join(f"w{i + 1} = MatMul (w{i}, w{i})" for i in range(products))
     text = f"""g (float[T] x) => (float[T] y) {{
       s = Constant <value_ints = [{size}, {size}]> () w0 = ConstantOfShape (s) {chain}

@@ -1,4 +1,4 @@
-"""The cases of a model that is compared with itself."""
+"""The cases of a comparison of a model with itself."""
 
 from ortscan.verification import verify
 from tests.support.text import model_from_text
@@ -19,7 +19,7 @@ def ran(outcome):
 
 
 def ok(text, opset=18, **options):
-    """The cases that ran; all is equal."""
+    """Return the cases that ran, after checking that all outputs are equal."""
     outcome = verify(model(text, opset), model(text, opset), **options)
     assert outcome.ok, outcome.summary()
     return ran(outcome)

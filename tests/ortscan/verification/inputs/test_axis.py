@@ -1,4 +1,4 @@
-"""Sizes that are computed from others, and sizes that a result compares with."""
+"""Sizes that are computed from other sizes, and sizes that the model compares."""
 
 import pytest
 

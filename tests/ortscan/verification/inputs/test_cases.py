@@ -311,7 +311,7 @@ def test_maps_are_compared():
 
 
 def fed(text, level="full", opset=18):
-    """What is fed of each input of a model, over all cases."""
+    """Return the values of each input of a model over all cases."""
     proto = model(text, opset)
     inputs = prepare((proto, proto), [set(), set()], input_specs(proto.graph), {}, {}, 0, level, Budget(60, 1 << 30)).inputs
     return [

@@ -1,4 +1,4 @@
-"""Values that a model names for its inputs, and the cases that feed them."""
+"""Input values that a model names, and the cases with these values."""
 
 import numpy as np
 import onnx
@@ -18,7 +18,7 @@ def named(text, opset=18):
 
 
 def fed(text, name="x", level="full", opset=18):
-    """What is fed of an input, by case."""
+    """Return the values of an input, by case."""
     model = model_from_text(text, opset)
     inputs = prepare((model, model), [set(), set()], input_specs(model.graph), {}, {}, 0, level, Budget(60, 1 << 30)).inputs
     planned_cases = (*inputs.planned_cases(None), *inputs.unusual_cases(None))

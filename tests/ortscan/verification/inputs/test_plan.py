@@ -117,7 +117,7 @@ def test_few_dimensions_are_zero_in_a_quick_comparison():
 
 
 def lengths(text, opset=18):
-    """Give the lengths that are fed, by the kind of values."""
+    """Return the sequence lengths that are fed, by the kind of values."""
     proto = model_from_text(text, opset)
     prepared = prepare((proto, proto), [set(), set()], input_specs(proto.graph), {}, {}, 0, "full", Budget(60, 1 << 30))
     feeds = [

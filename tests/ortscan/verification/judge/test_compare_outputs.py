@@ -21,7 +21,7 @@ TOLD = """<ir_version: 9, opset_import: ["": 17]> g (int64 m, float[2] x) => (fl
 
 
 def told(*numbers: str) -> onnx.ModelProto:
-    """Compute the same with steps, and give these numbers without."""
+    """Return a model that computes the same as the original if there are steps, else ``numbers``."""
     return model_from_text(TOLD.replace("WIDTH", str(len(numbers))).replace("NUMBERS", ", ".join(numbers)))
 
 

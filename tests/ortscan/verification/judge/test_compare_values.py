@@ -1,4 +1,4 @@
-"""Single outputs are compared by their roundings, their scales and what they were in earlier cases."""
+"""Single outputs are compared by their rounding errors, their scales and their values in earlier cases."""
 
 import ml_dtypes
 import numpy as np

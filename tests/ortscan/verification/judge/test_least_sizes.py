@@ -1,6 +1,6 @@
-"""Models as voice activity is published: a rate that is compared picks a branch, each with a front and a cell of its own.
+"""Models like published voice detectors: a comparison with the rate selects a branch, each with its own front end and cell.
 
-A front pads by a mirror image and cuts into windows, the cell takes as many states as there are rows; no dimension has a name.
+A front end pads by reflection and cuts windows. The cell needs as many states as there are rows. No dimension has a name.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Dimensions of one name that cannot have one size run with different sizes."""
+"""Dimensions with the same name that need different sizes run with different sizes."""
 
 import pytest
 from onnx import ModelProto

@@ -1,4 +1,4 @@
-"""The conclusion: recorded outputs, rough gains, and originals that never run."""
+"""The conclusion: recorded outputs, approximate gains, and originals that never run."""
 
 from types import SimpleNamespace
 
