@@ -1,4 +1,4 @@
-"""A loop that would have a form for all steps at once, if their number were known, runs in blocks of so many steps.
+"""Run a loop in blocks of steps if a rule needs their number, which is unknown.
 
     Scan(s0, xs)    ->    If (there are ``length`` steps or more; and in an If of its own: states are no wider than was assumed)
                               s1, ys = Scan(s0, xs[:n] as blocks) of Scan(s, block)        # n: a multiple of ``length``

@@ -1,4 +1,4 @@
-"""A loop that stays as a fallback, in the other branch of an If, for inputs that its closed form does not cover.
+"""Keep a loop as the fallback in an If, for inputs that its closed form does not cover.
 
     Scan(s0, xs)    ->    If (all numbers are finite) closed form else Scan(s0, xs)
     Scan(s0, xs)    ->    If (Size(s0) <= widest) Scan(s0, xs), marked as narrow, else Scan(s0, xs)

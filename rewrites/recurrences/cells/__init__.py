@@ -2,7 +2,7 @@
 
 A body is read as polynomials of activations of linear maps of its sources (``interpretation``, ``operators``), once for each way in
 which it may be a cell (``find_cells``, ``masks``). Cells are read off those (``gates``, ``gated_cells``) and confirmed by running
-the body once at random points (``probe``); ``remainder`` is what stays of the body beside a cell.
+the body once at random points (``recurrent_cell``). The rest of the body stays in a loop (``node_values``).
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""What one step of an RNN, GRU or LSTM computes, over numbers or over polynomials.
+"""The equations of one step of an RNN, GRU or LSTM, over numbers or over polynomials.
 
     RNN     h' = f(x, h)
     GRU     n + z * (h - n)    with    n = g(x @ W + b + r * (h @ R + c))    or    g(x @ W + b + (r * h) @ R + c)
@@ -19,7 +19,7 @@ __all__ = ["Algebra", "Equations", "NumberAlgebra"]
 
 
 class Algebra(Protocol):
-    """What values are computed with, beside ``+``, ``-`` and ``*``."""
+    """The operations of values beside ``+``, ``-`` and ``*``."""
 
     def linear(self, x: Any, matrix: np.ndarray, bias: np.ndarray) -> Any:
         """Return ``x @ matrix.T + bias``."""

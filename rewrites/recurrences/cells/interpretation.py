@@ -1,8 +1,8 @@
 """Reads a loop's body as polynomials of its sources.
 
-A scanned tensor that is a linear map of another one, such as an input projection done before the loop, is read as a map of that.
-Only values of floating point type are read as features. Conditions may be assumed to be true or false: such a condition is an
-array of one element, with the rank of its value, and what is computed from it and what it chooses are read accordingly.
+A scanned tensor that is a linear map of another, such as an input projection before the loop, is read as a map of that. Only
+floating point values are read as features. Conditions may be assumed to be true or false; the values that depend on them are read
+accordingly.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -45,7 +45,7 @@ class Scanned:
 
 @dataclass
 class Interpretation(Reading):
-    """What the values of one Scan's body are; ``scanned``: the scanned sources."""
+    """The abstract values of one Scan's body; ``scanned``: the scanned sources."""
 
     scanned: dict[Hashable, Scanned] = field(default_factory=dict)
 

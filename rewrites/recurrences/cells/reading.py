@@ -1,4 +1,4 @@
-"""The abstract values that a loop's body is read as, and what a reading knows of them.
+"""The abstract values of a loop's body.
 
 A value is a constant (an array), ``Features``, ``Transposed`` features, or not understood. Sources are states, tensors that are
 scanned, and products to which a matrix is applied.
@@ -33,7 +33,7 @@ AbstractValue = Features | Transposed | np.ndarray | None
 
 @dataclass
 class Reading:
-    """What is known of the values of one Scan's body so far.
+    """The facts that are known so far of the values of one Scan's body.
 
     ``derived``: the products behind sources of that kind. ``dims``: the leading axes of each source in one step. ``same``: sizes
     that turn out to be the same as others. ``decided``: conditions assumed to be true or false, and what follows.

@@ -1,41 +1,46 @@
-"""A loop that is a recurrent cell becomes the native node.
+"""Replace a loop that is a recurrent cell by the native node.
 
     Scan(h0, c0, xs) body(h, c, x) => (o * tanh(c2), c2 = f * c + i * g, ...)    ->    LSTM(xs, W, R, B, , h0, c0)
 
 It does not matter how the cell is written: its values are read as polynomials of activations of linear maps, and the families are
 read off those. Conditions: weights are loop-invariant and of known shapes; states are tensors of float32 or float16 whose last axis
-holds the features; the native node is faster on the target, which is onnxruntime's CPU for a cell that a target has no node for and
-that cannot be unrolled either; a probe at random points agrees. Rows may keep their states in some steps, on a condition that is
-the same for all of a row (opset 11). The rest of the body stays in a loop that scans the hidden states, for other rules to take
-apart. So does the cell state if each step needs it, since no node returns it.
+holds the features; the native node is faster on the target, or on onnxruntime's CPU if the target has no such node and cannot
+unroll the cell; body and cell agree at random points. The algebra is exact, so a difference is a defect of the recognition. Rows
+may keep their states in some steps, on one condition for each row (opset 11). The rest of the body stays in a loop that scans the
+hidden states. So does the cell state if each step needs it, since no node returns it.
 """
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import onnx_ir as ir
 
+from rewrites.analysis.dependence import nodes_behind, reads
 from rewrites.base import since
 from rewrites.base.report import PatchOutcome
 from rewrites.fission.stacks import Stacks
-from rewrites.graph.context import Context
+from rewrites.graph.context import Context, evaluate_nodes
 from rewrites.graph.marks import BLOCKS
+from rewrites.graph.values import const_array, static_dims
 from rewrites.loops import Loop, LoopView, ScanView
 from rewrites.loops.parts import label
+from rewrites.recurrences.cells.cell import source_of
+from rewrites.recurrences.cells.equations import NumberAlgebra
 from rewrites.recurrences.cells.find_cells import find_cells
 from rewrites.recurrences.cells.interpretation import Interpretation
 from rewrites.recurrences.cells.masks import CellMatch
-from rewrites.recurrences.cells.node_values import write_node
-from rewrites.recurrences.cells.probe import probe
-from rewrites.recurrences.cells.remainder import remainder
+from rewrites.recurrences.cells.node_values import remainder, write_node
 from rewrites.recurrences.cells.suitability import absent_from_target, stays_on_cpu, too_slow, too_slow_with_cells, wrong_types
 from rewrites.recurrences.results import read_stacks
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
 
-
 _PRODUCTS = frozenset({"DynamicQuantizeMatMul", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "MatMulInteger", "QLinearMatMul", "RNN"})
 _QUANTIZERS = frozenset({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QuantizeLinear"})
+_ROWS, _TOLERANCE, _TOLERANCES = 3, 2e-3, {ir.DataType.FLOAT16: 2e-2}
+"""The rows of a probe, and how far its results may differ, by type."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -80,7 +85,7 @@ def _fused(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplica
     slow = too_slow_with_cells(match, ctx.options) if cell.cell in rest.states else None
     if slow is not None:
         return slow
-    if not probe(match, ctx):
+    if not _agrees(match, ctx):
         detail = f"the {cell.op_type} read off '{cell.hidden.inner.name}' was not confirmed by running the body"
         return NotApplicable("CELL-PROBE", detail)
     stacks = Stacks(loop, ctx.builder())
@@ -100,9 +105,9 @@ def _fused(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplica
 
 
 def _why_no_cell(loop: ScanView, opset: int) -> NotApplicable:
-    """Return the first thing in ``loop``, whose states meet weights, that no recurrent cell has, if there is one.
+    """Return the first feature of ``loop`` that no recurrent cell has, if there is one.
 
-    A quantizer of the state is told apart from other operators. Measured: a DynamicQuantizeLSTM quantizes its input once, by the
+    Quantizers of the state have a reason of their own. Measured: a DynamicQuantizeLSTM quantizes its input once, by the
     range of all steps, and the state by the range of the rows of one thread; results up to 1 differ from those of a loop that
     quantizes each step by 0.01 to more than 1. It has no constant scale, as static quantization has.
     """
@@ -130,6 +135,108 @@ def _why_no_cell(loop: ScanView, opset: int) -> NotApplicable:
         names = ", ".join(f"'{state.inner.name}'" for state in states)
         return NotApplicable("CELL-EQUATIONS", f"the equations of the state {names} are those of no RNN, GRU or LSTM")
     return NOTHING_HERE
+
+
+def _agrees(match: CellMatch, ctx: Context) -> bool:
+    """Return True if the cell and the body agree; also False if the body cannot be run by itself."""
+    cell, reading, mask = match.cell, match.reading, match.mask
+    states = cell.states
+    wanted = [state.next for state in states]
+    nodes = nodes_behind(reading.loop.body, wanted, () if mask is None else (mask.value,))
+    fed = {value for node in nodes for value in reads(node)} | {state.inner for state in states}
+    sources: dict[Hashable, np.ndarray] = {}
+    feeds = _random_feeds(match, sources, fed)
+    if feeds is None or not all(key in sources for key, _ in cell.sources):
+        return False
+    draws = {weight: np.random.default_rng(5).standard_normal(static_dims(weight)) for weight in match.weights}
+    fixed = {weight: array.astype(weight.dtype.numpy()) for weight, array in draws.items() if weight.dtype is not None}
+    cell = cell.with_numbers({weight: array.astype(np.float64) for weight, array in fixed.items()})
+    results = _evaluated(nodes, {**feeds, **fixed}, wanted, ctx)
+    if results is None:
+        return False
+    before = [feeds[state.inner].astype(np.float64).reshape(-1, cell.size) for state in states]
+    x = np.concatenate([sources[key] for key, _ in cell.sources], axis=1) if cell.sources else np.zeros((len(before[0]), 0))
+    tolerance = _TOLERANCES.get(cell.dtype, _TOLERANCE)
+    for result, new, old in zip(results, cell.step(NumberAlgebra(), x, *before), before, strict=False):
+        expected = new
+        if mask is not None:
+            runs = (feeds[mask.value] == mask.outcome).reshape(-1, 1)
+            if len(runs) not in (1, len(new)):
+                return False
+            expected = np.where(runs, new, old)
+        if result.size != expected.size:
+            return False
+        if not np.allclose(result.reshape(expected.shape), expected, rtol=tolerance, atol=tolerance):
+            return False
+    return True
+
+
+def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: set[ir.Value]) -> dict[ir.Value, np.ndarray] | None:
+    """Return random numbers for each body input in ``fed``; adds the rows of the scanned sources behind it to ``sources``."""
+    rng = np.random.default_rng(7)
+    reading, mask = match.reading, None if match.mask is None else match.mask.value
+    loop, feeds, symbols = reading.loop, dict[ir.Value, np.ndarray](), dict[str, int]()
+
+    def size(dim: int | str | None) -> int:
+        return dim if isinstance(dim, int) else _ROWS if dim is None else symbols.setdefault(dim, _ROWS)
+
+    if mask is not None:
+        if mask.shape is None:
+            return None
+        dims = reading.sizes(mask.shape)
+        by_row = len(dims) == len(match.lead) + 1 and any(dim != 1 for dim in dims)
+        shape = (*map(size, match.lead), 1) if by_row else (1,) * len(dims)
+        feeds[mask] = np.asarray(rng.random(shape) < 0.5)
+    for state in (state for state in loop.states if state.inner in fed):
+        features = reading.features(state.inner)
+        if features is None or state.inner.dtype is None:
+            return None
+        lead = [size(dim) for dim in reading.dims[source_of(state)]]
+        feeds[state.inner] = rng.standard_normal([*lead, *features.shape]).astype(state.inner.dtype.numpy())
+    for scan in (scan for scan in loop.scan_inputs if scan.inner in fed and scan.inner is not mask):
+        features, dtype = reading.features(scan.inner), scan.inner.dtype
+        polynomial = None if features is None else features.whole()
+        if features is None or polynomial is None or dtype is None or scan.inner.shape is None:
+            return None
+        lead = [size(dim) for dim in reading.sizes(scan.inner.shape)[: features.lead]]
+        rows = np.broadcast_to(polynomial.affine.bias, (int(np.prod(lead, dtype=np.int64)), polynomial.width)).copy()
+        for key, matrix in polynomial.affine.terms.items():
+            if key not in sources:
+                sources[key] = rng.standard_normal((len(rows), len(matrix)))
+            if len(sources[key]) != len(rows):
+                return None
+            rows += sources[key] @ matrix
+        feeds[scan.inner] = rows.reshape([*lead, *features.shape]).astype(dtype.numpy())
+    return feeds
+
+
+def _evaluated(
+    nodes: list[ir.Node], feeds: Mapping[ir.Value, np.ndarray], results: list[ir.Value], ctx: Context
+) -> Sequence[np.ndarray] | None:
+    """Return the ``results`` of running ``nodes`` once, or None if they read what is neither fed nor constant."""
+    constants, outside, outputs = dict(feeds), list[ir.Node](), {value for node in nodes for value in node.outputs}
+    for value in dict.fromkeys(value for node in nodes for value in reads(node)):
+        if value not in outputs and not _add_constant(value, constants, outside, 0):
+            return None
+    if not all(value in outputs or value in feeds for value in results):
+        return None
+    return evaluate_nodes([ir.serde.serialize_node(node) for node in (*outside, *nodes)], constants, results, ctx)
+
+
+def _add_constant(value: ir.Value, constants: dict[ir.Value, np.ndarray], nodes: list[ir.Node], depth: int) -> bool:
+    """Add a captured constant to ``constants``, or the nodes that compute it to ``nodes``; return False if it is no constant."""
+    node, array = value.producer(), const_array(value, limit=1 << 31)
+    if value in constants or node in nodes:
+        return True
+    if array is not None:
+        constants[value] = array
+        return True
+    if node is None or depth > 16 or any(attribute.type == ir.AttributeType.GRAPH for attribute in node.attributes.values()):
+        return False
+    if not all(_add_constant(operand, constants, nodes, depth + 1) for operand in node.inputs if operand is not None):
+        return False
+    nodes.append(node)
+    return True
 
 
 RULE = Rule("recurrent-cell", "recurrence", "loop", check, recognises=True)

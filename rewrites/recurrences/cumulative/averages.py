@@ -44,13 +44,11 @@ class Average(Accumulation):
 
 def averages(loop: ScanView, opset: int) -> Iterator[Average]:
     """Find the states of ``loop`` that are means."""
-    candidates = [state for state in loop.states if state.inner.dtype in _FLOATS and _last(state, loop) is not None]
+    candidates = [(state, node) for state in loop.states if state.inner.dtype in _FLOATS and (node := _last(state, loop))]
     if not candidates:
         return
     numbers, varying = StepNumbers(loop, opset), varying_values(loop.body, [state.inner for state in loop.states])
-    for state in candidates:
-        node = _last(state, loop)
-        assert node is not None
+    for state, node in candidates:
         reader = _TermReader(loop, state, varying, numbers)
         terms = reader.terms(node.outputs[0])
         if terms is None or len(terms) != 2 or state.inner not in terms:

@@ -1,16 +1,16 @@
-"""A state to which each step does something associative with what does not depend on it is computed for all steps at once.
+"""Compute a state that accumulates, such as a running sum or maximum, for all steps at once.
 
     sT, ys = Scan(s0, xs) body(s, x) => (s2 = s + x, s2)    ->    c = CumSum([s0, *xs], axis 0);  sT = c[-1];  ys = c[1:]
 
 * Sums and products become CumSum and CumProd (opset 26), equal to the last bit; And and Or a count.
-* Max and Min, also by a choice as in ``Where(x > s, x, s)``, run in blocks of steps if the number of steps is known or only the
-  last value is needed. So does the last value that was taken on, ``Where(c, x, s)``, such as the argument of the largest.
+* Max and Min, also as ``Where(x > s, x, s)``, run in blocks of steps if the number of steps is known or only the last value is
+  needed. Latches, ``Where(c, x, s)``, such as the argument of the largest, do too.
 * Means that each step updates are sums and the step's own last operations. If float32 numbers count the steps, their number must be
   known, since such counts stand still from 2 ** 24 on.
 
-If a condition leaves the state as it was, a neutral element comes to it. What reads the state before a step reads the row before.
+If a condition keeps the state, the step adds a neutral element. A reader of the state before a step reads the previous row.
 
-Conditions: element types that the operators take and treat as the loop does; what comes to the state does not depend on states;
+Conditions: element types that the operators take and treat as the loop does; the operand does not depend on states;
 stacks stay within the memory budget, and steps are narrow enough that going through memory is not slower than the loop (``forms``);
 unknown sizes count as 64 together; the loop has no plan. If every state of a loop accumulates, and a form has no kernel of its own,
 an If checks their size in each run and keeps the loop for wider steps (``recurrences/fallback.py``). Measured: a sum takes 13 µs

@@ -1,12 +1,12 @@
-"""A state to which each step adds as logarithms of what they stand for is computed for all steps at once.
+"""Compute a running log-sum-exp for all steps at once.
 
     Scan(s0, xs) body(s, x) => (m = Max(s, x), s2 = m + Log(Exp(s - m) + Exp(x - m)), s2)
     ->    If (that does) then Log(CumSum(Exp(xs - m0)) + Exp(s0 - m0)) + m0 else the Scan as it was    # m0 = Max(s0, xs[0])
 
-The step may be spelled in many ways (``recurrences/cumulative/log_sums.py``): by the larger of both, ReduceLogSumExp, Softplus, or
-plainly. Such a sum is right to the last bits if it does not grow beyond ``_LARGEST``, the square of what a rounding is. The loop
-stays, in the other branch of the If, for what is not finite, for larger sums and for numbers for which the spelling overflows. Sums
-come in another order, and logarithms of sums are not rounded in each step; nothing else is different.
+The step may be spelled in many ways (``log_sums``): by the larger of both, ReduceLogSumExp, Softplus, or plainly. A sum is right to
+the last bits up to ``_LARGEST``, the square of a rounding. An If keeps the loop for infinities and NaN, larger sums, and numbers
+for which the spelling overflows. Sums come in another order, and logarithms are not rounded in each step; nothing else is
+different.
 
 Conditions: the state is the only one, and scan outputs are the state, before or after each step; float or double; it is faster than
 the loop by a fifth; the target runs Scan and If; the loop has no plan.

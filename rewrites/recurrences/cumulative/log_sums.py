@@ -1,8 +1,7 @@
-"""States to which each step adds something as logarithms of what they stand for: ``s' = log(exp(s) + exp(x))``, however spelled.
+"""Running log-sum-exps: ``s' = log(exp(s) + exp(x))``, however the step spells it.
 
-The step runs in numpy on the state and the one value that it takes up. It is such a sum if it agrees with one at all points: in
-double for its meaning, and in the state's type for its range. Other constants than 0 and 1, and operators that could distinguish
-more points than are probed, are refused.
+The step runs in numpy at many points. It is a log-sum-exp if it agrees with one at all of them: in double for its meaning, and in
+the state's type for its range. Constants other than 0 and 1, and operators that could distinguish more points, are refused.
 
 Works round ORT-LOG-SUM-EXP-28.
 """

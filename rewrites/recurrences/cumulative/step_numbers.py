@@ -1,7 +1,7 @@
 """Numbers that depend on the step alone, such as ``1 / (t + 1)``: as functions of the number of the step.
 
-Such numbers are scan inputs that count, by a Range or a running sum of ones, constant scan inputs, and what a body computes of
-them. All elements of a value must be the same number in each step. A count by sums of float32 stands still from 2 ** 24 on:
+Such numbers are scan inputs that count, by a Range or a running sum of ones, constant scan inputs, and values that a body computes
+from them. All elements of a value must be the same number in each step. A count by sums of float32 stands still from 2 ** 24 on:
 ``exact_to`` is that limit.
 """
 

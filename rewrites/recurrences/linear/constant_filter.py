@@ -1,12 +1,12 @@
-"""A loop whose states are made of all of them by constant numbers, such as a filter, becomes products with what blocks of steps do.
+"""Replace linear states with constant coefficients, such as a filter, by products with the responses of blocks of steps.
 
     Scan(s1, s2, xs) body => (y = b0 x + s1, s1 = b1 x - a1 y + s2, s2 = b2 x - a2 y)
     ->    If (all numbers are finite) then Y = MatMul([X, Z], V) ... (``scans/linear_system.py``) else the Scan as it was
 
-A product of a block of steps multiplies what comes later by 0, which is 0 for numbers alone. So the loop stays, in the other branch
-of an If, for what is infinite, not a number, or so large that a sum might overflow; and for -0, if a zero of that sign could reach
-a result. Sums come in another order, and products of constants are one constant; nothing else is different. If the number of steps
-is unknown, an outer If keeps the loop for fewer steps than it pays for.
+A product of a block multiplies later steps by 0, and 0 times infinity is NaN. So an If keeps the loop for infinities, NaN, and
+numbers so large that a sum might overflow; and for -0, if a zero of that sign could reach a result. Sums come in another order, and
+products of constants are one constant; nothing else is different. If the number of steps is unknown, an outer If keeps the loop for
+few steps.
 
 Conditions: next states and scan outputs are sums of states, of inputs that do not depend on states, and of constants, times
 constants, of float or double. All constants are single numbers, and all else has one shape; or constants have any shape, and there

@@ -1,13 +1,13 @@
-"""A loop whose states are multiplied by something, and take something up, becomes a few operators on all steps at once.
+"""Compute gated linear states for all steps at once, by a few operators.
 
     Scan(s0, as, bs) body(s, a, b) => (s2 = Add(Mul(a, s), b), y = s2)
     ->    S = blocks of steps (``scans/decay.py``);  If (S is finite) then S else the Scan as it was
 
-Gated linear recurrences such as minGRU, SRU and the core of a state space model are of this kind. Products of decays may overflow,
-or be 0, when the loop does not, and what is not finite then reaches other steps. So an If keeps the loop for states that are not
-finite, or beyond 1e18 (1e150 in double), and for states that are 0, unless all decays are above 0 and multiply before anything is
-added: zeros then have the signs of the loop. Sums come in another order, and ``s + z * (h - s)`` is ``(1 - z) * s + z * h`` for
-factors between -4 and 4; nothing else is different.
+Such states are in minGRU, SRU and the core of a state space model. Products of decays may overflow, or be 0, when the loop does
+not, and infinities then reach other steps. So an If keeps the loop for states that are not finite, or beyond 1e18 (1e150 in
+double). It also keeps the loop for states that are 0, unless all decays are above 0 and multiply before anything is added: zeros
+then have the signs of the loop. Sums come in another order, and ``s + z * (h - s)`` is ``(1 - z) * s + z * h`` for factors between
+-4 and 4; nothing else is different.
 
 Conditions: each state depends on itself alone; decays and drives do not depend on states; float or double; the trip count or the
 sizes of a row are known; scan outputs are states; it is faster than the loop by a fifth; the target runs Scan and If; the loop has

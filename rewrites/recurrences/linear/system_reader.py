@@ -2,7 +2,7 @@
 
 Elementwise work on states of one shape is one such system in each element: Identity, Neg, and Add, Sub, Mul and Div, with constants
 of one number. Bodies that mix the elements of few small states are one system of all elements: MatMul and Gemm by constants, sums
-over axes, and all that only moves elements. Whatever else does not depend on the states is an input of the system.
+over axes, and operators that move elements. Other values that do not depend on the states are inputs of the system.
 """
 
 import math

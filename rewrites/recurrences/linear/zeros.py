@@ -60,7 +60,7 @@ class _Signs:
         for node in loop.body:
             for value in node.outputs:
                 if not reader.is_input(value):
-                    self._known[value] = self._made(node)
+                    self._known[value] = self._computed(node)
 
     def of(self, value: ir.Value | None) -> int:
         """Return the signs of zeros that ``value`` may be."""
@@ -70,11 +70,11 @@ class _Signs:
         assert value is not None
         return self._known.get(value, self._free)
 
-    def _made(self, node: ir.Node) -> int:
+    def _computed(self, node: ir.Node) -> int:
         signs = [self.of(value) for value in node.inputs if value is not None]
         if node.op_type in ("Mul", "Div"):
             return self._scaled(node, signs)
-        return _MADE.get(node.op_type, _moved)(signs)
+        return _SIGNS.get(node.op_type, _moved)(signs)
 
     def _scaled(self, node: ir.Node, signs: list[int]) -> int:
         arrays = [self._reader.constant(value) for value in node.inputs]
@@ -94,7 +94,7 @@ def _moved(signs: list[int]) -> int:
     return body_signs
 
 
-_MADE: dict[str, Callable[[list[int]], int]] = {
+_SIGNS: dict[str, Callable[[list[int]], int]] = {
     "Identity": lambda signs: signs[0],
     "Neg": lambda signs: _turned(signs[0]),
     "Add": lambda signs: _added(signs[0], signs[1]),

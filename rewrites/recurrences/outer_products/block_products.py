@@ -54,13 +54,13 @@ def constant_weights(build: Builder, decay: np.ndarray | None, length: int, dtyp
 
 def product_weights(build: Builder, decays: ir.Value, length: int, dtype: np.dtype, *, is_flat: bool) -> BlockWeights:
     """Return the weights of ``decays`` [..., steps, heads, 1], with one axis in front if ``is_flat``."""
-    rank, one = 4 if is_flat else 3, build.const(np.array(1, dtype))
-    weights, reach = _between(build, decays, length, one, rank), 1
+    rank, unit = 4 if is_flat else 3, build.const(np.array(1, dtype))
+    weights, reach = _between(build, decays, length, unit, rank), 1
     while reach < length:
         pads = [0] * (2 * rank)
         pads[rank - 2] = reach
         earlier = slice_axis(build, weights, rank - 2, 0, length - reach)
-        weights = build.op("Mul", weights, build.op("Pad", earlier, build.const(pads), one))
+        weights = build.op("Mul", weights, build.op("Pad", earlier, build.const(pads), unit))
         reach *= 2
     return _parted(build, weights, length, dtype, rank)
 
@@ -157,7 +157,7 @@ def key_products(
     """Put blocks together until they have ``length`` steps, a power of 2; all are [..., heads, steps, size]."""
     front, size = [0, 0] if is_flat else [0], _size(keys)
     axis = len(front)
-    one = build.const(np.array(1, dtype))
+    unit = build.const(np.array(1, dtype))
 
     def halves(value: ir.Value, rows: int, columns: int) -> tuple[ir.Value, ir.Value]:
         pairs = reshape(build, value, [*front, -1, 2, rows, columns])
@@ -188,8 +188,8 @@ def key_products(
             upper, lower = halves(scores, reach, reach)
             rows = [padded(upper, axis + 3, 0, reach), concat(build, [low, lower], axis + 3)]
             scores = concat(build, rows, axis + 2)
-            queries = multiplied(queries, padded(first, axis + 1, 1, 0, one), reach)
-        keys = multiplied(keys, padded(second, axis + 1, 0, 1, one), reach)
+            queries = multiplied(queries, padded(first, axis + 1, 1, 0, unit), reach)
+        keys = multiplied(keys, padded(second, axis + 1, 0, 1, unit), reach)
         ends = reshape(build, build.op("Mul", first, second), [*front, -1, size])
         reach *= 2
     scores = None if scores is None else reshape(build, scores, [*front, length, length])

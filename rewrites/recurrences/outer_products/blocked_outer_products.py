@@ -1,12 +1,12 @@
-"""A matrix that decays, takes up an outer product in each step, and is read by a product is computed block by block, by products.
+"""Compute a matrix that decays and takes up outer products block by block, by products of matrices.
 
     Scan(S0, ks, vs, qs) body(S, k, v, q) => (S2 = a S + k v, q S2)
     ->  If (numbers are plain) then Scan over blocks: (Q K^T * weights) V + (Q S) * weights, S = weight S + K^T (V * weights)
                                else the Scan as it was
 
-The loop stays, in the other branch of the If, for what is not finite, for keys, values, queries or a first matrix whose sum of
-squares is above 1e14 (1e200 in double) and for decays beyond 1 or -1. If the last matrix is of use, it also stays for decays of 0
-or less and for -0 in the first. Sums come in another order; nothing else is different.
+The If keeps the loop for infinities and NaN, for decays beyond 1 or -1, and if the squares of the keys, values, queries or the
+first matrix sum up to more than 1e14 (1e200 in double). If the last matrix is read, the If also keeps the loop for decays of 0 or
+less and for -0 in the first. Sums come in another order; nothing else is different.
 
 Conditions: float or double; nothing is taken away (no delta rules); decays are by head or by key; sizes of the matrix are known,
 but for one of the heads; nothing else reads the matrix, but for its last value; the target runs Scan and If; it is faster than the

@@ -1,4 +1,4 @@
-"""Decays as the exponents that LinearAttention takes: the operand of an Exp, or the logarithm of what is never negative.
+"""Decays as exponents, for LinearAttention: the operand of an Exp, or the logarithm of a decay that is never negative.
 
 Of 0 the logarithm is -inf, and that to the power of e is 0 again.
 """

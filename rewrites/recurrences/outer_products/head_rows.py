@@ -43,9 +43,9 @@ class HeadRows:
         repeated |= {label for label in heads if (own or full) and label not in own}
         is_stack = any(self.stacks.get(factor.value).batched for factor in product.factors)
         if repeated or not is_stack:
-            one = b.const([1])
-            sizes = [_size_of(b, self.matrix, label) if label in repeated else one for label in (*heads, *along)]
-            whole = b.op("Expand", whole, concat(b, [one if is_stack else self.stacks.steps, *sizes], 0))
+            unit = b.const([1])
+            sizes = [_size_of(b, self.matrix, label) if label in repeated else unit for label in (*heads, *along)]
+            whole = b.op("Expand", whole, concat(b, [unit if is_stack else self.stacks.steps, *sizes], 0))
         whole = turned(b, whole, self.stacks.backwards)
         return reshape(b, whole, [0, self.matrix.size(heads) if own or full else 1, self.matrix.size(along)])
 

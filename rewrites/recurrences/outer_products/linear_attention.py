@@ -1,13 +1,13 @@
-"""A matrix that decays, takes up an outer product in each step, and is read by a product becomes one LinearAttention.
+"""Replace a matrix that decays, takes up outer products and is read by a query by one LinearAttention.
 
     Scan(S0, ks, vs, qs) body(S, k, v, q) => (S2 = S + k v, q S2)    ->    com.microsoft.LinearAttention(qs, ks, vs, S0)
 
-However that is written: with decays, by head or by key, and taking away what the keys find before (delta rules). States that lie
-side by side are heads. Conditions: the target has ``com.microsoft``; float32, of which alone onnxruntime has a kernel; sizes of the
+The matrix may have decays, by head or by key, and delta rules, which subtract what the keys find. States side by side are heads.
+Conditions: the target has ``com.microsoft``; float32, of which alone onnxruntime has a kernel; sizes of the
 matrix are known; decays are surely not negative, since the operator takes their logarithms; nothing else reads the matrix, but for
 its last value; it is faster than the loop, and than blocks of steps (``blocked_outer_products.py``). onnxruntime's kernel goes step
-by step, so what is not finite comes to no step before; but the kernel adds (q k) v to what the query reads of the matrix before, so
-infinities may be NaN, and the other way round, and q k may overflow where q (k v) does not.
+by step, so infinities reach no earlier step. But the kernel adds (q k) v to what the query reads of the previous matrix. So
+infinities may be NaN, or NaN infinities, and q k may overflow if q (k v) does not.
 """
 
 from math import prod

@@ -1,4 +1,4 @@
-"""A state that decays, takes up an outer product in each step, and is read by a product: what of it is key, value, decay and query.
+"""Find matrix states that take up outer products, and the roles of their factors: key, value, decay and query.
 
     S' = a S + b k (v - (a S)^T k)^T,   y = q^T S'
 
