@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+import ortscan
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SAYS = {
     "jax_scan": ["LSTM, forward, H=7", "fixed sizes"],
@@ -68,3 +70,10 @@ def test_the_readme_runs_as_it_stands(tmp_path, monkeypatch):
     exec(shown, names)
     assert [node.op_type for node in names["smaller"].graph.node if node.op_type in ("Loop", "Scan")] == []
     assert (tmp_path / "out.onnx").is_file()
+
+
+def test_the_page_on_reports_shows_the_reasons_of_its_example():
+    page = (EXAMPLES.parent / "ortscan" / "docs" / "start" / "report.md").read_text(encoding="utf-8")
+    (loop,) = ortscan.explain(EXAMPLES / "torch_attention_decoder.onnx").loops
+    assert [f"{reason.code} ({reason.rule})" for reason in loop.reasons if f"{reason.code} ({reason.rule})" not in page] == []
+    assert [reason.detail for reason in loop.reasons if reason.detail not in page] == []
