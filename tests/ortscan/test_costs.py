@@ -27,10 +27,10 @@ def has_loop(model) -> bool:
 def test_a_machine_is_measured_and_the_file_decides(tmp_path, capsys):
     file = tmp_path / "costs.json"
     assert main(["bench", "--calibrate", str(file), "--seconds", "0.2", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert list(said["costs"]) == list(said["built_in"]) == cost_names()
-    assert read_costs(file) == Costs(**said["costs"])
-    measured = said["costs"]
+    output = json.loads(capsys.readouterr().out)
+    assert list(output["costs"]) == list(output["built_in"]) == cost_names()
+    assert read_costs(file) == Costs(**output["costs"])
+    measured = output["costs"]
     assert 10 < measured["node"] < measured["start"] + 1e6
     assert measured["product"] < measured["logarithm"] < measured["operator"]
 
@@ -45,7 +45,7 @@ def test_what_operators_cost_decides_whether_a_loop_goes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, "cannot be read"),
         ("nonsense", "are not valid JSON"),
@@ -58,11 +58,11 @@ def test_what_operators_cost_decides_whether_a_loop_goes(tmp_path):
         ('{"ortscan_costs": 1, "ns": {"node": true}}', "'node' must be a number"),
     ],
 )
-def test_a_file_that_is_none_is_named(content, said, tmp_path):
+def test_a_file_that_is_none_is_named(content, message, tmp_path):
     file = tmp_path / "costs.json"
     if content is not None:
         file.write_text(content, encoding="utf-8")
-    with pytest.raises(OptionError, match=f"costs.*{said}"):
+    with pytest.raises(OptionError, match=f"costs.*{message}"):
         ortscan.optimize(DECAYING, costs=file)
 
 

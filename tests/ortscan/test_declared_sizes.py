@@ -159,7 +159,7 @@ def test_rows_declared_as_another_number_of_rows_are_as_many_as_they_are(options
     rows = np.arange(8).reshape(4, 2).astype({"float": np.float32}.get(element, np.int64))
     feeds = {"x": rows.astype(str).astype(object) if element == "string" else rows, "h": np.ones(2, np.float32)}
     after = ortscan.optimize(model, verify=False, **options)
-    got, wanted = (ort_run(one, feeds) for one in (after, model))
+    got, wanted = (ort_run(each, feeds) for each in (after, model))
     assert [value.shape for value in got] == [(2,), (4, 2)]
     assert all(np.array_equal(left, right) for left, right in zip(got[1:], wanted[1:], strict=True))
 

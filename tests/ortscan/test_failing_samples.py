@@ -33,8 +33,8 @@ def test_a_sample_comes_back_as_it_was(path):
     onnx.shape_inference.infer_shapes(after, check_type=True, strict_mode=True, data_prop=True)
     for data in sorted(path.parent.glob("test_data_set_*")):
         feeds = arrays(sorted(data.glob("input_*.pb")))
-        for place, got in enumerate(ort_run(after, feeds)):
-            wanted = onnx.numpy_helper.to_array(onnx.load_tensor(data / f"output_{place}.pb"))
+        for index, got in enumerate(ort_run(after, feeds)):
+            wanted = onnx.numpy_helper.to_array(onnx.load_tensor(data / f"output_{index}.pb"))
             assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype)
             rough = 1e-2 if wanted.dtype == np.float16 else 1e-4
             np.testing.assert_allclose(got, wanted, rtol=rough, atol=rough)

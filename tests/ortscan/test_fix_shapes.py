@@ -62,7 +62,7 @@ def test_an_input_without_a_declared_shape_gets_one():
 
 
 @pytest.mark.parametrize(
-    ("shapes", "said"),
+    ("shapes", "message"),
     [
         ({"z": [1]}, "no input 'z'"),
         ({"xs": [4, 3]}, "'xs' has 3 dimensions, not 2"),
@@ -74,8 +74,8 @@ def test_an_input_without_a_declared_shape_gets_one():
     ],
 )
 @pytest.mark.parametrize("call", [ortscan.optimize, ortscan.explain])
-def test_sizes_that_cannot_be_are_refused_by_name(call, shapes, said):
-    with pytest.raises(OptionError, match=said):
+def test_sizes_that_cannot_be_are_refused_by_name(call, shapes, message):
+    with pytest.raises(OptionError, match=message):
         call(read(), fix_shapes=shapes)
 
 

@@ -203,10 +203,10 @@ def test_optimize_leaves_the_opset_where_nothing_comes_of_it():
 
 def test_the_command_line_compares_writes_and_says_what_it_did(path, tmp_path, capsys):
     assert main(["migrate", str(path), str(tmp_path / "new.onnx"), "--opset", "18"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "opset 8 -> 18, IR 4 -> 8: 2 nodes rewritten, 1 opset-8 Scan lifted." in said
-    assert "Scan hn one Scan whose body handles all rows at once" in said
-    assert "verified on onnxruntime" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "opset 8 -> 18, IR 4 -> 8: 2 nodes rewritten, 1 opset-8 Scan lifted." in output
+    assert "Scan hn one Scan whose body handles all rows at once" in output
+    assert "verified on onnxruntime" in output
     assert opset_of(onnx.load(tmp_path / "new.onnx")) == 18
 
 
@@ -214,14 +214,14 @@ def test_the_command_line_gives_json(path, capsys):
     import json
 
     assert main(["migrate", str(path), "--dry-run", "--json", "--opset", "13"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["migration"]["source"], said["migration"]["target"], said["output"]) == (8, 13, None)
-    assert said["migration"]["scans"][0]["form"] == "batched"
-    assert said["verification"]["ok"] is True
+    output = json.loads(capsys.readouterr().out)
+    assert (output["migration"]["source"], output["migration"]["target"], output["output"]) == (8, 13, None)
+    assert output["migration"]["scans"][0]["form"] == "batched"
+    assert output["verification"]["ok"] is True
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["migrate", "nosuch.onnx", "out.onnx"], "nosuch.onnx: No such file"),
         (["migrate", "cut.onnx", "out.onnx"], "cut.onnx"),
@@ -231,13 +231,13 @@ def test_the_command_line_gives_json(path, capsys):
         (["migrate", "old.onnx", "out.onnx", "--opset", "7"], "Scan 'hn' cannot be lowered from opset 8 to 7"),
     ],
 )
-def test_a_mistake_is_one_line_and_nothing_is_written(path, monkeypatch, capsys, words, said):
+def test_a_mistake_is_one_line_and_nothing_is_written(path, monkeypatch, capsys, words, message):
     monkeypatch.chdir(path.parent)
     Path("cut.onnx").write_bytes(path.read_bytes()[:-7])
     assert main(words) in (1, 2)
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
-    assert said in captured.err
+    assert message in captured.err
     assert not Path("out.onnx").exists()
 
 

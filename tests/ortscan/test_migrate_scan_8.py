@@ -209,7 +209,7 @@ def test_a_branch_is_written_only_where_a_step_may_change_the_state(inside):
             continue
         ran += 1
         if "Concat" in {**KEPT, **CHANGED}[inside] and (state_rows == 0) != (rows == 0):
-            assert [one.shape for one in ort_run(after, given)] == [one.shape for one in wanted]  # memory nobody wrote to
+            assert [each.shape for each in ort_run(after, given)] == [each.shape for each in wanted]  # memory nobody wrote to
         else:
             assert_same_numbers(ort_run(after, given), wanted)
     assert ran >= 2

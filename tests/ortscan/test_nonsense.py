@@ -88,23 +88,23 @@ MODEL = parsed(MAP)
 
 def calls() -> dict[str, Callable[[Any], object]]:
     """Return a call for each parameter, which takes the value to pass."""
-    found: dict[str, Callable[[Any], object]] = {
+    results: dict[str, Callable[[Any], object]] = {
         "optimize model": ortscan.optimize,
         "explain model": ortscan.explain,
-        "migrate model": lambda given: ortscan.migrate(given, 18),
-        "migrate opset": lambda given: ortscan.migrate(MODEL, given),
-        "verify before": lambda given: ortscan.verify(given, MODEL),
-        "verify after": lambda given: ortscan.verify(MODEL, given),
+        "migrate model": lambda value: ortscan.migrate(value, 18),
+        "migrate opset": lambda value: ortscan.migrate(MODEL, value),
+        "verify before": lambda value: ortscan.verify(value, MODEL),
+        "verify after": lambda value: ortscan.verify(MODEL, value),
         "register options": ortscan.register,
-        "register model": lambda given: ortscan.register(ort.SessionOptions(), given),
+        "register model": lambda value: ortscan.register(ort.SessionOptions(), value),
     }
     for verb, arguments in ((ortscan.optimize, (MODEL,)), (ortscan.migrate, (MODEL, 18)), (ortscan.verify, (MODEL, MODEL))):
         usual = {"verify": False} if "verify" in inspect.signature(verb).parameters else {}
         for name in list(inspect.signature(verb).parameters)[len(arguments) :]:
-            found[f"{verb.__name__} {name}"] = functools.partial(_called, verb, arguments, usual, name)
+            results[f"{verb.__name__} {name}"] = functools.partial(_called, verb, arguments, usual, name)
     for name in ("target", "opset", "shapes", "passes", "nothing_of_the_kind"):
-        found[f"explain {name}"] = functools.partial(_called, ortscan.explain, (MODEL,), {}, name)
-    return found
+        results[f"explain {name}"] = functools.partial(_called, ortscan.explain, (MODEL,), {}, name)
+    return results
 
 
 def _called(verb: Callable[..., object], arguments: tuple[Any, ...], usual: dict[str, Any], name: str, given: Any) -> object:
@@ -124,9 +124,9 @@ def complaint(what: str, call: Callable[[], object]) -> str | None:
     try:
         call()
     except OrtscanError as error:
-        said = str(error)
-        fine = said.isprintable() and 10 < len(said) <= 3000 and not isinstance(error, InvariantBroken)
-        return None if fine else f"{what}: {said}"
+        message = str(error)
+        fine = message.isprintable() and 10 < len(message) <= 3000 and not isinstance(error, InvariantBroken)
+        return None if fine else f"{what}: {message}"
     return None
 
 
@@ -202,9 +202,9 @@ def test_nonsense_on_the_command_line_is_one_line(
         code = main([argument.replace("{model}", "model.onnx") for argument in arguments])
     except (SystemExit, argparse.ArgumentError) as stop:
         code = getattr(stop, "code", 2)
-    said = capfd.readouterr().err
+    output = capfd.readouterr().err
     assert code
-    assert "Traceback" not in said
-    assert "internal error" not in said
-    assert "defect" not in said
-    assert len(said.splitlines()[-1]) < 4000
+    assert "Traceback" not in output
+    assert "internal error" not in output
+    assert "defect" not in output
+    assert len(output.splitlines()[-1]) < 4000

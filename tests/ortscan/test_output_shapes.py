@@ -44,9 +44,9 @@ def sizes(info: onnx.ValueInfoProto) -> list[int | str]:
 @pytest.mark.parametrize("options", [{}, FIXED], ids=["free", "fixed"])
 def test_a_loop_is_rewritten_although_an_output_is_declared_with_another_shape(declared, output, shape, options):
     model = loop(declared)
-    with pytest.warns(OrtscanWarning, match=rf"the model declares shape {re.escape(shape)} for the output '{output}'") as said:
+    with pytest.warns(OrtscanWarning, match=rf"the model declares shape {re.escape(shape)} for the output '{output}'") as caught:
         after = ortscan.optimize(model, **options)
-    assert not [warning for warning in said if "defect" in str(warning.message)]
+    assert not [warning for warning in caught if "defect" in str(warning.message)]
     assert "Loop" not in {node.op_type for node in after.graph.node}
     assert_same_numbers(ort_run(after, X), ort_run(model, X))
     for info, result in zip(after.graph.output, ort_run(after, X), strict=True):
@@ -82,10 +82,10 @@ def test_a_body_that_cannot_run_is_not_called_a_defect_of_the_rewriter():
     )
     with pytest.raises(Exception, match="ONNXRuntimeError"):
         ort_run(model, X)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ortscan.optimize(model)
-    texts = [str(warning.message) for warning in said]
+    texts = [str(warning.message) for warning in caught]
     assert any("took back unroll" in text and "; the original model fails too: " in text for text in texts)
     assert not [text for text in texts if "defect" in text]
 
@@ -161,14 +161,14 @@ def test_the_full_check_accepts_a_result_if_it_accepts_the_original_that_strict_
         check=False,
     )
     onnx.checker.check_model(model, full_check=True)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         after = (
             ortscan.optimize(model, target="coreml", verify=False)
             if way == "optimize"
             else ortscan.migrate(model, 17, verify=False)
         )
-    assert not [warning for warning in said if "defect" in str(warning.message)]
+    assert not [warning for warning in caught if "defect" in str(warning.message)]
     onnx.checker.check_model(after, full_check=True)
     feeds = {"x": np.ones((3, 2), np.float32)}
     assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))

@@ -42,7 +42,7 @@ def test_weights_stay_integers_and_are_dequantized_beside_their_products(way: st
         made = {value: node.op_type for node in nodes for value in node.output}
         (product,) = (node for node in nodes if node.op_type == "MatMul")
         assert [made.get(value) for value in product.input] == ["DequantizeLinear", "DequantizeLinear"]
-    assert not [one.name for one in after.graph.initializer if one.data_type == onnx.TensorProto.FLOAT and len(one.dims) == 2]
+    assert not [each.name for each in after.graph.initializer if each.data_type == onnx.TensorProto.FLOAT and len(each.dims) == 2]
 
 
 def test_weights_that_floats_are_multiplied_by_become_constants() -> None:

@@ -179,7 +179,7 @@ def test_every_reason_that_a_rule_gives_is_explained():
 
 def given_codes() -> set[str]:
     """The codes that rules name where they refuse; not those of reasons that reports leave out."""
-    found = set()
+    results = set()
     for file in Path(rewrites.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
@@ -187,8 +187,8 @@ def given_codes() -> set[str]:
             called = ast.unparse(node.func).rpartition(".")[2]
             silent = len(node.args) > 2 or any(word.arg == "silent" for word in node.keywords)
             if called in ("NotApplicable", "refuse") and not silent:
-                found.add(node.args[0].value)
-    return found
+                results.add(node.args[0].value)
+    return results
 
 
 def test_plain_escapes_what_a_terminal_would_obey():

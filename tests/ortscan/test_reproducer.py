@@ -39,10 +39,10 @@ def test_the_change_is_named_with_the_option_that_does_without_it(source: str, t
     folder = tmp_path / "shown"
     words = ["optimize", source, str(tmp_path / "o.onnx"), "--verify", "quick", "-q"]
     assert main([*words, "--reproducer", str(folder)]) == 3
-    said = capsys.readouterr().err
-    assert "change 1, loop-fission on main/Scan producing 'y', is the first that differs (" in said
-    assert "; to skip it: --skip loop-fission; " in said
-    assert f"{folder} shows it" in said
+    output = capsys.readouterr().err
+    assert "change 1, loop-fission on main/Scan producing 'y', is the first that differs (" in output
+    assert "; to skip it: --skip loop-fission; " in output
+    assert f"{folder} shows it" in output
     assert not (tmp_path / "o.onnx").exists()
     assert main([*words, "--skip", "loop-fission"]) == 0
     found = ortscan.verify(str(folder / "original.onnx"), str(folder / "result.onnx"), inputs=folder / "inputs.npz")
@@ -70,13 +70,13 @@ def test_recorded_inputs_are_never_blamed_for_a_result_that_is_wrong(source: str
     x = np.full((3, 4), 0.5, np.float32)
     np.savez(tmp_path / "d.npz", x=x, **{"out:y": np.tanh(x) * x})
     assert main(["optimize", source, str(tmp_path / "o.onnx"), "--inputs", str(tmp_path / "d.npz"), "-q"]) == 3
-    said = capsys.readouterr().err
-    assert "is the first that differs" in said
-    assert "pass inputs" not in said
+    output = capsys.readouterr().err
+    assert "is the first that differs" in output
+    assert "pass inputs" not in output
 
 
 @pytest.mark.parametrize(
-    ("factor", "said"),
+    ("factor", "message"),
     [
         (3.14, "1 of 1 loop gone · about 3.1 x faster in the comparison (measure it with --bench) · verified"),
         (0.5, "1 of 1 loop gone · about 2.0 x slower in the comparison (measure it with --bench) · verified"),
@@ -85,10 +85,10 @@ def test_recorded_inputs_are_never_blamed_for_a_result_that_is_wrong(source: str
     ],
 )
 def test_the_last_line_says_the_gain_where_the_comparison_shows_it(
-    factor: float | None, said: str, source: str, tmp_path: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
+    factor: float | None, message: str, source: str, tmp_path: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ortscan.verification.judge.verdict._times_as_fast", lambda judged: factor)
     assert main(["optimize", source, str(tmp_path / "o.onnx"), "--verify", "quick"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert said in printed
-    assert (" in the comparison" in printed) == bool(said)
+    assert message in printed
+    assert (" in the comparison" in printed) == bool(message)

@@ -65,7 +65,7 @@ def after(name: str, *operators: Any) -> Spoil:
     """Insert operators after an output. A list stands for a constant."""
 
     def defect(model: ir.Model) -> None:
-        made = [tuple(constant(model, np.array(part)) if isinstance(part, list) else part for part in one) for one in operators]
+        made = [tuple(constant(model, np.array(part)) if isinstance(part, list) else part for part in each) for each in operators]
         put_after(model, name, *made)
 
     return defect
@@ -222,7 +222,7 @@ def test_a_planted_defect_reaches_nobody_and_its_patch_is_named(
         warnings.simplefilter("always")
         try:
             ortscan.optimize(model, target="onnx")
-            said = [str(one.message) for one in told if issubclass(one.category, OrtscanWarning)]
+            said = [str(each.message) for each in told if issubclass(each.category, OrtscanWarning)]
         except VerificationFailed as error:
             said = [str(error)]
     assert done, "the rule was not used"

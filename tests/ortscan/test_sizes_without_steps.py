@@ -151,5 +151,5 @@ def test_rows_that_grow_beside_in_an_old_function_hide_no_sizes() -> None:
 
 def _keep_sizes_all_ways(model: onnx.ModelProto, feeds: dict[str, np.ndarray], sizes: list[tuple[int, ...]]) -> None:
     kept = ortscan.optimize(model, opset="keep", verify=False)
-    for one in (model, ortscan.optimize(model, verify=False), kept, ortscan.migrate(model, 18, verify=False)):
-        assert [result.shape for result in ort_run(one, feeds)] == sizes
+    for each in (model, ortscan.optimize(model, verify=False), kept, ortscan.migrate(model, 18, verify=False)):
+        assert [result.shape for result in ort_run(each, feeds)] == sizes

@@ -45,14 +45,14 @@ SEEN = [seen for seen in record.kept() if seen["target"] in TARGETS]
 @pytest.mark.parametrize("seen", SEEN, ids=lambda seen: seen["name"])
 def test_the_row_of_a_target_says_what_was_seen_on_its_provider(seen):
     target = TARGETS[seen["target"]]
-    runs = {one["name"]: one["verdict"] == "runs" for one in seen["abilities"]}
+    runs = {each["name"]: each["verdict"] == "runs" for each in seen["abilities"]}
     assert {op for op in ("Scan", "Loop", "If") if runs[op]} == target.control_flow
     assert {op for op in ("RNN", "GRU", "LSTM") if runs[op]} == set(target.recurrent)
     assert (target.bidirectional != "never") == all(runs[f"{op}, bidirectional"] for op in target.recurrent)
-    limits = [one for one in seen["abilities"] if one["limit"] and one["operator"] in target.recurrent]
-    assert {one["limit"] for one in limits} == {limit.name for limit in fields(Recurrent)}
-    for one in limits:
-        assert getattr(target.recurrent[one["operator"]], one["limit"]) == runs[one["name"]], one["name"]
+    limits = [each for each in seen["abilities"] if each["limit"] and each["operator"] in target.recurrent]
+    assert {each["limit"] for each in limits} == {limit.name for limit in fields(Recurrent)}
+    for each in limits:
+        assert getattr(target.recurrent[each["operator"]], each["limit"]) == runs[each["name"]], each["name"]
     newest = max(int(name.removeprefix("opset ")) for name in runs if name.startswith("opset ") and runs[name])
     asked = max(int(name.removeprefix("opset ")) for name in runs if name.startswith("opset "))
     assert target.recurrent_until == (None if newest == asked else newest)
@@ -60,9 +60,9 @@ def test_the_row_of_a_target_says_what_was_seen_on_its_provider(seen):
 
 @pytest.mark.parametrize("seen", SEEN, ids=lambda seen: seen["name"])
 def test_what_optimize_makes_was_equal_on_the_provider_wherever_the_original_was(seen):
-    equal = {when: [one["name"] for one in seen["models"] if one[when]["became"] == "equal"] for when in ("before", "after")}
+    equal = {when: [each["name"] for each in seen["models"] if each[when]["became"] == "equal"] for when in ("before", "after")}
     assert set(equal["before"]) <= set(equal["after"])
-    assert not any(one["after"]["became"].startswith("differs") for one in seen["models"])
+    assert not any(each["after"]["became"].startswith("differs") for each in seen["models"])
 
 
 def ops(model: onnx.ModelProto) -> set[str]:
@@ -196,7 +196,7 @@ def test_a_model_without_recurrences_keeps_its_opset_for_webgpu():
     ("target", "attributes"), [("openvino", "peepholes"), ("openvino", "coupled gates"), ("qnn", "coupled gates")]
 )
 def test_an_lstm_that_its_provider_would_compute_wrongly_is_written_out(target, attributes):
-    asked = next(one for one in abilities.ABILITIES if one.name == f"LSTM, {attributes}")
+    asked = next(each for each in abilities.ABILITIES if each.name == f"LSTM, {attributes}")
     model = abilities.model_of(asked)
     after = ortscan.optimize(model, target=target, verify=True)
     assert "LSTM" not in ops(after)

@@ -124,8 +124,8 @@ def open_ended(model: onnx.ModelProto, reads: str) -> onnx.ModelProto:
             t, at = int(node.output[0][1:]), list(model.graph.node).index(node)
             text = f"g () => (float y) {{ {reads.format(t=t, u=t + 1)} }}"
             model.graph.node.remove(node)
-            for one in reversed(onnx.parser.parse_graph(text).node):
-                model.graph.node.insert(at, one)
+            for each in reversed(onnx.parser.parse_graph(text).node):
+                model.graph.node.insert(at, each)
         numbers = {f"j{t}": np.array([t]) for t in range(7)}
         model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in numbers.items())
     return model
@@ -199,7 +199,7 @@ def test_it_is_said_that_rows_of_what_has_no_rank_are_not_looked_at(reads: str) 
 
     def said(declared: str) -> list[str]:
         model = model_from_text(f"g ({declared} xs, float[2,4] h) => (float[2,4] h5) {{ {reads} {steps} }}", 18, check=False)
-        return [one for one in ortscan.explain(model).messages if "rank" in one]
+        return [each for each in ortscan.explain(model).messages if "rank" in each]
 
     unknown = "6 rows of 'xs' are read one by one, perhaps by unrolled steps: declare its rank to find these"
     assert said("float[]") == [unknown]

@@ -37,8 +37,8 @@ def _kernel_types(op: str, since: int, variable: str) -> frozenset[str]:
 @cache
 def _kernels() -> dict[str, list[tuple[int, int, dict[str, list[str]]]]]:
     """Return for each operator the types and the versions of each of its CPU kernels."""
-    found: dict[str, list[tuple[int, int, dict[str, list[str]]]]] = {}
+    results: dict[str, list[tuple[int, int, dict[str, list[str]]]]] = {}
     for kernel in get_all_opkernel_def():
         if (kernel.domain, kernel.provider) == ("", "CPUExecutionProvider"):
-            found.setdefault(kernel.op_name, []).append((*kernel.version_range, kernel.type_constraints))
-    return found
+            results.setdefault(kernel.op_name, []).append((*kernel.version_range, kernel.type_constraints))
+    return results

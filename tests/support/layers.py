@@ -70,7 +70,7 @@ def layers(
     weights = {
         f"p{i}{name}": (draw(shape) / (2 * hidden**0.5)).astype(np.float32) for i in range(count) for name, shape in shapes.items()
     }
-    used = {name for node in model.graph.node for attribute in node.attribute for one in attribute.g.node for name in one.input}
+    used = {name for node in model.graph.node for attribute in node.attribute for each in attribute.g.node for name in each.input}
     model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items() if name in used)
     return model
 

@@ -30,7 +30,7 @@ def changes(opset: int) -> Iterator[str]:
 
 
 def _types(schema: onnx.defs.OpSchema) -> set[str]:
-    return {kind for one in schema.type_constraints for kind in one.allowed_type_strs}
+    return {kind for each in schema.type_constraints for kind in each.allowed_type_strs}
 
 
 if __name__ == "__main__":

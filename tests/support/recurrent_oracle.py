@@ -91,7 +91,7 @@ def _functions(
 ) -> list[tuple[Callable[[Array], Array], Callable[[Array], Array]]]:
     """Return each activation with its parameters in two forms: with clipped and with unclipped arguments."""
     alpha, beta = iter(alphas), iter(betas)
-    found = []
+    results = []
     for name in names:
         default_alpha, default_beta, function = _ACTIVATIONS[name.lower()]
         mine = _take(alpha, default_alpha), _take(beta, default_beta)
@@ -102,8 +102,8 @@ def _functions(
         def bounded(v: Array, plain=plain) -> Array:
             return plain(np.clip(v, -clip, clip) if clip > 0 else v)
 
-        found.append((bounded, plain))
-    return found
+        results.append((bounded, plain))
+    return results
 
 
 def _take(given: Iterator[float], default: float | None) -> float | None:

@@ -245,20 +245,20 @@ def outcomes() -> list[Outcome]:
 
 def _outcomes(names: Sequence[str], first: int, end: int) -> list[Outcome]:
     """Run variants in subprocesses. If a variant ends its process, this is recorded and the next variant runs in a new process."""
-    found: list[Outcome] = []
-    while first + len(found) < end:
-        command = [sys.executable, "-m", "tests.support.refused_variants", "--run", str(first + len(found)), str(end)]
+    results: list[Outcome] = []
+    while first + len(results) < end:
+        command = [sys.executable, "-m", "tests.support.refused_variants", "--run", str(first + len(results)), str(end)]
         done = subprocess.run(command, capture_output=True, text=True, cwd=TABLE.parents[2], check=False, timeout=300)
-        found += [Outcome(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]
-        if done.returncode and first + len(found) < end:
-            found.append(Outcome(names[first + len(found)], f"DIES: exit code {done.returncode} {done.stderr[-300:]}"))
-    return found
+        results += [Outcome(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]
+        if done.returncode and first + len(results) < end:
+            results.append(Outcome(names[first + len(results)], f"DIES: exit code {done.returncode} {done.stderr[-300:]}"))
+    return results
 
 
 def table(found: Sequence[Outcome]) -> str:
     """Return the table as Markdown."""
     alone = {variant.name: variant.alone for variant in _all()}
-    rows = [f"| {one.name} | {alone[one.name]} | {one.status} | {one.how} |\n" for one in found]
+    rows = [f"| {each.name} | {alone[each.name]} | {each.status} | {each.how} |\n" for each in found]
     return _HEAD + "".join(rows)
 
 

@@ -141,14 +141,16 @@ class RowLoop:
         vectors |= {"ax02": [0, 2], "ax012": [0, 1, 2], "row": [rows, width], "front": [1, rows, width], "middle": [rows, 1, width]}
         vectors |= {"last": [rows, width, 1], "rows": [rows], "tall": [rows, 1], "full": [rows, width, 1], "column": [steps, 1, 1]}
         vectors |= {"numbers": list(range(steps))}
-        found = [f"int64[{len(items)}] {name} = {{{_listed(items)}}}" for name, items in vectors.items()]
-        found += [f"int64 s{k} = {{{k}}}" for k in range(3)] + ["float half = {0.5}", "bool yes = {1}"]
-        found.append(f"int64[{rows},1] each_row = {{{_listed(range(rows))}}}")
+        results = [f"int64[{len(items)}] {name} = {{{_listed(items)}}}" for name, items in vectors.items()]
+        results += [f"int64 s{k} = {{{k}}}" for k in range(3)] + ["float half = {0.5}", "bool yes = {1}"]
+        results.append(f"int64[{rows},1] each_row = {{{_listed(range(rows))}}}")
         cells = [place for cell in np.ndindex(rows, width) for place in cell]
-        found.append(f"int64[{rows},{width},2] each_cell = {{{_listed(cells)}}}")
+        results.append(f"int64[{rows},{width},2] each_cell = {{{_listed(cells)}}}")
         for name, shift in (("r", 1), ("w", 2)):
-            found.append(f"float[{width},{width}] {name} = {{{_listed((k + shift) % 3 / 4 + 0.1 for k in range(width * width))}}}")
-        return found
+            results.append(
+                f"float[{width},{width}] {name} = {{{_listed((k + shift) % 3 / 4 + 0.1 for k in range(width * width))}}}"
+            )
+        return results
 
 
 def _listed(items: object) -> str:

@@ -83,18 +83,18 @@ def table_of(said: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     """Return the table: for each kernel the indices of the first and last release of each span that has it."""
     releases: list[dict[str, Any]] = []
     seen: dict[str, list[list[int]]] = {}
-    for place, (release, facts) in enumerate(said):
+    for index, (release, facts) in enumerate(said):
         releases.append(
             {"version": release.rpartition(".")[0], "opset": facts["opset"], "ml": facts["ml"], "ir_version": facts["ir"]}
         )
         for kernel in sorted({json.dumps(kernel) for kernel in facts["kernels"]}):
             spans = seen.setdefault(kernel, [])
-            if spans and spans[-1][1] == place - 1:
-                spans[-1][1] = place
+            if spans and spans[-1][1] == index - 1:
+                spans[-1][1] = index
             else:
-                spans.append([place, place])
+                spans.append([index, index])
     names = sorted({name for kernel in seen for _, types in json.loads(kernel)[4] for name in types})
-    number = {name: place for place, name in enumerate(names)}
+    number = {name: index for index, name in enumerate(names)}
     lists: dict[str, int] = {}
     kernels: dict[str, list[Any]] = {}
     for kernel, spans in sorted(seen.items()):

@@ -120,7 +120,7 @@ class Form:
         elif self.nested == "If":
             other = make("Identity", ["a0"], ["q"])
             then, otherwise = [
-                helper.make_graph([one], one.output[0], [], [info(one.output[0], kind, self.shape)]) for one in (same, other)
+                helper.make_graph([each], each.output[0], [], [info(each.output[0], kind, self.shape)]) for each in (same, other)
             ]
             yield make("If", ["flag"], ["n"], then_branch=then, else_branch=otherwise)
         elif self.nested == "Loop":

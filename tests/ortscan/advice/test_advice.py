@@ -144,7 +144,7 @@ def flags_for(reasons: list[str], steps: int | str | None = None, target: str = 
     model = parsed("""<ir_version: 9, opset_import: ["" : 18]>
         g (float[B, 4] h0, float[N] x, int64 n) => (float y) { y = ReduceSum(x) }""")
     defaults: list[str] = options.pop("defaults", [])  # type: ignore[assignment]
-    return [one.flags for one in candidates(RewriteReport([loop], target=target), options, input_specs(model.graph), defaults)]
+    return [each.flags for each in candidates(RewriteReport([loop], target=target), options, input_specs(model.graph), defaults)]
 
 
 def test_candidates_follow_from_reasons_and_unused_options() -> None:

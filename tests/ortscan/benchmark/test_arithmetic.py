@@ -179,8 +179,8 @@ def test_loop_includes_its_body_and_an_if_with_a_loop_is_skipped():
         node("", "LSTM", 1031, 10),
         node("plain", "If", 1060, 5),
     ]
-    found = {(loop.name, loop.op_type) for loop in loop_times(twice(*nodes), 1.0)}
-    assert found == {("outer", "Loop"), ("LSTM 1", "LSTM"), ("plain", "If")}
+    results = {(loop.name, loop.op_type) for loop in loop_times(twice(*nodes), 1.0)}
+    assert results == {("outer", "Loop"), ("LSTM 1", "LSTM"), ("plain", "If")}
 
 
 def test_runs_of_a_loop_in_a_run_are_added():

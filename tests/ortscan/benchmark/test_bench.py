@@ -90,7 +90,7 @@ UNKNOWN_OPERATOR = PLAIN.replace("Relu", "NoSuchOperator")
 
 
 @pytest.mark.parametrize(
-    ("models", "options", "said"),
+    ("models", "options", "message"),
     [
         ([], {}, "bench needs at least one model"),
         ([PLAIN, OTHER_INPUT], {}, "model 1 and model 2 cannot be run on the same inputs"),
@@ -107,8 +107,8 @@ UNKNOWN_OPERATOR = PLAIN.replace("Relu", "NoSuchOperator")
         ([THREE, THREE], {"sizes": {"T": 5}}, "There is nothing to time: not timed at T=5"),
     ],
 )
-def test_untimable_models_are_refused(models, options, said):
-    with pytest.raises(ortscan.OrtscanError, match=said.replace("(", r"\(")):
+def test_untimable_models_are_refused(models, options, message):
+    with pytest.raises(ortscan.OrtscanError, match=message.replace("(", r"\(")):
         ortscan.bench(*map(parsed, models), **options)
 
 

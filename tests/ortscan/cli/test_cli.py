@@ -71,10 +71,10 @@ def test_optimize_shows_plain_lines_that_are_broken_nowhere_in_a_pipe(save, out,
     assert all(line.isprintable() for line in lines)
     assert sum(line.startswith("verified on onnxruntime: ") and "equal (" in line for line in lines) == 1
     assert ["Scan", "1", "0"] in [line.split() for line in lines]
-    said = " ".join(captured.out.split())
-    assert said.startswith("1 loop: 1 removed.")
-    assert "verified on onnxruntime: " in said
-    assert "wrote " in said
+    output = " ".join(captured.out.split())
+    assert output.startswith("1 loop: 1 removed.")
+    assert "verified on onnxruntime: " in output
+    assert "wrote " in output
 
 
 def test_a_loop_that_is_left_is_listed_with_its_reason(save, out, capsys):
@@ -230,9 +230,9 @@ def test_what_to_do_where_the_original_runs_on_nothing_is_said(save, out, capsys
     """
     source = save(refuses)
     assert main(["optimize", source, str(out), "-q"]) == 3
-    said = the_error(capsys)
-    assert "--inputs" in said
-    assert "--no-verify" in said
+    output = the_error(capsys)
+    assert "--inputs" in output
+    assert "--no-verify" in output
     assert main(["migrate", source, str(out), "--opset", "19", "-q"]) == 3
     assert "--no-verify" in the_error(capsys)
     assert main(["verify", source, source]) == 3
@@ -391,15 +391,17 @@ def test_an_empty_path_is_said_to_be_empty(save, out, tmp_path, capsys):
     assert not out.exists()
 
 
-@pytest.mark.parametrize(("raised", "code", "said"), [(KeyboardInterrupt(), 130, "interrupted"), (ValueError("a\n b"), 1, "a b")])
-def test_whatever_goes_wrong_is_one_line(save, out, capsys, monkeypatch, raised, code, said):
+@pytest.mark.parametrize(
+    ("raised", "code", "message"), [(KeyboardInterrupt(), 130, "interrupted"), (ValueError("a\n b"), 1, "a b")]
+)
+def test_whatever_goes_wrong_is_one_line(save, out, capsys, monkeypatch, raised, code, message):
     def fail(*_, **__):
         raise raised
 
     source = save(MAP)
     monkeypatch.setattr(api, "rewritten", fail)
     assert main(["optimize", source, str(out)]) == code
-    assert said in the_error(capsys)
+    assert message in the_error(capsys)
     assert main(["optimize", source, str(out), "-vv"]) == code
     assert ("Traceback" in capsys.readouterr().err) == (code == 1)
 
@@ -432,8 +434,8 @@ def test_where_the_library_is_missing_the_version_and_what_needs_it_say_so(tmp_p
     assert ", no native loop engine, " in capsys.readouterr().out
     decoder = Path(__file__).parents[3] / "examples" / "torch_attention_decoder.onnx"
     assert main(["optimize", str(decoder), str(tmp_path / "o.onnx"), "--native", "--verify", "quick"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "compiled loops run on onnxruntime here: the environment variable ORTSCAN_NATIVE is 0." in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "compiled loops run on onnxruntime here: the environment variable ORTSCAN_NATIVE is 0." in output
 
 
 def test_the_help_and_the_readme_know_every_target_and_exit_code(capsys):

@@ -78,15 +78,15 @@ def test_spec_round_trips():
 
 
 @pytest.mark.parametrize(
-    ("results", "said"),
+    ("results", "message"),
     [
         ([np.ones(2)], "1 results were returned, but 2 are declared"),
         ([np.ones((2, 2)), np.array(["a"])], "result 0 has 2 dimensions, but 1 are declared"),
         ([np.array([{}], object), np.array(["a"])], "result 0 is no array of numbers"),
     ],
 )
-def test_wrong_results_are_refused(results: list[np.ndarray], said: str):
-    with pytest.raises((TypeError, ValueError), match=said):
+def test_wrong_results_are_refused(results: list[np.ndarray], message: str):
+    with pytest.raises((TypeError, ValueError), match=message):
         slots_of(results, [Port("float", 1), Port("string", 1)])
 
 

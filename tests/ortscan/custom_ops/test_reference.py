@@ -81,11 +81,11 @@ TOP = f"{HEAD} g (uint64[N, 4] x, int64[M] k) => (uint64[N, K] y, int64[N, K] i)
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("k", "said"), [([-1], "k is -1, which is not from 0 to 4"), ([5], "k is 5,"), ([1, 2], "k has 2 numbers, not one")]
+    ("k", "message"), [([-1], "k is -1, which is not from 0 to 4"), ([5], "k is 5,"), ([1, 2], "k has 2 numbers, not one")]
 )
-def test_invalid_inputs_are_an_error(k: list[int], said: str):
+def test_invalid_inputs_are_an_error(k: list[int], message: str):
     made = session(TOP)
     values, places = made.run(None, {"x": np.array([[1, 4, 4, 3]], np.uint64), "k": np.array([2])})
     assert (values.tolist(), places.tolist()) == ([[4, 4]], [[1, 2]])
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         made.run(None, {"x": np.array([[1, 4, 2, 3]], np.uint64), "k": np.array(k)})

@@ -9,5 +9,5 @@ pytestmark = pytest.mark.long
 
 def test_every_variant_matches_the_table_in_the_docs():
     found = outcomes()
-    assert [one for one in found if one.status not in ("runs", "refused")] == []
+    assert [each for each in found if each.status not in ("runs", "refused")] == []
     assert TABLE.read_text(encoding="utf-8") == table(found), "run python -m tests.support.refused_variants"

@@ -43,8 +43,8 @@ def inlined(graph: str, *functions: str, header: str = HEADER) -> tuple[onnx.Mod
 
 def assert_same(before: onnx.ModelProto, after: onnx.ModelProto, feeds: dict[str, np.ndarray] | None = None) -> None:
     feeds = feeds or {"z": np.array([1, -1], np.float32), "x": X}
-    for one, other in zip(ort_run(before, feeds), ort_run(after, feeds), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(ort_run(before, feeds), ort_run(after, feeds), strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 def all_names(graph: onnx.GraphProto) -> list[str]:

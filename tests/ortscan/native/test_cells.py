@@ -72,8 +72,8 @@ def assert_same(model: onnx.ModelProto, *sizes: tuple[int, int], threads: int = 
     native = session(handed_over(model), threads)
     for steps, rows in sizes:
         feeds = feeds_of(model, steps, rows)
-        for one, other in zip(native.run(None, feeds), plain.run(None, feeds), strict=True):
-            np.testing.assert_allclose(one, other, rtol=2e-6, atol=2e-6, err_msg=f"{steps} steps, {rows} rows")
+        for left, right in zip(native.run(None, feeds), plain.run(None, feeds), strict=True):
+            np.testing.assert_allclose(left, right, rtol=2e-6, atol=2e-6, err_msg=f"{steps} steps, {rows} rows")
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
@@ -124,8 +124,8 @@ def test_row_without_steps_equals_onnxruntime() -> None:
         model = recurrent(kind, 4, "lens h c")
         feeds = feeds_of(model, 3, 2) | {"lens": np.int32([0, 3])}
         plain = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-        for one, other in zip(session(handed_over(model)).run(None, feeds), plain.run(None, feeds), strict=True):
-            np.testing.assert_allclose(one, other, rtol=2e-6, atol=2e-6)
+        for left, right in zip(session(handed_over(model)).run(None, feeds), plain.run(None, feeds), strict=True):
+            np.testing.assert_allclose(left, right, rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("kind", list(GATES))
@@ -160,8 +160,8 @@ def test_sessions_use_cells_unless_disabled() -> None:
     feeds = feeds_of(model, 4, 2)
     native = ortscan.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     plain = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    for one, other in zip(native.run(None, feeds), plain.run(None, feeds), strict=True):
-        np.testing.assert_allclose(one, other, rtol=2e-6, atol=2e-6)
+    for left, right in zip(native.run(None, feeds), plain.run(None, feeds), strict=True):
+        np.testing.assert_allclose(left, right, rtol=2e-6, atol=2e-6)
     report = native.ortscan.report
     assert report is not None
     assert [fired.rule for cell in report.cells for fired in cell.fired] == ["native-cell"]

@@ -52,8 +52,8 @@ def test_planned_model_equals_its_run_without_the_library(model: onnx.ModelProto
     wanted = answers(model)
     registered = ortscan.register(ort.SessionOptions())
     for got in (answers(native), answers(native, registered)):
-        for one, other in zip(got, wanted, strict=True):
-            np.testing.assert_array_equal(one, other)
+        for left, right in zip(got, wanted, strict=True):
+            np.testing.assert_array_equal(left, right)
     assert ortscan.verify(model, native).ok
 
 
@@ -111,8 +111,8 @@ def test_nodes_beside_a_loop_have_equal_bits_in_its_plan(reverse: bool, sizes: t
     native = ortscan.optimize(model, passes=["native-loop"])
     assert [node.op_type for node in native.graph.node] == ["Scan1"]
     for got in (answers(native), answers(native, ortscan.register(ort.SessionOptions()))):
-        for one, other in zip(got, answers(model), strict=True):
-            np.testing.assert_array_equal(one, other)
+        for left, right in zip(got, answers(model), strict=True):
+            np.testing.assert_array_equal(left, right)
 
 
 def test_loops_are_not_planned_by_default(model: onnx.ModelProto) -> None:
@@ -137,8 +137,8 @@ def names_run(model: onnx.ModelProto, folder: Path, **entries: str) -> str:
         for name, text in {"cache_dir": str(folder / "cache"), **entries}.items():
             options.add_session_config_entry(f"ortscan.{name}", text)
         session = ortscan.InferenceSession(str(folder / "model.onnx"), options)
-        for one, other in zip(session.run(None, FEEDS), answers(model), strict=True):
-            np.testing.assert_array_equal(one, other)
+        for left, right in zip(session.run(None, FEEDS), answers(model), strict=True):
+            np.testing.assert_array_equal(left, right)
         profile = Path(session.end_profiling()).read_text()
     return profile
 
@@ -175,8 +175,8 @@ def test_the_environment_hides_the_library_and_the_loops_run(model: onnx.ModelPr
     native = ortscan.optimize(model, native=True)
     monkeypatch.setenv("ORTSCAN_NATIVE", "0")
     assert installed.library_path() is None
-    for one, other in zip(answers(native, ortscan.register(ort.SessionOptions())), answers(model), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(answers(native, ortscan.register(ort.SessionOptions())), answers(model), strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 OUTER_PRODUCTS = """g (float[2,3] s, float[T,2] ks, float[T,3] vs) => (float[2,3] z, float[K,3] ys) {
@@ -207,13 +207,15 @@ def test_loop_without_a_plan_has_a_reason() -> None:
     ]
 
 
-@pytest.mark.parametrize(("hidden", "said"), [("0", "the environment variable ORTSCAN_NATIVE is 0"), ("", "native loop engine: ")])
-def test_command_line_reports_the_library(hidden: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("hidden", "message"), [("0", "the environment variable ORTSCAN_NATIVE is 0"), ("", "native loop engine: ")]
+)
+def test_command_line_reports_the_library(hidden: str, message: str) -> None:
     command = [sys.executable, "-m", "ortscan", "native"]
     done = subprocess.run(
         command, env={**os.environ, "ORTSCAN_NATIVE": hidden}, capture_output=True, text=True, check=False, timeout=60
     )
-    assert (done.returncode, said in done.stdout) == (0, True)
+    assert (done.returncode, message in done.stdout) == (0, True)
     path = subprocess.run(
         [*command, "--library-path"],
         env={**os.environ, "ORTSCAN_NATIVE": "0"},

@@ -132,8 +132,8 @@ def test_loop_without_steps_may_index_an_empty_axis(monkeypatch: pytest.MonkeyPa
     plain = ort.InferenceSession(model.SerializeToString())
     for steps in (5, 0, 1):
         feeds = {"xs": np.ones((steps, 3), np.float32), "s": np.ones(3, np.float32), "limit": np.array(11, np.float32)}
-        for one, other in zip(session.run(None, feeds), plain.run(None, feeds), strict=True):
-            np.testing.assert_array_equal(one, other)
+        for left, right in zip(session.run(None, feeds), plain.run(None, feeds), strict=True):
+            np.testing.assert_array_equal(left, right)
 
 
 @pytest.mark.parametrize(("read", "looks"), [("Gather <axis = 0> (xs, i)", True), ("GatherND (xs, at)", False)])
@@ -184,8 +184,8 @@ def test_session_fails_as_onnxruntime_and_continues(monkeypatch: pytest.MonkeyPa
     assert any(node.domain == "ai.ortscan" for node in native.graph.node)
     session = ort.InferenceSession(native.SerializeToString(), ortscan.register(ort.SessionOptions()))
     plain = ort.InferenceSession(model.SerializeToString())
-    for one, other in zip(session.run(None, FEEDS), plain.run(None, FEEDS), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(session.run(None, FEEDS), plain.run(None, FEEDS), strict=True):
+        np.testing.assert_array_equal(left, right)
     wrong = FEEDS | {"xs": np.array([0, 1, 4, 0, 0])}
     for each in (session, plain):
         with pytest.raises(FAILURES):
@@ -216,10 +216,10 @@ def test_scatter_reductions_equal_onnxruntime(way: str, kind: str, monkeypatch: 
             "us": random.choice(numbers, (6, 3, width)).astype(kind.replace("float", "float32")),
         }
         got = ort.InferenceSession(native.SerializeToString(), ortscan.register(ort.SessionOptions())).run(None, feeds)
-        for one, other in zip(got, ort.InferenceSession(model.SerializeToString()).run(None, feeds), strict=True):
-            np.testing.assert_array_equal(one, other, strict=True)
-            real = ~np.isnan(other)
-            np.testing.assert_array_equal(np.signbit(one)[real], np.signbit(other)[real])
+        for left, right in zip(got, ort.InferenceSession(model.SerializeToString()).run(None, feeds), strict=True):
+            np.testing.assert_array_equal(left, right, strict=True)
+            real = ~np.isnan(right)
+            np.testing.assert_array_equal(np.signbit(left)[real], np.signbit(right)[real])
 
 
 def beams(kind: str, width: int, largest: int, steps: int = 4) -> bytes:

@@ -50,12 +50,12 @@ def feeds(inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
 
 def check(got: list[np.ndarray], wanted: list[np.ndarray]) -> None:
     assert [each.shape for each in got] == [each.shape for each in wanted]
-    for one, other in zip(got, wanted, strict=True):
-        if other.dtype.kind != "f":
-            np.testing.assert_array_equal(one, other, strict=True)
+    for left, right in zip(got, wanted, strict=True):
+        if right.dtype.kind != "f":
+            np.testing.assert_array_equal(left, right, strict=True)
             continue
-        written = ~np.isnan(other)  # the interpreter leaves NaN where nothing is written
-        np.testing.assert_allclose(one[written], other[written], rtol=2e-5, atol=2e-5)
+        written = ~np.isnan(right)  # the interpreter leaves NaN where nothing is written
+        np.testing.assert_allclose(left[written], right[written], rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -103,7 +103,7 @@ def test_one_session_runs_in_many_threads() -> None:
 
     def run(index: int) -> bool:
         got = [session.run(None, feeds(given[index])) for _ in range(40)]
-        return all(np.array_equal(one, other) for each in got for one, other in zip(each, wanted[index], strict=True))
+        return all(np.array_equal(left, right) for each in got for left, right in zip(each, wanted[index], strict=True))
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(run, range(8)))

@@ -123,8 +123,8 @@ def test_a_loop_that_divides_by_zero_fails_as_it_does_without_a_plan(
     else:
         session = ort.InferenceSession(model.SerializeToString(), ortscan.register(ort.SessionOptions(), model))
     feeds = {"h": np.zeros(3, np.int64), "xs": np.arange(12).reshape(4, 3), "ds": np.full((4, 3), 2)}
-    for one, other in zip(session.run(None, feeds), ort_session(model).run(None, feeds), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(session.run(None, feeds), ort_session(model).run(None, feeds), strict=True):
+        np.testing.assert_array_equal(left, right)
     feeds["ds"][3, 1] = 0
     for each in (session, ort_session(model)):
         with pytest.raises(FAILURES, match="by zero"):
@@ -212,8 +212,8 @@ def test_loops_of_all_types_keep_their_results(first: int) -> None:
             feeds = typed_feeds(model, seed, B=batch, T=steps)
             wanted, *others = (each.run(None, feeds) for each in sessions)
             for got in others:
-                for one, other in zip(got, wanted, strict=True):
-                    np.testing.assert_allclose(one, other, rtol=1e-6 if one.dtype.kind == "f" else 0, atol=0, strict=True)
+                for left, right in zip(got, wanted, strict=True):
+                    np.testing.assert_allclose(left, right, rtol=1e-6 if left.dtype.kind == "f" else 0, atol=0, strict=True)
     assert plans > 5
 
 

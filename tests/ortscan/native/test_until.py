@@ -66,8 +66,8 @@ def test_loops_of_all_types_keep_their_steps(first: int) -> None:
                 feeds["M"] = np.array(steps)
             wanted, *others = (each.run(None, feeds) for each in sessions)
             for got in others:
-                for one, other in zip(got, wanted, strict=True):
-                    np.testing.assert_allclose(one, other, rtol=1e-6 if one.dtype.kind == "f" else 0, atol=0, strict=True)
+                for left, right in zip(got, wanted, strict=True):
+                    np.testing.assert_allclose(left, right, rtol=1e-6 if left.dtype.kind == "f" else 0, atol=0, strict=True)
     assert plans > 2
 
 
@@ -91,7 +91,7 @@ def test_iteration_until_convergence() -> None:
         feeds = {"s": np.full(size, 3, np.float32), "w": np.linspace(0.5, 900, size, dtype=np.float32)}
         (root, steps), *others = (each.run(None, feeds) for each in sessions)
         assert steps > 3
-        assert all(np.array_equal(one, root) and other == steps for one, other in others)
+        assert all(np.array_equal(left, root) and right == steps for left, right in others)
 
 
 def test_loop_without_a_plan_stays() -> None:

@@ -62,8 +62,8 @@ def test_a_loop_that_nobody_reads_is_left_alone_and_the_session_made(dead: str, 
     model = model_from_text(f"g (float[2,8] h) => (float[2,8] z) <int64 m = {{3}}> {{ {nodes} }}", 18)
     feeds = {"h": feeds_of_scan()["h"]}
     plain, asked = both(model, feeds)
-    for one, other in zip(plain, asked, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(plain, asked, strict=True):
+        np.testing.assert_array_equal(left, right)
     assert taken(model, feeds, tmp_path) == 1
 
 
@@ -161,8 +161,8 @@ def test_what_has_no_plan_runs_as_ever(tmp_path: Path) -> None:
 def test_models_of_exporters_give_the_same(entry: CorpusModel, tmp_path: Path) -> None:
     model = entry.load()
     plain, asked = both(model, entry.feeds())
-    for one, other in zip(asked, plain, strict=True):
-        np.testing.assert_allclose(one, other, rtol=entry.tolerance, atol=entry.tolerance)
+    for left, right in zip(asked, plain, strict=True):
+        np.testing.assert_allclose(left, right, rtol=entry.tolerance, atol=entry.tolerance)
 
 
 def quiet(options: ort.SessionOptions) -> ort.SessionOptions:
@@ -176,7 +176,7 @@ def model_loops(model: onnx.ModelProto) -> int:
 
 def check(model: onnx.ModelProto, feeds: dict[str, Array], folder: Path, loops: int, rtol: float = 0.0) -> None:
     plain, asked = both(model, feeds)
-    for one, other in zip(asked, plain, strict=True):
-        assert (one.shape, one.dtype) == (other.shape, other.dtype)
-        np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+    for left, right in zip(asked, plain, strict=True):
+        assert (left.shape, left.dtype) == (right.shape, right.dtype)
+        np.testing.assert_allclose(left, right, rtol=rtol, atol=rtol)
     assert taken(model, feeds, folder) == loops

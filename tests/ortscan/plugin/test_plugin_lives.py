@@ -193,8 +193,8 @@ def test_providers_given_to_a_session_replace_what_options_hold() -> None:
     session = ort.InferenceSession(MODEL, providers=[PROVIDER, "CPUExecutionProvider"])
     assert session.get_providers() == [PROVIDER, "CPUExecutionProvider"]
     wanted = ort.InferenceSession(MODEL).run(None, feeds_of_scan())
-    for one, other in zip(session.run(None, feeds_of_scan()), wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(session.run(None, feeds_of_scan()), wanted, strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -231,8 +231,8 @@ def test_sessions_are_made_and_run_in_many_threads() -> None:
         for turn in range(40):
             which = (number + turn) % len(feeds)
             for session in (shared, own):
-                for one, other in zip(session.run(None, feeds[which]), wanted[which], strict=True):
-                    np.testing.assert_array_equal(one, other)
+                for left, right in zip(session.run(None, feeds[which]), wanted[which], strict=True):
+                    np.testing.assert_array_equal(left, right)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
@@ -247,8 +247,8 @@ def test_runs_that_no_plan_fits_are_made_in_many_threads() -> None:
     def work(_: int) -> None:
         barrier.wait()
         for _ in range(10):
-            for one, other in zip(session.run(None, feeds), wanted, strict=True):
-                np.testing.assert_array_equal(one, other)
+            for left, right in zip(session.run(None, feeds), wanted, strict=True):
+                np.testing.assert_array_equal(left, right)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
@@ -265,8 +265,8 @@ def test_results_are_written_where_they_are_bound() -> None:
     for name, array in zip(("hT", "ys"), given, strict=True):
         binding.bind_output(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
     session.run_with_iobinding(binding)
-    for one, other in zip(given, wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(given, wanted, strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 def test_shapes_that_no_plan_fits_are_run_as_ever() -> None:
@@ -278,8 +278,8 @@ def test_shapes_that_no_plan_fits_are_run_as_ever() -> None:
     plain, session = ort.InferenceSession(model), ort.InferenceSession(model, asked_options())
     for batch in (2, 1):
         feeds = feeds_of_scan(5, batch) | {"xs": feeds_of_scan(5, 2)["xs"]}
-        for one, other in zip(session.run(None, feeds), plain.run(None, feeds), strict=True):
-            np.testing.assert_array_equal(one, other)
+        for left, right in zip(session.run(None, feeds), plain.run(None, feeds), strict=True):
+            np.testing.assert_array_equal(left, right)
 
 
 def test_what_onnxruntime_refuses_is_refused_in_its_words() -> None:

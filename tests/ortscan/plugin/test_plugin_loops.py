@@ -35,6 +35,6 @@ def test_a_loop_gives_the_same_bits(what: str, tmp_path: Path) -> None:
     model, feeds = model_from_text(text, 18), {name: FEEDS[name] for name in read}
     for steps in (5, 1, 0) if "m" in feeds else (5,):
         plain, asked = both(model, feeds | ({"m": np.array(steps)} if "m" in feeds else {}))
-        for one, other in zip(asked, plain, strict=True):
-            np.testing.assert_array_equal(one, other, strict=True)
+        for left, right in zip(asked, plain, strict=True):
+            np.testing.assert_array_equal(left, right, strict=True)
     assert taken(model, feeds, tmp_path) == 1

@@ -79,16 +79,16 @@ def test_a_wrong_answer_leaves_the_loop_as_it_is(what: str, monkeypatch: pytest.
     monkeypatch.setattr(callback, "planned", altered(WRONG[what]))
     model, feeds = model_from_text(SCAN, 18), feeds_of_scan()
     plain, asked = both(model, feeds)
-    for one, other in zip(asked, plain, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(asked, plain, strict=True):
+        np.testing.assert_array_equal(left, right)
     assert taken(model, feeds, tmp_path) == 0
 
 
 def test_a_plan_that_fits_no_run_runs_in_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(callback, "planned", altered(lambda found: replace(found, inputs=(1, 0), outputs=(3, 2))))
     plain, asked = both(model_from_text(SCAN, 18), feeds_of_scan())
-    for one, other in zip(asked, plain, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(asked, plain, strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 @pytest.mark.long
@@ -175,8 +175,8 @@ def test_the_planner_is_given_the_loop_as_a_model(monkeypatch: pytest.MonkeyPatc
     want, got = (ort.InferenceSession(each.SerializeToString()) for each in (model, loop))
     feeds = {**feeds_of_scan(), "c": np.array(False)}
     theirs_by_mine = dict(zip([info.name for info in loop.graph.input], feeds.values(), strict=True))
-    for one, other in zip(got.run(None, theirs_by_mine), want.run(None, feeds), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(got.run(None, theirs_by_mine), want.run(None, feeds), strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 def body_of(node: onnx.NodeProto) -> onnx.GraphProto:

@@ -33,8 +33,8 @@ def same(options: ort.SessionOptions, *names: str) -> None:
     session = ort.InferenceSession(MODEL.SerializeToString(), options)
     assert session.get_providers() == list(names)
     wanted = ort.InferenceSession(MODEL.SerializeToString()).run(None, feeds_of_scan())
-    for one, other in zip(session.run(None, feeds_of_scan()), wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(session.run(None, feeds_of_scan()), wanted, strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 def test_plain_sessions_run_loops_natively() -> None:

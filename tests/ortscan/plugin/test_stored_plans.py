@@ -64,8 +64,8 @@ def test_sessions_of_all_levels_find_the_plans(what: str, tmp_path: Path, reques
     for level in LEVELS.values():
         options = asked_options()
         options.graph_optimization_level = level
-        for one, other in zip(ort.InferenceSession(path, options).run(None, feeds), wanted, strict=True):
-            np.testing.assert_array_equal(one, other)
+        for left, right in zip(ort.InferenceSession(path, options).run(None, feeds), wanted, strict=True):
+            np.testing.assert_array_equal(left, right)
     assert taken(onnx.load(path), feeds, tmp_path) == 1
     assert asked == []
 
@@ -116,10 +116,10 @@ def test_damaged_plans_leave_the_loop_as_it_is(what: str, tmp_path: Path, reques
     options = asked_options()
     options.log_severity_level = 4
     session = ort.InferenceSession(model.SerializeToString(), options)
-    for one, other in zip(
+    for left, right in zip(
         session.run(None, feeds_of_scan()), ort.InferenceSession(tmp_path / "bare.onnx").run(None, feeds_of_scan()), strict=True
     ):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(left, right)
 
 
 def test_damaged_words_do_no_harm(tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -96,7 +96,7 @@ def test_options_are_read_from_the_session_options():
 
 
 @pytest.mark.parametrize(
-    ("entries", "said"),
+    ("entries", "message"),
     [
         ({"fast_math": "perhaps"}, "ortscan.fast_math cannot be 'perhaps'"),
         ({"memory_budget": "a lot"}, "ortscan.memory_budget cannot be 'a lot'"),
@@ -104,8 +104,8 @@ def test_options_are_read_from_the_session_options():
         ({"passes": "no-such"}, "there is no pass 'no-such'"),
     ],
 )
-def test_an_option_that_cannot_be_read_is_an_error_not_a_warning(entries: dict[str, str], said: str):
-    with pytest.raises(OptionError, match=said):
+def test_an_option_that_cannot_be_read_is_an_error_not_a_warning(entries: dict[str, str], message: str):
+    with pytest.raises(OptionError, match=message):
         ortscan.InferenceSession(parsed(MAP), options(**entries))
 
 
@@ -199,7 +199,7 @@ def with_unnamed_state(model: onnx.ModelProto) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (with_opset, rf"has opset {newest_opset() + 1}; onnx .* supports at most {newest_opset()}\."),
         (
@@ -208,10 +208,10 @@ def with_unnamed_state(model: onnx.ModelProto) -> None:
         ),
     ],
 )
-def test_where_strict_is_set_what_onnxruntime_refuses_is_said_in_words(change: Callable[[onnx.ModelProto], None], said: str):
+def test_where_strict_is_set_what_onnxruntime_refuses_is_said_in_words(change: Callable[[onnx.ModelProto], None], message: str):
     model = parsed(SUMS)
     change(model)
-    with pytest.raises(OrtscanError, match=f"{said}$"):
+    with pytest.raises(OrtscanError, match=f"{message}$"):
         ortscan.InferenceSession(model, options(strict="1"))
     with pytest.raises(Fail):
         ortscan.InferenceSession(model, options())

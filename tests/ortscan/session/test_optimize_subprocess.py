@@ -55,15 +55,15 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list["subprocess.Popen[bytes]"]:
     """Return the list of the processes that were started."""
-    found: list[subprocess.Popen[bytes]] = []
+    results: list[subprocess.Popen[bytes]] = []
     start = child_process.start
 
     def noting(*given: Any, **options: Any) -> "subprocess.Popen[bytes]":
-        found.append(start(*given, **options))
-        return found[-1]
+        results.append(start(*given, **options))
+        return results[-1]
 
     monkeypatch.setattr(child_process, "start", noting)
-    return found
+    return results
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
@@ -93,11 +93,11 @@ def test_the_first_start_takes_little_more_memory_than_onnxruntime_itself(tmp_pa
 
 def test_the_model_is_kept_in_the_cache(started: list[Any], temporary: Path) -> None:
     model = parsed(MAP).SerializeToString()
-    found = [ortscan.InferenceSession(model).ortscan for _ in range(2)]
-    assert [one.source for one in found] == ["optimized", "cached"]
-    assert found[0].report.loops == found[1].report.loops
-    assert found[0].verified == found[1].verified != ""
-    assert found[0].entry == found[1].entry is not None
+    results = [ortscan.InferenceSession(model).ortscan for _ in range(2)]
+    assert [each.source for each in results] == ["optimized", "cached"]
+    assert results[0].report.loops == results[1].report.loops
+    assert results[0].verified == results[1].verified != ""
+    assert results[0].entry == results[1].entry is not None
     assert len(started) == 1
     assert started[0].poll() is not None
 

@@ -75,7 +75,7 @@ def given_as(form: str, path: Path) -> tuple[object, ort.SessionOptions | None]:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("write", "form"),
-    [(write, form) for place, write in enumerate(WRITES) for form in ("path", ("path and options", "bytes")[place % 2])],
+    [(write, form) for index, write in enumerate(WRITES) for form in ("path", ("path and options", "bytes")[index % 2])],
 )
 def test_the_weights_that_are_there_now_count(write: Callable[[Path, bytes], None], form: str, tmp_path: Path):
     path, data = tmp_path / "m.onnx", tmp_path / "w.bin"
@@ -85,12 +85,12 @@ def test_the_weights_that_are_there_now_count(write: Callable[[Path, bytes], Non
     given, options = given_as(form, path)
 
     def starts(expected: np.ndarray, *sources: str) -> None:
-        found = []
+        results = []
         for _ in sources:
             session = ortscan.InferenceSession(given, options)
-            found.append(session.ortscan.source)
+            results.append(session.ortscan.source)
             np.testing.assert_allclose(session.run(None, {"x": x})[0], x @ (expected - 2 * expected.T), rtol=1e-3, atol=1e-3)
-        assert found == list(sources)
+        assert results == list(sources)
 
     starts(weights, "optimized", "cached", "cached")
     times = data.stat()

@@ -10,7 +10,7 @@ from tests.support.text import model_from_text
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("g (float[N, 4] x, float[4] s) => (float[N, 4] y) { y = LayerNormalization (x, s, \"\") }", "ends in an empty input name"),
         (
@@ -24,12 +24,12 @@ from tests.support.text import model_from_text
         ),
     ],
 )  # fmt: skip
-def test_a_model_that_would_kill_the_process_is_not_run(text, said):
+def test_a_model_that_would_kill_the_process_is_not_run(text, message):
     proto = model_from_text(text, 18, check=False)
     outcome = verify(proto, proto)
     assert not outcome.ok
     assert f"the original would crash onnxruntime: {outcome.problems[0].split(': ')[1]}" in outcome.summary()
-    assert said in outcome.summary()
+    assert message in outcome.summary()
 
 
 PRODUCTS = {
@@ -101,7 +101,7 @@ def test_a_quick_comparison_tries_the_first_trip_counts():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"level": "fast"}, "level must be 'full' or 'quick', not 'fast'"),
         ({"level": None}, "level must be 'full' or 'quick', not None"),
@@ -112,8 +112,8 @@ def test_a_quick_comparison_tries_the_first_trip_counts():
         ({"memory_limit": "1G"}, "memory_limit must be a whole number of bytes above 0, not '1G'"),
     ],
 )
-def test_a_level_or_limit_that_is_none_is_refused(options, said):
-    with pytest.raises(OptionError, match=said):
+def test_a_level_or_limit_that_is_none_is_refused(options, message):
+    with pytest.raises(OptionError, match=message):
         verify(model(SUM), model(SUM), **options)
 
 

@@ -12,8 +12,8 @@ HONEST = honest_pairs()
 
 
 def test_there_are_enough_pairs_of_names_of_their_own():
-    assert len({one.name for one in WRONG}) == len(WRONG) >= 230
-    assert len({one.name for one in HONEST}) == len(HONEST) >= 500
+    assert len({each.name for each in WRONG}) == len(WRONG) >= 230
+    assert len({each.name for each in HONEST}) == len(HONEST) >= 500
 
 
 @pytest.mark.parametrize("one", WRONG[::3], ids=lambda one: one.name)

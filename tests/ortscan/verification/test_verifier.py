@@ -106,7 +106,7 @@ SUM_OF = "{{ a = Constant <value_ints = [0]> () {} }}".format
 
 
 @pytest.mark.parametrize(
-    ("interface", "body", "said"),
+    ("interface", "body", "message"),
     [
         ("(float[T, 4] z) => (float[1, 4] y)", "y = ReduceSum(z, a)", "lost 'x' and gained 'z'"),
         ("(float[T, 4] x) => (float[1, 4] v)", "v = ReduceSum(x, a)", "outputs differ"),
@@ -120,11 +120,11 @@ SUM_OF = "{{ a = Constant <value_ints = [0]> () {} }}".format
         ("(float[T, 5] x) => (float[1, 5] y)", "y = ReduceSum(x, a)", "size 4 in axis 1"),
     ],
 )
-def test_another_interface_is_not_ok_and_named(interface, body, said):
+def test_another_interface_is_not_ok_and_named(interface, body, message):
     outcome = verify(model(SUM), model(f"g {interface} {SUM_OF(body)}"))
     assert not outcome.ok
     assert not outcome.cases
-    assert said in outcome.summary()
+    assert message in outcome.summary()
 
 
 def test_another_order_of_inputs_is_not_ok():
@@ -246,8 +246,8 @@ def test_a_model_that_computes_in_float16_inside_is_measured_by_it():
 
 def test_the_same_seed_gives_the_same_outcome_and_another_does_not():
     one, two = model(SUM), model(FIRST)
-    found = [verify(one, two, seed=seed).first_difference.before for seed in (0, 0, 1)]
-    assert found[0] == found[1] != found[2]
+    results = [verify(one, two, seed=seed).first_difference.before for seed in (0, 0, 1)]
+    assert results[0] == results[1] != results[2]
 
 
 def test_models_come_as_path_bytes_proto_or_ir(tmp_path):

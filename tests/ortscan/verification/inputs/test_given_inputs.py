@@ -35,7 +35,7 @@ def test_inputs_come_from_an_npz(tmp_path, prefix):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "said"),
+    ("inputs", "message"),
     [
         ([], "empty list"),
         ({"z": np.ones(2, np.float32)}, "inputs has 'z'"),
@@ -45,9 +45,9 @@ def test_inputs_come_from_an_npz(tmp_path, prefix):
         ({"x": np.array(["a"])}, "takes float32"),
     ],
 )
-def test_inputs_that_do_not_fit_are_an_error(inputs, said):
+def test_inputs_that_do_not_fit_are_an_error(inputs, message):
     proto = model("g (float[N] x, float[3] c) => (float[N] y) { y = Relu(x) }")
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(OptionError, match=message):
         verify(proto, proto, inputs=inputs)
 
 

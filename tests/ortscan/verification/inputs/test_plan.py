@@ -53,30 +53,30 @@ def test_the_sizes_are_those_that_the_manual_promises():
 def test_each_dimension_is_largest_least_and_nothing_beside_others(count):
     axes = [axis(position) for position in range(count)]
     usual = [one.values[0] for one in axes]
-    found = {*rows(plan_cases(axes)), *rows(plan_empty_cases(axes))}
-    for place, one in enumerate(axes):
+    results = {*rows(plan_cases(axes)), *rows(plan_empty_cases(axes))}
+    for index, one in enumerate(axes):
         for size, others in ((max(one.values), usual), (1, usual), (one.beyond, [1] * count), (0, usual), (0, [1] * count)):
-            assert (*others[:place], size, *others[place + 1 :]) in found
+            assert (*others[:index], size, *others[index + 1 :]) in results
         if count > 2:
-            assert tuple(number * (at == place) for at, number in enumerate(usual)) in found
-    assert (2,) * count in found
-    assert (4,) * count in found
-    assert (0,) * count in found
+            assert tuple(number * (at == index) for at, number in enumerate(usual)) in results
+    assert (2,) * count in results
+    assert (4,) * count in results
+    assert (0,) * count in results
 
 
 @pytest.mark.parametrize("count", range(3, 9))
 def test_each_two_dimensions_are_equal_where_the_third_is_not(count):
     found = rows(plan_cases([axis(position) for position in range(count)]))
-    for one, other in combinations(range(count), 2):
-        assert any(row[one] == row[other] > 1 and row.count(row[one]) == 2 for row in found)
+    for left, right in combinations(range(count), 2):
+        assert any(row[left] == row[right] > 1 and row.count(row[left]) == 2 for row in found)
 
 
 def test_two_dimensions_are_1_or_0_where_the_others_are_not():
     axes = [axis(position) for position in range(5)]
-    found = [*rows(plan_cases(axes)), *rows(plan_empty_cases(axes))]
+    results = [*rows(plan_cases(axes)), *rows(plan_empty_cases(axes))]
     for two in combinations(range(5), 2):
         for size in (0, 1):
-            assert any(all((number == size) == (at in two) for at, number in enumerate(row)) for row in found)
+            assert any(all((number == size) == (at in two) for at, number in enumerate(row)) for row in results)
 
 
 def test_the_ninth_dimension_is_nothing_together_with_the_rest_and_that_is_said():

@@ -21,7 +21,7 @@ def test_shapes_fix_sizes_and_what_shares_their_symbols():
 
 
 @pytest.mark.parametrize(
-    ("shapes", "said"),
+    ("shapes", "message"),
     [
         ({"z": [1]}, "shapes has 'z', but the model's inputs are 'x', 'y'"),
         ({"x": [1, 2, 3]}, "rank 3"),
@@ -29,7 +29,7 @@ def test_shapes_fix_sizes_and_what_shares_their_symbols():
         ({"x": [1, 2], "y": [2, 3]}, "'B' the sizes 2 and 3"),
     ],
 )
-def test_shapes_that_do_not_fit_are_an_error(shapes, said):
+def test_shapes_that_do_not_fit_are_an_error(shapes, message):
     proto = model("g (float[T, B] x, float[2, B] y) => (float[T, B] z) { z = Relu(x) }")
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(OptionError, match=message):
         verify(proto, proto, shapes=shapes)

@@ -24,15 +24,15 @@ def compared(before: str, after: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("Add (a, w)", "Sub (a, w)", "'b' (Add 'middle') at ["),
         ("Mul (x, w)", "Sub (x, w)", "'a' (Mul) at ["),
         ("c = Tanh (b)", "c = Sin (b)", "'c' (Tanh) at ["),
     ],
 )
-def test_it_is_the_first_on_the_way(old: str, new: str, said: str) -> None:
-    assert f"; the first value inside that differs is {said}" in compared(TEXT, TEXT.replace(old, new))
+def test_it_is_the_first_on_the_way(old: str, new: str, message: str) -> None:
+    assert f"; the first value inside that differs is {message}" in compared(TEXT, TEXT.replace(old, new))
 
 
 def test_where_only_outputs_differ_nothing_is_named() -> None:

@@ -126,7 +126,7 @@ MODELS = {
 
 def sized_model(way: str, sizes: str, last: str = "Identity") -> ModelProto:
     count = sizes.count(",") + 1
-    nodes = "\n".join(f"{one.strip()})" for one in way.split(") ")).removesuffix(")")
+    nodes = "\n".join(f"{each.strip()})" for each in way.split(") ")).removesuffix(")")
     return model_from_text(
         f"""m (float[B, N] x) => (float[?] z) {{
             i1 = Constant<value = int64[1] {{1}}>()
