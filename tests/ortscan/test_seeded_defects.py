@@ -227,7 +227,7 @@ def test_a_planted_defect_reaches_nobody_and_its_patch_is_named(
             said = [str(error)]
     assert done, "the rule was not used"
     assert said, "nothing was found"
-    assert re.search(rf"(took |change \d+, ){rule.RULE.name} on main/", said[0]), said
+    assert re.search(rf"(took back |change \d+, ){rule.RULE.name} on main/", said[0]), said
 
 
 def test_there_are_thirty_and_more() -> None:
