@@ -66,14 +66,14 @@ class Target:
 
     @property
     def newest_opset(self) -> int:
-        """The newest opset of the target, which is that of the installed onnxruntime."""
+        """The newest opset of the target: the newest one of the installed onnxruntime."""
         from ortscan.ort.installed import newest_opset
 
         return newest_opset()
 
     @property
     def newest_ir_version(self) -> int:
-        """The newest IR version of the target, which is that of the installed onnxruntime."""
+        """The newest IR version of the target: the newest one of the installed onnxruntime."""
         from ortscan.ort.installed import newest_ir_version
 
         return newest_ir_version()

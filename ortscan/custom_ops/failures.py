@@ -127,7 +127,7 @@ def _forget_locals(error: BaseException) -> None:
 
 
 class surfacing:  # noqa: N801 - it stands after "with"
-    """A context manager around ``inner`` that replaces onnxruntime's exception with that of an op.
+    """A context manager around ``inner``. It replaces onnxruntime's exception with the one of an op.
 
     It is a class because a StopIteration cannot leave a generator.
     """

@@ -3,7 +3,7 @@
 * Parts that ``onnx_ir`` drops: sparse_initializer, training_info, initializers without a name. Values with the same name, which it
   merges. Parts that it cannot represent: sparse attributes, attributes without a type, text that is not UTF-8. External data in the
   default of a function's attribute, which would be lost.
-* Functions with so many calls of each other that nothing can run the model. onnxruntime, inference and inlining expand all calls.
+* Functions that call each other too often for any runtime. onnxruntime, inference and inlining expand all calls.
   This module counts the nodes without expanding them, in time that grows with the file::
 
     f1 calls f0 ten times, f2 calls f1 ten times, …, the main graph calls f11    ->    10^12 nodes

@@ -1,4 +1,4 @@
-"""Load a model in the opset that rules need, and inline the functions with nodes that rules change.
+"""Load a model in the opset that rules need, and inline functions with nodes to change.
 
 Works around ORT-CAST-AFTER-TRANSPOSE and ORT-HALVES-AFTER-TRANSPOSE.
 """

@@ -1,4 +1,4 @@
-"""Cut one loop out of two models, at values that both have, so that it can be compared separately.
+"""Cut one loop out of two models at their common values, to compare it separately.
 
     before:  x ─► MatMul ─► p ─► Scan ─► y ─► rest           after:  x ─► MatMul ─► p ─► LSTM ─► Squeeze ─► y ─► rest
 

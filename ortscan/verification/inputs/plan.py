@@ -82,7 +82,7 @@ def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]]
 
 
 def plan_uniform_cases(axes: Sequence[Axis], *, large: bool) -> list[Point]:
-    """Return cases with all free dimensions equal, up to 16 or ``large``, for models that need that."""
+    """Return cases with all free dimensions equal, up to 16 or ``large``, for models that need this."""
     if not any(axis.free for axis in axes):
         return []
     rows = [[size if axis.free else axis.values[0] for axis in axes] for size in _UNIFORM[large]]

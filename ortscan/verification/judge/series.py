@@ -138,13 +138,13 @@ def _any_ran(judged: Sequence[Judged]) -> bool:
 
 
 def _untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
-    """Return the free dimensions that never exceed 1 in a case in which the original ran."""
+    """Return the free dimensions that are at most 1 in all cases of the original that ran."""
     dims = [result.case.dims for result in judged if result.ran]
     return [name for name in inputs.free_sizes if not any(sizes.get(name, 0) > 1 for sizes in dims)]
 
 
 def _untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
-    """Return the integer inputs with unusual values that occurred in no case that the original ran."""
+    """Return the integer inputs with unusual values that occurred in no case of the original."""
     points = [result.planned.point for result in judged if result.ran and result.planned.point.kind == "other integers"]
     tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
     return [name for name in inputs.others if name not in tried]

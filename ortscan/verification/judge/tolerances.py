@@ -4,13 +4,13 @@
             2000  0.2        scales   =     2000  0.2         an error of 0.01 is small on the left, and large on the right
             1500  0.3                       1500  0.3
 
-The scale of an element is the minimum over the axes of the largest magnitude among the elements that share its index along that
-axis. If all cases have the same shape, it is also at most the largest ratio so far of the element to the maximum of its case,
-times the maximum of this case. An element may differ by
+For each axis, take the largest magnitude among the elements with the same index on that axis. The scale of an element is the
+minimum of these. If all cases have the same shape, it is also at most the largest ratio so far of the element to the maximum of
+its case, times the maximum of this case. An element may differ by
 
     atol + rtol * scale
 
-which is the error that adding the same numbers in another order can cause. The defaults are some roundings of the coarsest float
+This is the error of adding the same numbers in another order. The defaults are some roundings of the coarsest float
 type that the output is computed with (about a thousand of float32, ten of float16). ``atol`` shrinks with outputs that never
 exceed 1.
 """
@@ -77,7 +77,7 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 
 
 def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarray:
-    """Return the scale of every element, in a shape that broadcasts to that of ``magnitudes``. These must be finite.
+    """Return the scale of every element. The shape broadcasts to the shape of ``magnitudes``. These must be finite.
 
     ``others`` is the fewest elements that must share an index for their maximum to be no accident.
     """
