@@ -55,12 +55,12 @@ class WrittenForm:
     Args:
         build: The nodes that run in any case.
         results: The new value of each output of the loop that is used.
-        guard: The flag that the form covers the inputs, and the nodes that run then; None for a form that covers all inputs.
+        guard: The flag that the form covers the inputs, and the nodes that run then.
     """
 
     build: Builder
     results: Mapping[ir.Value, ir.Value]
-    guard: tuple[ir.Value, Builder] | None = None
+    guard: tuple[ir.Value, Builder]
 
 
 def no_fallback(ctx: Context) -> NotApplicable | None:
@@ -136,7 +136,6 @@ def guard_steps(loop: ScanView, form: WrittenForm, steps: tuple[int, int | None]
 
 def _write_choice(loop: ScanView, scan: ir.Node, form: WrittenForm, ctx: Context) -> dict[ir.Value, ir.Value]:
     """End the nodes before ``form`` with an If between it and ``scan``; return the value of the If for each result."""
-    assert form.guard is not None
     (condition, inside), fallback = form.guard, ctx.builder()
     fallback.nodes.append(scan)
     outputs = [(old, kept) for old, kept in zip(loop.node.outputs, scan.outputs, strict=True) if old in form.results]

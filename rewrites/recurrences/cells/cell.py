@@ -1,6 +1,6 @@
 """A recurrent cell of a loop, recognised by the families, then probed, then written as a native node.
 
-Its arrays are constants, or are put together from tensors that are known only when the model runs.
+Its arrays are constants, or consist of parts of tensors that are known only when the model runs.
 """
 
 from collections.abc import Hashable, Mapping

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.cut.components import find_components
+from rewrites.analysis.cut.components import Components, find_components
 from rewrites.graph.values import static_dims
 from rewrites.loops import ScanView, State, captured_values
 from rewrites.recurrences.cells.cell import ARRAYS, Cell, Numbers, Piece, Recipe
@@ -64,11 +64,11 @@ def _cells(reading: Interpretation) -> Iterator[Cell]:
         whole = None if features is None or inner is None or features.shape != inner.shape else features.whole()
         if whole is not None:
             nexts[state] = whole
-    partners = _Partners(reading)
+    components = find_components(reading.loop)
     inputs = tuple((key, scanned.width) for key, scanned in reading.inputs)
     for state, polynomial in nexts.items():
         candidate = Candidate(reading, state, polynomial, inputs)
-        others = (other for other in partners.of(state) if other in nexts)
+        others = (other for other in _partners(components, state) if other in nexts)
         try:
             cells = [_elman(candidate), gru(candidate), *(lstm(candidate, other, nexts[other]) for other in others)]
         except TooComplex:
@@ -91,23 +91,16 @@ def _elman(candidate: Candidate) -> Cell | None:
     return candidate.cell("RNN", [weights], (activation.function,))
 
 
-class _Partners:
-    """Which states can be the cell state beside a hidden state: it is computed from them, and they from it or from no third state.
+def _partners(components: Components, state: State) -> list[State]:
+    """Return the states that can be the cell state beside ``state``, which is computed from them, and they from no third state.
 
     A loop may hold many layers, and most pairs of its states need not be tried.
     """
-
-    def __init__(self, reading: Interpretation) -> None:
-        self._components = find_components(reading.loop)
-        self._group = {state: group for group in self._components.members for state in group}
-        self._alone = [group[0] for group in self._components.members if len(group) == 1]
-
-    def of(self, state: State) -> list[State]:
-        """Return the partners of ``state``."""
-        behind = self._components.behind
-        sources = behind.get(state.next, 0)
-        alone = [other for other in self._alone if behind[other.inner] & sources]
-        return [other for other in dict.fromkeys([*self._group[state], *alone]) if other is not state]
+    behind, members = components.behind, components.members
+    sources = behind.get(state.next, 0)
+    own = next(group for group in members if state in group)
+    alone = [group[0] for group in members if len(group) == 1 and behind[group[0].inner] & sources]
+    return [other for other in dict.fromkeys([*own, *alone]) if other is not state]
 
 
 def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:

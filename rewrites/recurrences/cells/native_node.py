@@ -1,19 +1,17 @@
-"""Writes a cell as a native RNN, GRU or LSTM node over all steps, or over the steps that each row runs.
+"""Write a cell as a native RNN, GRU or LSTM node over all steps, or over the steps that each row runs.
 
 Parameters of activations are compact lists, one entry for each activation that takes one: onnxruntime reads a padded list
 wrongly. ``layout`` is never written because onnxruntime refuses it.
 
-    LSTM(xs, ...)    ->    If(xs holds anything) then LSTM(xs, ...) else an empty sequence, and the initial states
+    LSTM(xs, ...)    ->    If(xs is not empty) then LSTM(xs, ...) else an empty sequence, and the initial states
 
-The node does not run on an empty sequence: onnxruntime aborts for LSTM and GRU on no rows, for GRU on no steps, and LSTM then
-returns uninitialised memory. A loop runs on an empty batch, so an If guards the node if the number of rows is free. A Scan over
-no steps fails; here it gives what the operator's text says.
+On an empty sequence onnxruntime aborts or returns uninitialised memory. A loop runs on an empty batch, so an If guards the node if
+the number of rows is free. A Scan over no steps fails; the If returns what the operator's text says.
 
     steps of a row   a . b c .      ->   a b c    through the node with sequence length 3    ->   h1 h1 h2 h3 h3
 
-Under a mask, a stable sort brings the steps that a row runs together, and the node's results are spread the same way. A row
-that has not run yet has its initial state. This equals the loop for every mask: nothing of the node past a row's length is
-read, and none of its final states for a length of 0.
+Under a mask, a stable sort brings the steps that a row runs together, and the node's results are spread the same way. A row that
+has not run yet has its initial state. This equals the loop for every mask: results past a row's length are not read.
 
 Works round ORT-RECURRENT-LAYOUT, ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS and
 ORT-RECURRENT-EMPTY-ROW.

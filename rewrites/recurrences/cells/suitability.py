@@ -1,15 +1,13 @@
 """Whether a native node can and should replace the loop of a cell: types and shapes, the target, the cost.
 
-Cost is measured with onnxruntime 1.31 on CPU, against a Scan with its projections hoisted: LSTM and GRU nodes win up to a batch of
-about 8 and tie after that, a GRU losing a little from 16 rows on; an RNN node loses two to three times from a batch of 4 on, and
-wins for one row up to a width of about 128, for two up to 64. Targets that run no loops take native nodes always. The reverse
-direction of an LSTM or GRU reverses its steps row by row: 4 to 7 percent slower than Slices around a forward node at 16 rows,
-within one percent at 4.
+Measured with onnxruntime 1.31 on CPU, against a Scan with hoisted projections: LSTM and GRU nodes win up to a batch of about 8 and
+tie after that; a GRU loses a little from 16 rows on. An RNN node wins for one row up to a width of 128 and for two up to 64, and
+loses two to three times from 4 rows on. Targets that run no loops always take native nodes. A reverse LSTM or GRU is 4 to 7 percent
+slower at 16 rows than Slices around a forward node, and within one percent at 4.
 
-Weights that are known only when the model runs are copied into the node's layout each time, at about 1 ns a number in blocks
-and 5.5 ns one by one; a step gains about 5 microseconds and 0.05 ns a number. Rows that do not run all steps cost a sort and two
-gathers, about 15 microseconds. If the cell state of each step is needed, gates are computed once more for all steps, which pays
-for small states only: 3 times faster for 16 numbers in a state, as fast for 256.
+Weights that are known only when the model runs are copied in each run, at about 1 ns a number in blocks and 5.5 ns one by one; a
+step gains about 5 microseconds and 0.05 ns a number. A mask costs a sort and two gathers, about 15 microseconds. If the cell state
+of each step is needed, gates are computed once more: 3 times faster for 16 numbers in a state, as fast for 256.
 
 Works round ORT-RECURRENT-DOUBLE.
 """

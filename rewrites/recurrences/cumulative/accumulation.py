@@ -1,7 +1,7 @@
-"""States to which each step does something associative with what does not depend on them: ``s' = s + x``, ``s' = max(s, x)``.
+"""States that accumulate an operand by an associative operator: ``s' = s + x``, ``s' = max(s, x)``; and the operand of all steps.
 
-Also the larger by a choice, ``s' = x if x > s else s``, and the last value that was taken on, ``s' = x if c else s``; and what
-comes to such a state in all steps. A Where here chooses on the sides on which the loop does: works round ORT-WHERE-MINUS-ZERO.
+A choice, ``s' = x if x > s else s``, and a latch, ``s' = x if c else s``, accumulate too. A Where here has the loop's order of
+operands. Works round ORT-WHERE-MINUS-ZERO.
 """
 
 from collections.abc import Collection, Iterator
@@ -107,7 +107,7 @@ def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | Non
 
 
 def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accumulation | None:
-    """Read a Where between the state and a value free of states, by which of both is larger or by a condition free of states."""
+    """Read a Where between the state and a value free of states, by a comparison of both or a condition free of states."""
     mask = _mask(where, state)
     new_value = None if mask is None else through_identity(mask[2])
     if mask is None or new_value is None or new_value in varying:
@@ -129,7 +129,7 @@ def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accu
 
 
 def _masked(where: ir.Node, state: State, varying: Collection[ir.Value], loop: ScanView) -> Accumulation | None:
-    """Read a Where between the state and what accumulates in it, which nothing else reads."""
+    """Read a Where between the state and its accumulation, if nothing else reads that."""
     mask = _mask(where, state)
     if mask is None or mask[0] in varying or len(mask[2].uses()) != 1 or mask[2].is_graph_output():
         return None
@@ -141,7 +141,7 @@ def _masked(where: ir.Node, state: State, varying: Collection[ir.Value], loop: S
 
 
 def rows_of(stacks: Stacks, total: Accumulation) -> ir.Value:
-    """Return what comes to the state in all steps, with the axes of the state behind the steps; of a difference the opposite."""
+    """Return the operands of all steps, with the axes of the state behind the steps; of a difference their negatives."""
     b, rows = stacks.build, aligned(stacks, total.operand, total.rank)
     if total.op_type == "Sub":
         rows = b.op("Neg", rows)
@@ -186,7 +186,7 @@ def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, 
     """Put ``states`` after each step into ``stacks``, and those before each if they are read; return the last if it is read.
 
     Args:
-        rows: What comes to the state in all steps.
+        rows: The operands of all steps.
         first: The initial state as a row, if there is such a value.
     """
     initial, ends = use.state.initial, Ends(stacks.build, stacks.backwards)

@@ -1,8 +1,8 @@
-"""States that are the mean of all that came so far: ``m' = m + (x - m) / (t + 1)``, however it is written.
+"""States that are running means: ``m' = m + (x - m) / (t + 1)``, in any spelling.
 
 Step n multiplies such a state by ``(n - 1) / n`` and adds ``x / n``. So n times the state is a running sum. The rule compares
-numbers, not operators: those of all steps if the loop lists them. Else it compares fractions for so many steps that two different
-quotients of polynomials of such degrees cannot agree in all.
+numbers, not operators: those of all steps if the loop lists them. Else it compares fractions for more steps than two different
+quotients of polynomials of such degrees can agree in.
 """
 
 from collections.abc import Iterator

@@ -1,15 +1,15 @@
-"""Sums, products, means and flags of all that came so far, for all steps at once, by CumSum and CumProd.
+"""Running sums, products, means and flags for all steps at once, by CumSum and CumProd.
 
 onnxruntime's kernels go row after row, as the loop does. With the initial value as the row before the first, each result is the
-loop's to the last bit, through NaN, infinities and overflows. If the row before the first is not read, the first row takes the
-initial value up, which from opset 16 on one ScatterND does. Products from ones need no such row. Nor do sums from zeros, but a sum
-of nothing but -0 would be -0 and is 0 in the loop: so 0 is added to the first row, or to all sums.
+loop's to the last bit, also for NaN, infinities and overflows. If that row is not read, the initial value is added to the first row
+instead, from opset 16 on by a ScatterND. Products from ones need no such row. Nor do sums from zeros, but the sum of -0 alone would
+be -0, and is 0 in the loop: so 0 is added to the first row, or to all sums.
 
     m = Scan(m0, xs) body(m, x) => m + (x - m) / (t + 1)    ->    before = CumSum(xs) / t;  m = before + (xs - before) / (t + 1)
 
-The means before each step are sums, and the loop's own step goes on from each: so an infinite mean becomes what the loop makes of
-it, and zeros have its signs. Shares are summed up, so small that none overflows unless a mean does: a power of two, or the number
-of steps, is divided off, unless the loop computes the sum itself.
+The means before each step are sums, and the loop's own step goes on from each: so infinite means and the signs of zeros are those
+of the loop. The operands are first divided by a power of two, or by the number of steps, so that no sum overflows unless a mean
+does; not if the loop computes the sum itself.
 """
 
 import numpy as np

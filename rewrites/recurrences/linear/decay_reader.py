@@ -1,7 +1,7 @@
 """Reads the next value of a state as decay times state, plus what does not depend on the states.
 
-The reader follows Identity, Neg, Add, Sub, Mul and Div, with any broadcasting. The drive, which does not depend on the states,
-stays an expression of the body's own operators, so that it is computed as in the loop.
+The reader follows Identity, Neg, Add, Sub, Mul and Div, with any broadcasting. The drive does not depend on the states. It stays an
+expression of the body's own operators, so that it is computed as in the loop.
 
 A body may reach a state on exponentially many ways: each of ``a = Add(h, h)  b = Add(a, a)  ...`` doubles them. So ways with the
 same factors are one path, and a drive that is read twice is one object. Paths with more than ``_MOST`` factors in all are refused.

@@ -22,27 +22,21 @@ __all__ = ["decays_of", "stack_of"]
 def stack_of(drive: Drive | ir.Value, state: State, stacks: Stacks, sizes: StepSizes) -> ir.Value | NotApplicable:
     """Return the drive of ``state`` in all steps, along axis 0, or why there is none of the state's shape."""
     values = [part for part in drives_in_order(drive) if isinstance(part, ir.Value)]
-    refusal = put_stacks(values, stacks, sizes)
-    emitted_drive = _emitted(drive, stacks) if refusal is None else refusal
-    if isinstance(emitted_drive, NotApplicable):
-        return emitted_drive
-    if not same(emitted_drive.inner.shape, state.inner.shape):
-        return _other_shape(emitted_drive.inner, state.inner)
-    stack = emitted_drive.value
-    if not emitted_drive.batched:
-        stacks.known[emitted_drive.inner] = emitted_drive
-        stack = stacks.full(emitted_drive.inner)
-    return stack
-
-
-def _emitted(drive: Drive | ir.Value, stacks: Stacks) -> Operand | NotApplicable:
-    emitted = dict[Drive | ir.Value, Operand]()
+    refusal, emitted = put_stacks(values, stacks, sizes), dict[Drive | ir.Value, Operand]()
+    if refusal is not None:
+        return refusal
     for part in drives_in_order(drive):
         operand = stacks.get(part) if isinstance(part, ir.Value) else _emitted_node(part, emitted, stacks)
         if isinstance(operand, NotApplicable):
             return operand
         emitted[part] = operand
-    return emitted[drive]
+    result = emitted[drive]
+    if not same(result.inner.shape, state.inner.shape):
+        return _other_shape(result.inner, state.inner)
+    if result.batched:
+        return result.value
+    stacks.known[result.inner] = result
+    return stacks.full(result.inner)
 
 
 def _emitted_node(drive: Drive, emitted: Mapping[Drive | ir.Value, Operand], stacks: Stacks) -> Operand | NotApplicable:

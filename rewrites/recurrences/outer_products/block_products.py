@@ -1,11 +1,10 @@
-"""One block of steps of a matrix that takes up outer products, or many blocks side by side, as products of matrices.
+"""Products of matrices for one block of steps of a matrix that takes up outer products, or for many blocks side by side.
 
     reads = (Q K^T * within) V + (Q S) * before        S' = whole * S + K^T (V * left)
 
-Q, K and V are the queries, keys and values of the steps of a block, S the matrix before it, the others are ``BlockWeights``: what
-decays are together between two steps. Each is a product of the decays in between, or the power of e of the sum of their exponents
-in between. It is never a quotient of products of all decays so far, nor the difference of such sums, so a decay of 0 is no
-exception.
+Q, K and V are the queries, keys and values of the steps of a block, and S the matrix before it. The others are ``BlockWeights``:
+each is a product of the decays between two steps, or the exponential of the sum of their exponents. It is never a quotient of
+products of all decays so far, so a decay of 0 is no exception.
 
 If each key of a head has decays of its own, queries and keys of two steps meet in a product with the decays in between, key by key
 (``key_products``). Blocks of 1, 2, 4, ... steps are put together by two and two. Queries of the later block are multiplied by its

@@ -67,37 +67,31 @@ def _learn_width(reading: Reading, x: ir.Value | None, width: int) -> None:
         reading.learn_same(dim, width)
 
 
-@dataclass(frozen=True)
-class _Operand:
-    """One factor: a constant matrix, or rows, which are along axis 1 if ``is_transposed``."""
-
-    matrix: np.ndarray | None
-    rows: Features | None
-    is_transposed: bool
-
-
-def _operand(abstract: AbstractValue, transpose: bool) -> _Operand | None:
+def _oriented(abstract: AbstractValue, transpose: bool) -> AbstractValue:
+    """Return a matrix, transposed if ``transpose``; None if ``abstract`` is none."""
     if isinstance(abstract, np.ndarray):
-        return _Operand(abstract.T if transpose else abstract, None, False) if abstract.ndim == 2 else None
+        return (abstract.T if transpose else abstract) if abstract.ndim == 2 else None
     if isinstance(abstract, Transposed):
-        return _Operand(None, abstract.features, not transpose)
-    return _Operand(None, abstract, transpose) if isinstance(abstract, Features) and abstract.is_matrix else None
+        return abstract.features if transpose else abstract
+    if abstract is None or not abstract.is_matrix:
+        return None
+    return Transposed(abstract) if transpose else abstract
 
 
 def _matrix_product(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
     """Read a product of matrices, one of them constant, and what a Gemm adds."""
     operands = [reading.abstract(value) for value in node.inputs]
     pairs = zip(operands[:2], ("transA", "transB"), strict=True)
-    left, right = (_operand(operand, node.attributes.get_int(name, 0) != 0) for operand, name in pairs)
+    left, right = (_oriented(operand, node.attributes.get_int(name, 0) != 0) for operand, name in pairs)
     factor, beta = node.attributes.get_float("alpha", 1.0), node.attributes.get_float("beta", 1.0)
     addend = operands[2] if len(operands) > 2 and beta != 0 else None
     if left is None or right is None or (addend is None and beta != 0 and any(value is not None for value in node.inputs[2:])):
         return None
-    product, is_transposed = None, left.matrix is not None
-    if left.matrix is not None and right.rows is not None and right.is_transposed:
-        product = _apply_matrix(reading, right.rows, left.matrix.T * factor)
-    elif left.rows is not None and not left.is_transposed and right.matrix is not None:
-        product = _apply_matrix(reading, left.rows, right.matrix * factor)
+    product, is_transposed = None, isinstance(left, np.ndarray)
+    if isinstance(left, np.ndarray) and isinstance(right, Transposed):
+        product = _apply_matrix(reading, right.features, left.T * factor)
+    elif isinstance(left, Features) and isinstance(right, np.ndarray):
+        product = _apply_matrix(reading, left, right * factor)
     if product is not None and addend is not None:
         product = _with_addend(product, is_transposed, addend, beta)
     return None if product is None else [Transposed(product) if is_transposed else product]
