@@ -54,9 +54,7 @@ def _indices() -> Iterator[Pair]:
     )
     text = "g (float[T, 4] x, int64 ax) => (float[T, 4] y) {{ {} }}"
     yield pair(
-        "a running sum turned round",
-        text.format("y = CumSum(x, ax)"),
-        text.format("m = Neg(x) u = CumSum(m, ax) y = Neg(u)"),
+        "a running sum turned round", text.format("y = CumSum(x, ax)"), text.format("m = Neg(x) u = CumSum(m, ax) y = Neg(u)")
     )
     text = "g (int64[N] a, int64[1] m) => (int64[N] y) {{ {} }}"
     yield pair("a remainder", text.format("y = Mod <fmod = 1> (a, m)"), text.format("q = Div(a, m) p = Mul(q, m) y = Sub(a, p)"))

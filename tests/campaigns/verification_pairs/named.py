@@ -99,9 +99,7 @@ def _exact() -> Iterator[Pair]:
     text = "g (float[N, 4] x) => (float[N, 4] y) {{ {} }}"
     above = "t = Constant <value_float = 2.0> () a = Abs(x) c = Greater(a, t) q = Round(x)"
     yield pair(
-        "half to even above 2",
-        text.format("y = Round(x)"),
-        text.format(f"{above} {half.replace('y =', 'f =')} y = Where(c, f, q)"),
+        "half to even above 2", text.format("y = Round(x)"), text.format(f"{above} {half.replace('y =', 'f =')} y = Where(c, f, q)")
     )
     text = "g (float[N, 4] x) => (uint8[N, 4] y) {{ s = Constant <value_float = 0.5> () z = Constant <value = uint8 {{8}}> () {} }}"
     up = "d = Div(x, s) h = Constant <value_float = 0.5> () e = Add(d, h) f = Floor(e) o = Constant <value_float = 8.0> () g = Add(f, o) l = Constant <value_float = 0.0> () m = Constant <value_float = 255.0> () c = Clip(g, l, m) y = Cast <to = 2> (c)"

@@ -21,19 +21,7 @@ _COUNT = """t = Constant <value = bool {1}> ()
 
 def wrong_pairs() -> list[Pair]:
     """All of them, in an order that does not change."""
-    families = (
-        _sizes,
-        _two_sizes,
-        _trips,
-        _values,
-        _integers,
-        _masks,
-        _lengths,
-        _orders,
-        _weights,
-        _ties,
-        _others,
-    )
+    families = (_sizes, _two_sizes, _trips, _values, _integers, _masks, _lengths, _orders, _weights, _ties, _others)
     return [
         *(one for family in families for one in family()),
         *wrong_by_little(),

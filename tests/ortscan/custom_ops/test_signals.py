@@ -7,10 +7,7 @@ import pytest
 
 from tests.support.python_calls import survives
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(sys.platform == "win32", reason="signals of other processes, and forks"),
-]
+pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform == "win32", reason="signals of other processes, and forks")]
 
 
 def test_child_forked_by_another_thread_gets_its_signals():

@@ -72,8 +72,7 @@ def test_every_length(op: Op, repeated: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "wanted"),
-    [(Op.SUM, 0.0), (Op.MEAN, 0.0), (Op.REDUCE_MAX, -np.inf), (Op.REDUCE_MIN, np.inf), (Op.SUM_OF_SQUARES, 0.0)],
+    ("op", "wanted"), [(Op.SUM, 0.0), (Op.MEAN, 0.0), (Op.REDUCE_MAX, -np.inf), (Op.REDUCE_MIN, np.inf), (Op.SUM_OF_SQUARES, 0.0)]
 )
 @pytest.mark.parametrize("inner", [0, 1])
 def test_empty_reduction_equals_onnxruntime(op: Op, wanted: float, inner: int) -> None:

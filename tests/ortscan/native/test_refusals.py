@@ -80,11 +80,7 @@ THIRTEEN = Size(13)
             "operand 0 of instruction 2 reaches outside its value",
         ),
         (
-            replaced(
-                2,
-                dims=(Size(2**31 - 1),) * 3 + (ONE,),
-                operands=(operand(3, (2**31 - 1,) * 3 + (1,)), row(2), row(5)),
-            ),
+            replaced(2, dims=(Size(2**31 - 1),) * 3 + (ONE,), operands=(operand(3, (2**31 - 1,) * 3 + (1,)), row(2), row(5))),
             "operand 0 of instruction 2 reaches outside its value",
         ),
         (replaced(2, operands=(row(0), row(2), row(5))), "instruction 2 writes into what is given"),

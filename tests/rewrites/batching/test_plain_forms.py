@@ -34,8 +34,7 @@ def test_one_element_becomes_a_scalar_only_where_it_is_known_to_be_one() -> None
 
 
 @pytest.mark.parametrize(
-    ("before", "count"),
-    [("LayerNormalization (x, w)", 2), ("Clip (x)", 1), ("Clip (x, , w)", 3), ("Loop <body = BODY> (m)", 2)],
+    ("before", "count"), [("LayerNormalization (x, w)", 2), ("Clip (x)", 1), ("Clip (x, , w)", 3), ("Loop <body = BODY> (m)", 2)]
 )
 def test_absent_inputs_at_the_end_are_left_out_where_they_may_be(before: str, count: int) -> None:
     body = "b (int64 i, bool c) => (bool c1, float s) { c1 = Identity (c) s = Cast <to = 1> (i) }"

@@ -45,19 +45,13 @@ def test_a_twin_that_is_a_body_output_stays() -> None:
 
 
 def test_a_twin_of_a_body_output_goes() -> None:
-    becomes(
-        common_subexpressions,
-        scan("h1 = Add (h, x) a = Add (h, x) y = Neg (a)"),
-        scan("h1 = Add (h, x) y = Neg (h1)"),
-    )
+    becomes(common_subexpressions, scan("h1 = Add (h, x) a = Add (h, x) y = Neg (a)"), scan("h1 = Add (h, x) y = Neg (h1)"))
 
 
 def test_constants_of_equal_bits_are_twins_and_others_are_not() -> None:
     two = "k = Constant <value = float[2] {{1, 2}}> () m = Constant <value = float[2] {{1, {}}}> () h1 = Add (h, k) y = Add (x, m)"
     becomes(
-        common_subexpressions,
-        scan(two.format(2)),
-        scan("k = Constant <value = float[2] {1, 2}> () h1 = Add (h, k) y = Add (x, k)"),
+        common_subexpressions, scan(two.format(2)), scan("k = Constant <value = float[2] {1, 2}> () h1 = Add (h, k) y = Add (x, k)")
     )
     stays(common_subexpressions, scan(two.format(3)))
 

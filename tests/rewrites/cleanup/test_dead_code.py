@@ -8,10 +8,7 @@ from tests.rewrites.harness import becomes, loop, scan, stays
 @pytest.mark.parametrize("opset", [9, 13, 18, 25])
 def test_nodes_that_nobody_reads_go(opset: int) -> None:
     becomes(
-        dead_code,
-        scan("a = Exp (x) b = Neg (a) h1 = Add (h, x) y = Tanh (h)"),
-        scan("h1 = Add (h, x) y = Tanh (h)"),
-        opset=opset,
+        dead_code, scan("a = Exp (x) b = Neg (a) h1 = Add (h, x) y = Tanh (h)"), scan("h1 = Add (h, x) y = Tanh (h)"), opset=opset
     )
 
 

@@ -59,9 +59,7 @@ def test_part_of_a_shape_is_known_where_the_rest_is_not() -> None:
     }
     inside = "n = Shape <start = {}> (x) y = Identity (n) h1 = Neg (h)"
     becomes(
-        fold_constants,
-        scan(inside.format(1), **wide),
-        scan("y = Identity (n) h1 = Neg (h)", **wide, weights="int64[1] n = {2}"),
+        fold_constants, scan(inside.format(1), **wide), scan("y = Identity (n) h1 = Neg (h)", **wide, weights="int64[1] n = {2}")
     )
     two = wide | {"outputs": "float[2] h1, int64[2] y", "results": "float[2] z, int64[3,2] ys"}
     stays(fold_constants, scan(inside.format(0), **two))

@@ -144,12 +144,7 @@ def test_a_loop_keeps_its_condition_when_a_result_goes() -> None:
 
 
 def test_results_of_an_opset_8_scan_go_too() -> None:
-    text = scan(
-        INSIDE,
-        given="int64[B] lens, float[B,2] s, float[B,T,2] xs",
-        operands="lens, s, xs",
-        results="float[B,2] z",
-    )
+    text = scan(INSIDE, given="int64[B] lens, float[B,2] s, float[B,T,2] xs", operands="lens, s, xs", results="float[B,2] z")
     after, _ = becomes(unused_results, text, opset=8, feeds={"lens": np.array([1, 4, 2, 3])})
     assert [list(node.output) for node in after.graph.node] == [["z"]]
 

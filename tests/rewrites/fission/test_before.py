@@ -109,12 +109,7 @@ def test_an_outer_product_is_made_in_each_step():
     )
     text = text.replace("float[5, 3]", "float[5, 30]").replace("float[3]", "float[30]")
     after, _ = split(text)
-    assert body_ops(after) == [
-        "MatMul",
-        "Mul",
-        "Mul",
-        "Tanh",
-    ]
+    assert body_ops(after) == ["MatMul", "Mul", "Mul", "Tanh"]
     assert "Exp" in outer_ops(after)
 
 

@@ -33,10 +33,7 @@ def test_only_the_recurrence_stays():
 def test_a_loop_without_a_recurrence_goes():
     after, report = split(scan("a = Exp(x)  y = Mul(a, w)", "y"))
     assert report.loops[0].fate == "removed"
-    assert_text_equal(
-        after,
-        "main (float[5, 3] xs, float[3] w) => (float[5, 3] ys) { a = Exp(xs)  ys = Mul(a, w) }",
-    )
+    assert_text_equal(after, "main (float[5, 3] xs, float[3] w) => (float[5, 3] ys) { a = Exp(xs)  ys = Mul(a, w) }")
 
 
 @pytest.mark.parametrize("way", list(itertools.product("01", repeat=4)), ids="".join)

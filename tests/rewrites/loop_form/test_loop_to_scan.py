@@ -324,12 +324,7 @@ def test_too_few_rows_still_fail_after_onnxruntime_has_optimised_the_reading():
 
 @pytest.mark.parametrize("opset", [9, 10, 11])
 def test_the_size_of_no_step_is_not_that_of_steps(opset: int) -> None:
-    text = loop(
-        INSIDE,
-        steps=None,
-        results="float[2] z, float[N,2] ys, int64[2] sizes",
-        after="sizes = Shape (ys)",
-    )
+    text = loop(INSIDE, steps=None, results="float[2] z, float[N,2] ys, int64[2] sizes", after="sizes = Shape (ys)")
     for steps in (0, 3):
         becomes(
             loop_to_scan,

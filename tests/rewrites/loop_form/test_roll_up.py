@@ -134,9 +134,7 @@ def test_a_constant_of_each_step_is_scanned() -> None:
 def test_equal_constants_are_one() -> None:
     numbers = ", ".join(f"float[2] w{t} = {{7, 2}}" for t in range(4))
     becomes(
-        roll_up,
-        written("g{t} = Mul (x{t}, w{t}) h{n} = Add (g{t}, h{t})", weights=numbers),
-        rolled(weights="float[2] w = {7, 2}"),
+        roll_up, written("g{t} = Mul (x{t}, w{t}) h{n} = Add (g{t}, h{t})", weights=numbers), rolled(weights="float[2] w = {7, 2}")
     )
 
 

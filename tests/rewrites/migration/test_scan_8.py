@@ -18,10 +18,7 @@ from tests.support.runtime import ort_run
 from tests.support.text import assert_same_numbers, assert_text_equal
 
 CELL = "cell (float[2] h, float[2] a) => (float[2] h1, float[2] k) { s = Add (h, a) h1 = Tanh (s) k = Neg (h1) }"
-FEEDS = {
-    "h0": np.ones((3, 2), np.float32),
-    "xs": np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 4, 2),
-}
+FEEDS = {"h0": np.ones((3, 2), np.float32), "xs": np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 4, 2)}
 
 
 def scan(

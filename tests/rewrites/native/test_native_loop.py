@@ -63,8 +63,7 @@ def test_a_scan_becomes_a_call_and_its_captured_values_inputs() -> None:
 
 def test_directions_stay_in_the_function() -> None:
     text = scan(
-        "h1 = Add (h, x) y = Tanh (h1)",
-        attributes="num_scan_inputs = 1, scan_input_directions = [1], scan_output_directions = [1]",
+        "h1 = Add (h, x) y = Tanh (h1)", attributes="num_scan_inputs = 1, scan_input_directions = [1], scan_output_directions = [1]"
     )
     after, _ = apply(text, [native_loop], feeds={name: FEEDS[name] for name in ("s", "xs")})
     assert len(calls(after)) == len(after.functions) == 1

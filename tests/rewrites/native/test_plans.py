@@ -33,10 +33,7 @@ def test_a_state_that_is_read_after_it_is_written_is_written_later() -> None:
         y0 = MUL h0 h'0 over 2
         """,
     )
-    becomes(
-        scan("h1 = Tanh (x) y = Exp (h)"),
-        "h0: in place at 0\ny0 = EXP h0 over 2\nh'0 = TANH x1 over 2",
-    )
+    becomes(scan("h1 = Tanh (x) y = Exp (h)"), "h0: in place at 0\ny0 = EXP h0 over 2\nh'0 = TANH x1 over 2")
 
 
 def test_a_state_whose_other_elements_are_read_has_two_rows() -> None:

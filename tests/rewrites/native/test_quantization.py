@@ -70,13 +70,7 @@ def exactly(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.nda
 
 
 ODD = np.float32(
-    [
-        [np.nan, 1, 2, 0, -1, 0.5],
-        [np.inf, 1, 0, -1, 3, 2],
-        [-np.inf, 1, 0, -1, 3, 2],
-        [1e-45, 0, 0, 0, 0, 0],
-        [0, -0.0, 0, 0, 0, 0],
-    ]
+    [[np.nan, 1, 2, 0, -1, 0.5], [np.inf, 1, 0, -1, 3, 2], [-np.inf, 1, 0, -1, 3, 2], [1e-45, 0, 0, 0, 0, 0], [0, -0.0, 0, 0, 0, 0]]
 )
 
 

@@ -194,12 +194,7 @@ def test_stacks_of_a_block_do_not_stay_in_the_cache(width: int, blocks: bool) ->
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        gated("T", "t = Tanh (s) m = Mul (a, t) n = Add (m, b) y = Identity (n)"),
-        gated("T", shape="4096"),
-        gated(200),
-    ],
+    "text", [gated("T", "t = Tanh (s) m = Mul (a, t) n = Add (m, b) y = Identity (n)"), gated("T", shape="4096"), gated(200)]
 )
 def test_no_recurrence_wide_states_and_loops_of_known_steps_stay(text: str) -> None:
     assert "blocks-of-steps" not in [patch.rule for patch in apply(text, [linear_recurrence, blocks_of_steps])[1].patches]

@@ -78,11 +78,7 @@ def test_a_number_that_is_added_to_one_gate_is_part_of_its_bias():
 
 
 def test_a_weight_that_is_used_twice_is_cut_twice():
-    cell = written(
-        "GRU",
-        "split by Slice",
-        change=lambda text: f"W3 = Gather (R, three)  {text.replace('(x, W)', '(x, W3)')}",
-    )
+    cell = written("GRU", "split by Slice", change=lambda text: f"W3 = Gather (R, three)  {text.replace('(x, W)', '(x, W3)')}")
     cell.weights["three"] = np.array([3, 1, 2])
     del cell.weights["W"]
     model, weights = fed(cell, overridable=False)

@@ -58,12 +58,7 @@ def test_a_node_that_runs_is_guarded_on_request():
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("T, B", "3, 2"),
-        ("GRU <hidden_size = 2>", "RNN <hidden_size = 2>"),
-    ],
-    ids=["known sizes", "an RNN"],
+    ("old", "new"), [("T, B", "3, 2"), ("GRU <hidden_size = 2>", "RNN <hidden_size = 2>")], ids=["known sizes", "an RNN"]
 )
 def test_what_needs_no_guard_gets_none(old, new):
     text = RUNNING.replace(old, new).replace("1, B, 2] h0", "1, 2, 2] h0" if "3" in new else "1, B, 2] h0")

@@ -157,10 +157,7 @@ def test_what_runs_as_the_text_has_it_is_left_alone(rule, kind):
     assert not report.nodes
 
 
-REFUSALS = {
-    "RNN-ACTIVATION": 'hidden_size = 2, activations = ["Gelu"]',
-    "RNN-ATTRIBUTE": 'hidden_size = 2, direction = "sideways"',
-}
+REFUSALS = {"RNN-ACTIVATION": 'hidden_size = 2, activations = ["Gelu"]', "RNN-ATTRIBUTE": 'hidden_size = 2, direction = "sideways"'}
 
 
 @pytest.mark.parametrize("code", REFUSALS)

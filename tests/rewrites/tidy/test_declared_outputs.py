@@ -12,12 +12,7 @@ main (float[N,2] x) => (float[N,2] y, int64[2] n) { y = Tanh (x) n = Shape (y) }
 
 @pytest.mark.parametrize(
     ("declared", "operators"),
-    [
-        (["N", 2], "Tanh Shape"),
-        ([None, 2], "Tanh Shape"),
-        ([3, 2], "Tanh Shape Identity"),
-        ([1], "Tanh Shape Identity"),
-    ],
+    [(["N", 2], "Tanh Shape"), ([None, 2], "Tanh Shape"), ([3, 2], "Tanh Shape Identity"), ([1], "Tanh Shape Identity")],
 )
 def test_an_output_is_read_before_it_declares_an_unproven_size(declared, operators):
     ctx = prepared(TEXT)

@@ -5,19 +5,7 @@ from tests.campaigns.fuzz.scope import Scope
 from tests.campaigns.fuzz.spelt import cast, elementwise
 from tests.campaigns.fuzz.values import FLOATS, INTS, Val
 
-__all__ = [
-    "arithmetic",
-    "bits",
-    "cast_to",
-    "chosen",
-    "clipped",
-    "comparison",
-    "guarded",
-    "logic",
-    "rounded",
-    "several",
-    "smooth",
-]
+__all__ = ["arithmetic", "bits", "cast_to", "chosen", "clipped", "comparison", "guarded", "logic", "rounded", "several", "smooth"]
 
 SMOOTH = (
     "Tanh",

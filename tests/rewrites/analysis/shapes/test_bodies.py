@@ -119,11 +119,7 @@ def test_a_size_that_a_step_changes_is_not_known_and_the_others_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "inside",
-    [
-        "a = Reshape (h, shape) h1 = Neg (a) y = Neg (h)",
-        "n = Shape (h) h1 = Cast <to = 1> (n) y = Neg (h)",
-    ],
+    "inside", ["a = Reshape (h, shape) h1 = Neg (a) y = Neg (h)", "n = Shape (h) h1 = Cast <to = 1> (n) y = Neg (h)"]
 )
 def test_a_rank_that_a_step_may_change_is_not_known(inside: str) -> None:
     assert found(inside) == "?"

@@ -95,11 +95,7 @@ def test_a_sum_of_integers_backwards_is_one_node() -> None:
         weights="int64[2] s = {0, 0}",
         attributes="num_scan_inputs = 1, scan_input_directions = [1], scan_output_directions = [1]",
     )
-    becomes(
-        cumulative,
-        text,
-        "g (int64[3,2] xs) => (int64[3,2] ys) <int64 axis = {0}> { ys = CumSum <reverse = 1> (xs, axis) }",
-    )
+    becomes(cumulative, text, "g (int64[3,2] xs) => (int64[3,2] ys) <int64 axis = {0}> { ys = CumSum <reverse = 1> (xs, axis) }")
 
 
 @pytest.mark.parametrize("initial", ["given", "zeros"])
@@ -235,10 +231,7 @@ REFUSED = {
     "what depends on the state": ({"step": "u = Mul (h, x)  h1 = Add (h, u)  y = Identity (h1)"}, []),
     "an opset without CumSum": ({"opset": 10}, []),
     "stacks that break the budget": ({"options": Options(memory_budget=40)}, ["MEMORY-BUDGET"]),
-    "random numbers": (
-        {"step": "r = RandomNormalLike (x)  h1 = Add (h, r)  y = Identity (h1)", "on_ort": False},
-        ["RANDOM"],
-    ),
+    "random numbers": ({"step": "r = RandomNormalLike (x)  h1 = Add (h, r)  y = Identity (h1)", "on_ort": False}, ["RANDOM"]),
 }
 
 

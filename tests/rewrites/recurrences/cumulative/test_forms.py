@@ -203,11 +203,7 @@ def test_other_choices_stay(step: str) -> None:
 
 
 LATCH = "h1 = Where (c, x, h)  y = Identity (h1)"
-FLAGS = {
-    "a flag for each": "bool[2] c",
-    "a flag a step": "bool c",
-    "one flag for a row": "bool[1] c",
-}
+FLAGS = {"a flag for each": "bool[2] c", "a flag a step": "bool c", "one flag for a row": "bool[1] c"}
 
 
 @pytest.mark.parametrize("ways", [0, 1])

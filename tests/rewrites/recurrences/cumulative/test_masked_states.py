@@ -44,15 +44,7 @@ def masked(text: str, given: dict[str, np.ndarray], opset: int = 18) -> None:
 @pytest.mark.parametrize("sides", ["a, s", "s, a"])
 @pytest.mark.parametrize("wants", ["ys", "z", "both"])
 @pytest.mark.parametrize(
-    ("op", "kind"),
-    [
-        ("Add", "float"),
-        ("Sub", "double"),
-        ("Add", "int64"),
-        ("Mul", "float"),
-        ("Max", "float"),
-        ("Min", "int64"),
-    ],
+    ("op", "kind"), [("Add", "float"), ("Sub", "double"), ("Add", "int64"), ("Mul", "float"), ("Max", "float"), ("Min", "int64")]
 )
 def test_each_operator_takes_on_what_is_let_through(op: str, kind: str, wants: str, sides: str) -> None:
     masked(written(op, kind, wants=wants, sides=sides), feeds(kind), opset=26 if op == "Mul" else 18)
