@@ -1,3 +1,3 @@
-"""Simplifies bodies: constant, repeated, loop-invariant and unused work goes. The other computations of a step stay unchanged."""
+"""Simplifies loop bodies: removes constant, repeated, loop-invariant and unused work."""
 
 __all__: list[str] = []

@@ -1,12 +1,12 @@
-"""Simplifies nodes, such as the steps of an unrolled loop, and holds the simplifications that several rules share.
+"""Simplifies nodes, such as the steps of an unrolled loop. Several rules share the functions of this file.
 
-``clean_up`` folds constants, decides branches, drops copies, merges repeated work, reads steps past their stack, and removes
-unread nodes. These nodes are copies, and their users read the source instead:
+``clean_up`` folds constants, inlines branches of Ifs with constant conditions, drops copies, merges repeated work, reads steps
+directly instead of from their stack, and removes unread nodes. The following nodes count as copies. Their users read x instead:
 
     Identity (x)      Cast <to = the type of x> (x)      Cast <to = bool> (Cast <to = int64> (x)), x a bool
     Add (x, 0)        Sub (x, 0)                         Squeeze (Unsqueeze (x, a), a)
 
-A sum with 0.0 turns -0.0 into 0.0. onnxruntime drops such sums as well when it optimises a model.
+Adding 0.0 turns -0.0 into 0.0. onnxruntime drops such additions as well when it optimises a model.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -36,7 +36,7 @@ _OPPOSITE = {"Squeeze": "Unsqueeze", "Unsqueeze": "Squeeze"}
 
 
 def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir.Node]:
-    """Simplify ``nodes`` of ``graph`` (in order) and their branches until nothing changes; return the remaining nodes, in order."""
+    """Simplify ``nodes`` of ``graph`` and their branches until nothing changes. Return the remaining nodes, in order."""
     allowance = ctx.options.unroll.bytes
     nodes, changed = list(nodes), True
     while changed:
@@ -56,7 +56,7 @@ def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir
 
 
 def _fold(nodes: Sequence[ir.Node], allowance: int, ctx: Context) -> int:
-    """Replace constant ``nodes`` by constants if these take at most ``allowance`` bytes; return the number of bytes, or 0."""
+    """Replace nodes with constant results by constants of at most ``allowance`` bytes in all. Return their bytes, or 0."""
     inner = (node for node in nodes if not any(value.is_graph_output() for value in node.outputs))
     folded = fold(inner, ctx)
     put_shapes(folded.learned)
@@ -72,7 +72,7 @@ def _in(graph: ir.Graph, nodes: Iterable[ir.Node]) -> list[ir.Node]:
 
 
 def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
-    """Infer incomplete result shapes again; return True if one of them is complete now."""
+    """Infer incomplete result shapes again. Return True if at least one shape became complete."""
     learned = False
     for node in nodes:
         vague = [value for value in node.outputs if static_dims(value) is None]
@@ -84,14 +84,14 @@ def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
 
 
 def copies_among(nodes: Iterable[ir.Node], opset: int) -> list[ir.Node]:
-    """Return the copies among ``nodes`` that are unnecessary: their users can read the source."""
+    """Return the copies among ``nodes`` whose users can read the source instead."""
     return [
         node for node in nodes if (source := _copied(node, opset)) is not None and (_may_go(node, source) or _is_worth_it(node))
     ]
 
 
 def _copied(node: ir.Node, opset: int) -> ir.Value | None:
-    """Return the value that ``node`` copies, or None."""
+    """Return the value that ``node`` copies; None if ``node`` is not a copy."""
     source = node.inputs[0] if node.domain == "" and node.inputs else None
     if source is None:
         return None
@@ -122,7 +122,7 @@ def _cast(node: ir.Node, source: ir.Value, inner: ir.Node | None) -> ir.Value | 
 
 
 def _is_neutral_zero(zero: ir.Value | None, beside: ir.Value) -> bool:
-    """Return True if ``zero`` is a constant 0 that changes neither ``beside`` nor its shape."""
+    """Return True if ``zero`` is a constant 0, and adding it changes neither ``beside`` nor its shape."""
     array, rank = const_array(zero, limit=64), rank_of(beside)
     if array is None or array.dtype.kind not in "iuf" or array.size != 1 or np.any(array != 0):
         return False
@@ -153,7 +153,7 @@ def _is_worth_it(node: ir.Node) -> bool:
 
 
 def drop_copies(copies: Iterable[ir.Node], names: Names, opset: int) -> None:
-    """Let the users of ``copies`` (from ``copies_among``) read the sources; remove the copies that nothing else needs."""
+    """Let the users of ``copies`` (from ``copies_among``) read the sources. Remove each copy that the graph need not return."""
     for node in copies:
         source, copy = _copied(node, opset), node.outputs[0]
         if source is None:  # its source was a copy itself

@@ -1,4 +1,4 @@
-"""An If with a constant condition becomes the branch that runs.
+"""Replaces an If that has a constant condition by the branch that runs.
 
 y = If(true) then () => (f(x)) else () => (g(x))    ->    y = f(x)
 """
@@ -21,7 +21,7 @@ def is_if(node: ir.Node) -> bool:
 
 
 def decide_branches(graph: ir.Graph, ctx: Context) -> int:
-    """Inline the branches of decided Ifs in ``graph`` and its nested graphs; return their number."""
+    """Inline the branch of each If with a constant condition, also in nested graphs. Return their number."""
     count = 0
     nodes: Iterable[ir.Node] = list(graph)
     while nodes:
@@ -38,7 +38,7 @@ def decide_branches(graph: ir.Graph, ctx: Context) -> int:
 
 
 def inline_decided(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node], int]:
-    """Inline the branches of decided Ifs among ``nodes``, without nested graphs; return the new nodes and the number of Ifs."""
+    """Inline Ifs with constant conditions among ``nodes``. Return all nodes and the number of these Ifs."""
     now: list[ir.Node] = []
     count = 0
     for node in nodes:
@@ -52,7 +52,7 @@ def inline_decided(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node
 
 
 def taken_branch(node: ir.Node, ctx: Context) -> ir.Graph | None:
-    """Return the branch that ``node``, an If, runs; None if it is unknown or cannot replace the If."""
+    """Return the branch that the If ``node`` runs; None if the branch is unknown or cannot replace the If."""
     condition = const_scalar(node.inputs[0])
     if condition is None or node.graph is None:
         return None

@@ -2,9 +2,9 @@
 
     y = Tanh(x); unused = Exp(x)    ->    y = Tanh(x)
 
-The rule also looks into the branches of the body, but not into nested loops: these are subjects themselves.
-If the condition of a Loop may be empty, nodes that may fail stay, with their inputs. Without their error, onnxruntime
-would go on, read the empty condition and crash.
+The rule also looks into the branches of the body. It skips nested loops, because it is applied to each of them separately.
+If the condition of a Loop may be empty, nodes that may fail stay, and so do the nodes that they need. Without the error of such
+a node, onnxruntime would continue, read the empty condition and crash.
 
 Works around ORT-LOOP-EMPTY-CONDITION.
 """

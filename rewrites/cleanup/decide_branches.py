@@ -1,4 +1,4 @@
-"""An If with a constant condition becomes the branch that runs, all over the model, before rules on loops are tried.
+"""Replaces each If that has a constant condition by the branch that runs, in the whole model, before the rules for loops.
 
 y = If(true) then () => (f(x)) else () => (g(x))    ->    y = f(x)
 """

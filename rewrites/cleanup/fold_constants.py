@@ -4,8 +4,8 @@
 
 Folds Constant nodes, nodes with constant inputs, and Shape or Size of known dimensions. The runtime of the context computes all
 foldable nodes of a body in one run. Afterwards the shapes of their users are inferred again.
-Never folds results of unknown size or of more than ``_LARGEST`` bytes, strings, random operators, and integer divisions by 0.
-Nodes that compute a body output stay, and so does a DequantizeLinear of weights of a quantized product.
+These nodes stay: nodes whose results have an unknown size or more than ``_LARGEST`` bytes, strings, random operators, integer
+divisions by 0, nodes that compute a body output, and each DequantizeLinear of the weights of a quantized product.
 """
 
 import onnx_ir as ir

@@ -1,6 +1,6 @@
-"""Runs nodes whose inputs are constants, and replaces them by their results.
+"""Runs nodes whose inputs are constants, and replaces the nodes by their results.
 
-A known size that is read from a shape is a constant too, even if the shape has unknown sizes:
+A node that reads a known size from a shape is folded too, even if other sizes of the shape are unknown:
 
     s = Shape (x)  n = Gather (s, 1)          x [T, 4]       ->    n = 4
     s = Shape (x)  n = Slice (s, [1], [3])    x [T, 4, 8]    ->    n = [4, 8]
@@ -9,7 +9,7 @@ A quantized product keeps its DequantizeLinear nodes, because onnxruntime then m
 
     y = MatMul(DequantizeLinear(q, s, z), DequantizeLinear(W, t, u))
 
-Folded to float32, the weights would take four times the memory, and another kernel would round differently.
+If the weights were folded to float32, they would take four times the memory, and another kernel would round differently.
 
 Works around ORT-DIVISION-OVERFLOW.
 """
@@ -55,7 +55,10 @@ class Folded:
 
 
 def fold(nodes: Iterable[ir.Node], ctx: Context) -> Folded:
-    """Run the constant nodes among ``nodes`` (producers before users, no name twice); leave all shapes unchanged."""
+    """Compute the nodes with constant results among ``nodes``. Change no node and no shape.
+
+    Producers must come before users, and no two nodes may have the same name.
+    """
     before: dict[ir.Value, ir.Shape | None] = {}
     known: dict[ir.Value, np.ndarray] = {}
     work: list[ir.Node] = []
@@ -108,7 +111,7 @@ def _has_constant_inputs(node: ir.Node, known: dict[ir.Value, np.ndarray], compu
 
 
 def _is_small(node: ir.Node, ctx: Context, before: dict[ir.Value, ir.Shape | None]) -> bool:
-    """Return True if the results are known to be small. This is checked before they are computed: an Expand may have any size."""
+    """Return True if the results are known to be small. This is checked before they are computed: an Expand may be large."""
     results = [value for value in node.outputs if value.name]
     vague = [value for value in results if static_dims(value) is None]
     shapes = told_anew(node, ctx.infer) if vague else {}
@@ -148,13 +151,13 @@ def put_constants(folded: Folded, ctx: Context) -> None:
 
 
 def computed_constants(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, np.ndarray]:
-    """Return the constants among ``values`` and their backward slices if a few nodes compute them."""
+    """Return the constants among ``values`` and the values they depend on. Skip long backward slices."""
     nodes = {node: None for value in values for node in _backward_slice(value)}
     return dict(fold(nodes, ctx).known) if nodes else {}
 
 
 def _backward_slice(value: ir.Value) -> list[ir.Node]:
-    """Return the nodes that ``value`` depends on, producers before users, back to the sizes read; none if there are many."""
+    """Return the nodes that ``value`` depends on, producers first, back to Shape and Size nodes; an empty list if they are many."""
     order: dict[ir.Node, None] = {}
     seen: set[ir.Node] = set()
     waiting = [(value.producer(), False)]
@@ -177,7 +180,7 @@ def _backward_slice(value: ir.Value) -> list[ir.Node]:
 def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool:
     """Return True if ``node`` may divide integers by 0, or the smallest integer by -1. Both may crash onnxruntime.
 
-    ``known`` has more constants than those of the model.
+    ``known``: constants in addition to those of the model.
     """
     by = node.inputs[1] if node.op_type in ("Div", "Mod") and len(node.inputs) == 2 else None
     if by is None or (by.dtype is not None and by.dtype.is_floating_point()):
@@ -187,7 +190,7 @@ def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool
 
 
 def _sizes_read(node: ir.Node, ctx: Context) -> np.ndarray | None:
-    """Return the sizes that a Gather or Slice reads from a Shape, or None."""
+    """Return the known sizes that a Gather or Slice reads from a Shape, or None."""
     shape = producer_of(node.inputs[0], "Shape") if node.op_type in ("Gather", "Slice") and node.inputs else None
     source = None if shape is None else shape.inputs[0]
     if shape is None or source is None or source.shape is None:
@@ -219,7 +222,7 @@ def dequantizes_operand(node: ir.Node) -> bool:
 
 
 def quantized_products(node: ir.Node) -> list[ir.Node]:
-    """Return the products in the same graph that read ``node`` and only DequantizeLinear results."""
+    """Return the products that read ``node`` if all their operands are results of DequantizeLinear."""
     if not _dequantizes(node, node.graph):
         return []
     return [

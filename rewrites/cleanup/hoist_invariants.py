@@ -3,10 +3,10 @@
     Scan(h0, xs) body(h, x) => Add(MatMul(h, Transpose(W)), x)
     ->    Wt = Transpose(W); Scan(h0, xs) body(h, x) => Add(MatMul(h, Wt), x)
 
-Conditions: the node is deterministic and reads only loop-invariant values. In a Loop that may run no step, it must also be unable
-to fail. Whole nested loops and branches move too. A DequantizeLinear of a quantized product stays, because next to it onnxruntime
-multiplies integers. If the node computes a body output, an Identity takes its position, because each output needs a node of its
-own; the node stays if the opset has no Identity for its type.
+Conditions: the node is deterministic and reads only loop-invariant values. If a Loop may run no step, only nodes that cannot fail
+move. Whole nested loops and Ifs move too. A DequantizeLinear of a quantized product stays, because onnxruntime multiplies integers
+only if it is next to the product. If the node computes a body output, an Identity replaces it in the body, because each output
+needs a node of its own. Such a node stays if the opset has no Identity for its type.
 """
 
 import onnx_ir as ir

@@ -3,9 +3,9 @@
     a = Identity(x); y = Tanh(a)                           ->    y = Tanh(x)
     a = Squeeze(Unsqueeze(x, [0]) + 0, [0]); y = Tanh(a)   ->    y = Tanh(x)
 
-Adding 0.0 turns -0.0 into 0.0; onnxruntime removes such sums as well.
-A copy stays if the body returns it and cannot return its source (an input, an outer value, another output). Its other users then
-read the source.
+Adding 0.0 turns -0.0 into 0.0. onnxruntime removes such additions as well.
+A copy stays if the body returns it and cannot return its source, because the source is an input, an outer value or another output.
+All other users of the copy then read the source.
 """
 
 import onnx_ir as ir

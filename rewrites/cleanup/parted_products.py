@@ -1,10 +1,10 @@
-"""An Identity protects an outer product from onnx's shape inference, which would reject it.
+"""Protects outer products by an Identity from onnx's shape inference, which would reject them.
 
     Mul(Unsqueeze(a, 1), Unsqueeze(b, 0))    ->    Mul(Identity(Unsqueeze(a, 1)), Unsqueeze(b, 0))      a [3], b [2]
 
 From opset 14 on, the data propagation of onnx 1.23 follows the elements of vectors of known length, also through Unsqueeze. It
-still treats them as vectors and rejects a product of 3 elements by 2. It does not follow an Identity, which onnxruntime removes.
-Rules would remove the Identity as well, so bodies of loops lose it before the first rule and get it back after the last.
+still treats the results as vectors, and rejects a product of 3 elements by 2 elements. It does not follow an Identity. onnxruntime
+removes the Identity. Rules would remove it as well, so loop bodies lose it before the first rule and get it back after the last.
 
 Works around ONNX-OUTER-PRODUCT.
 """
@@ -87,12 +87,12 @@ _TRANSFER: Mapping[str, Callable[["_Lengths", ir.Node], int | None]] = {
 
 
 class _Lengths(Domain[int]):
-    """How many numbers of a value onnx follows."""
+    """The number of elements that onnx's data propagation follows, for each value."""
 
     transfer = _TRANSFER
 
     def read(self, value: ir.Value) -> int | None:
-        """Return the number of elements of a scalar or vector; of other values what the operands tell."""
+        """Return the number of elements of a scalar or vector. Compute it from the operands for other values."""
         dims = None if value.shape is None else value.shape.dims
         if dims is None or len(dims) > 1:
             return super().read(value)

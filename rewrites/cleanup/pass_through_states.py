@@ -1,11 +1,11 @@
-"""A state variable that no step changes becomes a capture.
+"""Turns a state that no step changes into a captured value.
 
     Scan(w, xs) body(w_in, x) => (Identity(w_in), f(w_in, x))    ->    Scan(xs) body(x) => f(w, x)
 
-Conditions: the body returns the state unchanged, through Identity nodes at most. Users of the final value read the initial value.
-States of an opset-8 Scan stay, because a capture cannot read one batch element. Sequences and optionals stay if the graph returns
-them and Identity cannot copy them. The last state of a Loop stays if the opset requires one (before 11). A loop without results
-is removed.
+Condition: the body returns the state unchanged, directly or through Identity nodes. Users of the final value then read the initial
+value. States of an opset-8 Scan stay, because a body cannot capture a single batch element. Sequences and optionals stay if the
+graph returns them and Identity cannot copy them. The last state of a Loop stays before opset 11, which requires a state. A loop
+that has no results afterwards is removed.
 """
 
 from dataclasses import replace
@@ -44,7 +44,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             replace_value(state.inner, state.initial, ctx.names)
             if state.final is not None:
                 replace_value(state.final, state.initial, ctx.names)
-        # a removed state that the body also returns elsewhere has been replaced there
+        # if the body returns a removed state as another output too, that output has changed
         now = list(loop.body.outputs)
         if len(now) == len(lead):
             remove_nodes([loop.node])

@@ -1,10 +1,11 @@
-"""A Slice of a Concat reads the only part that it needs.
+"""Lets a Slice of a Concat read the single part that it needs.
 
     w = Concat <axis = 1> (s, a)  n = Slice (w, [4], [7], [1])    s [2, 3], a [2, 4]    ->    n = Slice (a, [1], [4], [1])
 
-Overlapping frames keep their last samples as a state this way. If the new frame holds these samples, no state is left.
+Models with overlapping frames keep their last samples as a state in this way. If the new frame contains these samples, the state
+becomes unnecessary.
 
-Conditions: the Slice cuts one axis forwards at constant bounds; the sizes of the parts along it are known.
+Conditions: the Slice cuts one axis forwards at constant bounds, and the sizes of all parts along this axis are known.
 """
 
 import onnx_ir as ir
@@ -20,7 +21,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find the first such Slice; the engine asks again for others."""
+    """Find the first Slice that reads one part of a Concat. The engine calls the rule again for the next."""
     found = next(((node, part) for node in loop.body if (part := _part(node, ctx.opset)) is not None), None)
     if found is None:
         return NOTHING_HERE
@@ -38,7 +39,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _part(node: ir.Node, opset: int) -> tuple[ir.Value, int, int, int] | None:
-    """Return the part read by a Slice, the axis, and the start and end in that part; None if it reads several parts."""
+    """Return the part that a Slice reads, the axis, and the start and end in that part; None if the Slice reads several parts."""
     join = producer_of(node.inputs[0], "Concat") if node.op_type == "Slice" and node.domain == "" and node.inputs else None
     if join is None or join.graph is not node.graph:
         return None

@@ -1,9 +1,9 @@
-"""Stacks steps, and reads a step directly instead of from its stack.
+"""Joins steps to a stack, splits stacks, and lets users read a step directly instead of from a stack.
 
     ys = Reshape(Concat(y0, y1, y2)); last = Gather(ys, -1)                      ->    last = y2
     b = Transpose(ys)   # batch first;  last = Squeeze(Slice(b, -1))             ->    last = y2
 
-A stack of steps has a mark with its axis. A stack that no other node reads is then unused.
+The node that computes a stack has a mark with the axis of the steps. A stack that no node reads any more can be removed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,9 +42,9 @@ class Steps:
 
 
 def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> ir.Value:
-    """Join two or more ``steps`` along a new ``axis``; ``like`` has the known sizes of a step.
+    """Join two or more ``steps`` along a new ``axis``. ``like`` has the known sizes of a step.
 
-    If the sizes allow it, join them along the next axis and reshape: two nodes instead of one per step.
+    If the sizes allow it, two nodes are enough: a Concat along the existing ``axis``, and a Reshape.
     """
     target = _reshaped(like, axis, len(steps))
     if target is not None:
@@ -62,7 +62,7 @@ def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> i
 
 
 def _reshaped(like: ir.Value, axis: int, count: int) -> list[int] | None:
-    """Return the shape to which steps joined along ``axis`` are reshaped, or None."""
+    """Return the shape that a Reshape gives the joined steps; None if no Reshape can express it."""
     dims = None if like.shape is None else shape_dims(like.shape)
     if dims is None or not 0 <= axis < len(dims):
         return None
@@ -70,7 +70,7 @@ def _reshaped(like: ir.Value, axis: int, count: int) -> list[int] | None:
 
 
 def _reshape_target(dims: Sequence[int | str | None]) -> list[int] | None:
-    """Return the operand of a Reshape to ``dims``, or None if there is none: a 0 means "as before" and excludes -1."""
+    """Return the operand of a Reshape to ``dims``; None if a dim is 0, which would mean "unchanged", or if several are unknown."""
     known = [dim if isinstance(dim, int) else -1 for dim in dims]
     return None if 0 in known or known.count(-1) > 1 else known
 
@@ -78,7 +78,7 @@ def _reshape_target(dims: Sequence[int | str | None]) -> list[int] | None:
 def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value]:
     """Return the ``count`` slices of ``value`` along ``axis``, in order. If ``value`` is a known stack, they are its steps.
 
-    If the sizes allow it, merge the axis with the next one and split that: two nodes instead of one per step.
+    If the sizes allow it, two nodes are enough: a Reshape merges the axis with the next one, and a Split cuts the merged axis.
     The next axis must not be empty, because onnxruntime cannot split an empty axis.
     """
     known = steps_of(value)
@@ -97,7 +97,7 @@ def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value
 
 
 def steps_of(value: ir.Value) -> Steps | None:
-    """Return the steps that ``value`` was stacked from, or None."""
+    """Return the steps that were joined to ``value``; None if ``value`` is not a known stack."""
     node = value.producer()
     axis = None if node is None else STACK_AXIS.of(node)
     if node is None or axis is None:
@@ -113,7 +113,7 @@ def steps_of(value: ir.Value) -> Steps | None:
 
 
 def read_steps(nodes: Iterable[ir.Node], ctx: Context) -> None:
-    """Let users of stacks among the results of ``nodes`` read the steps themselves if they need no whole stack."""
+    """Let users of the stacks that ``nodes`` compute read single steps if that is all they need."""
     for node in nodes:
         for value in node.outputs:
             steps = steps_of(value)
@@ -123,7 +123,7 @@ def read_steps(nodes: Iterable[ir.Node], ctx: Context) -> None:
 
 
 def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | None, ctx: Context) -> None:
-    """Let ``user`` of ``source`` read steps; ``source`` is the stack, or its transpose by ``perm``."""
+    """Let ``user`` read steps instead of ``source``, which is the stack or its transpose by ``perm``."""
     axis = steps.axis if perm is None else list(perm).index(steps.axis)
     rank = rank_of(source)
     if user.domain != "" or rank is None or user.graph is None:
@@ -155,7 +155,10 @@ def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | N
 
 
 def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tuple[list[int], bool] | None:
-    """Return the positions of the steps that ``user`` reads, and True if it drops their axis; None if it reads something else."""
+    """Return the positions of the steps that ``user`` reads, and True if it drops the axis of the steps.
+
+    Return None if ``user`` does not select steps at constant positions.
+    """
     if user.op_type == "Gather":
         indices = const_array(user.inputs[1])
         if user.attributes.get_int("axis", 0) % rank != axis or indices is None or indices.ndim > 1 or not indices.size:
@@ -174,7 +177,7 @@ def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tu
 
 
 def _transposed(build: Builder, step: ir.Value, axis: int, perm: Sequence[int] | None) -> ir.Value:
-    """Return ``step``, which lacks the stack's ``axis``, with its axes in the order of ``perm``."""
+    """Transpose ``step``, which lacks the steps axis ``axis``, like a stack transposed by ``perm``."""
     if perm is None:
         return step
     return transpose(build, step, [position - (position > axis) for position in perm if position != axis])

@@ -1,11 +1,11 @@
-"""Removes unused scan outputs and states, and the whole loop if nothing is left.
+"""Removes unused scan outputs and states, and the whole loop if none of its results is used.
 
     hT, ys = Scan(h0, xs)   # ys unused       ->    hT = Scan(h0, xs)
     cT, ys = Scan(c0, xs)   # c an induction variable, else unused    ->    ys = Scan(xs)
 
-A state is needed if its final value is used, or if a needed value of the body depends on it. A used Loop also needs its condition,
-and before opset 11 at least one state. onnxruntime requires a name for every result of a Scan, so a result and its body output are
-removed together.
+A state is needed if its final value is used, or if a needed body value depends on it. A Loop also needs its condition, and before
+opset 11 at least one state. onnxruntime requires a name for every result of a Scan, so an unused result cannot stay without a name:
+the result and its body output are removed together.
 
 Works around ORT-SCAN-UNNAMED-RESULT.
 """

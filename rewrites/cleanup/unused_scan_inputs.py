@@ -3,7 +3,7 @@
     Scan(h0, xs, zs) body(h, x, z) => f(h, x)       ->    Scan(h0, xs) body(h, x) => f(h, x)
     Scan(h0, xs, xs) body(h, x, x2) => f(h, x, x2)  ->    Scan(h0, xs) body(h, x) => f(h, x, x)
 
-One scan input always stays, because it determines the trip count; one of known length is preferred.
+At least one scan input stays, because it determines the trip count. A scan input of known length is preferred.
 """
 
 import onnx_ir as ir
@@ -19,7 +19,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find scan inputs that are not read, and repeated ones."""
+    """Find scan inputs that are unread or equal to another scan input."""
     if isinstance(loop, LoopView) or len(loop.scan_inputs) == 1:
         return NOTHING_HERE
     first: dict[tuple[ir.Value, int, bool], ScanInput] = {}

@@ -1,6 +1,6 @@
-"""Finds the work that can leave at the end of a loop: it reads states, but no state needs it.
+"""Finds the work that can move after a loop: nodes that read states, but that no state needs.
 
-body(h, x) => (h2, Softmax(MatMul(h2, V)))    ->    body(h, x) => (h2, Identity(h2)), then Softmax(MatMul(H2, V)) of the stack
+body(h, x) => (h2, Softmax(MatMul(h2, V)))  ->  body(h, x) => (h2, Identity(h2)), then Softmax(MatMul(H2, V)); H2 stacks h2
 
 Works around ORT-SCAN-RESULT-RANK.
 """
@@ -31,7 +31,7 @@ __all__ = ["After", "Groups", "NodeGroup", "find_after"]
 
 @dataclass(frozen=True)
 class After:
-    """The ``nodes`` that leave, and the body values ``crossing`` to them with their future stacks."""
+    """The ``nodes`` that leave the loop. ``crossing`` maps body values that they read to future stacks."""
 
     nodes: list[ir.Node]
     crossing: dict[ir.Value, ir.Value]
@@ -41,9 +41,9 @@ class After:
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """A node with its backward slice among the chosen nodes: the values ``crossing`` from the recurrence, and the ``results``.
+    """A node with its backward slice among the chosen nodes. They read the values ``crossing`` and compute ``results``.
 
-    ``copies``: all nodes are copies. ``few_rows``: a node multiplies few rows by weights. ``least_ns``: their least time in a step.
+    ``copies``: all nodes are copies. ``few_rows``: a node multiplies few rows by weights. ``least_ns``: a lower bound of the time.
     """
 
     crossing: MeasuredSet
@@ -54,7 +54,7 @@ class NodeGroup:
 
 
 class Groups:
-    """The groups of the ``chosen`` nodes, which leave so far. ``reading`` returns the bytes per step of a crossing value."""
+    """The groups of the nodes ``chosen`` to leave a loop. ``reading`` returns the bytes per step of a crossing value."""
 
     def __init__(
         self, nodes: Iterable[ir.Node], before: LeavingBefore, sizes: StepSizes, reading: Callable[[ir.Value], int]
@@ -65,7 +65,7 @@ class Groups:
         self._known: dict[ir.Node, NodeGroup] = {}
 
     def of(self, node: ir.Node) -> NodeGroup:
-        """Return the group of ``node``."""
+        """Return the group of ``node``: the node with its backward slice."""
         waiting = [node]
         while waiting:
             unknown = [producer for producer in self._producers(waiting[-1]) if producer not in self._known]
@@ -76,7 +76,7 @@ class Groups:
         return self._known[node]
 
     def least_results(self, node: ir.Node) -> int:
-        """Return a lower bound of the bytes that the results of the group of ``node`` take."""
+        """Return a lower bound of the bytes per step of the results of the group of ``node``."""
         own = self._results.of(_leaving(node.outputs, set()))
         return self._results.union([own, self.of(node).results]).size
 
@@ -90,7 +90,7 @@ class Groups:
         return nodes
 
     def keep(self, group: set[ir.Node]) -> None:
-        """Keep the nodes of ``group`` in the loop: they are no longer chosen."""
+        """Keep the nodes of ``group`` in the loop by removing them from the chosen nodes."""
         self.chosen -= group
         waiting = list(group)
         while waiting:
@@ -117,12 +117,12 @@ class Groups:
 
 
 def _leaving(values: Iterable[ir.Value], group: set[ir.Node]) -> list[ir.Value]:
-    """Return the values read outside ``group`` or returned by the graph."""
+    """Return the ``values`` that a node outside ``group`` reads or the graph returns."""
     return [value for value in values if value.is_graph_output() or any(user not in group for user, _ in value.uses())]
 
 
 def find_after(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepSizes, build: Builder) -> After:
-    """Build into ``build`` the work that can leave at the end, and add its results to ``before.stacks``."""
+    """Build the work that can move after the loop. Add its results to ``before.stacks``."""
     leaves = set(before.nodes)
     core = [node for node in loop.body if node not in leaves]
     refused = {node: replace(reason, silent=True) for node, reason in before.refused.items() if not reason.silent}
@@ -147,9 +147,9 @@ def find_after(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepS
 
 
 def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: LeavingBefore) -> list[ir.Node]:
-    """Keep a group of nodes in the loop if it only copies, or if its stacks are larger than its results or cost more than it.
+    """Return the nodes worth moving. A group stays if it only copies, or if its stacks are too large or cost more than its work.
 
-    Stacks that the loop returns anyway are free. Products by weights still move if a step has few rows.
+    Stacks that the loop returns anyway are free. Products by weights move even then if a step has few rows.
     """
     free = {through_identity(output.inner) for output in _reusable(loop, before)}
     groups = Groups(nodes, before, sizes, lambda value: 0 if value in free else sizes.step(value))
@@ -169,12 +169,12 @@ def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Lea
 
 
 def _reusable(loop: ScanView, before: LeavingBefore) -> list[ScanOutput]:
-    """Return the scan outputs that are stacks in the order of the other stacks."""
+    """Return the scan outputs that already are stacks: along axis 0, in the order of the other stacks."""
     return [output for output in loop.scan_outputs if output.reverse == before.stacks.backwards and output.axis == 0]
 
 
 def _candidates(loop: ScanView, core: list[ir.Node], before: LeavingBefore, refused: dict[ir.Node, NotApplicable]) -> list[ir.Node]:
-    """Return the nodes of ``core`` that only feed scan outputs and each other, in order."""
+    """Return the nodes of ``core`` whose results reach only scan outputs, in order."""
     needed = {state.next for state in loop.states if state not in before.states}
     chosen: set[ir.Node] = set()
     for node in reversed(core):
@@ -206,7 +206,7 @@ def _crossing(loop: ScanView, nodes: list[ir.Node], before: LeavingBefore, ctx: 
 def _not_crossing(
     nodes: list[ir.Node], crossing: dict[ir.Value, ir.Value], sizes: StepSizes, alive: Liveness
 ) -> dict[ir.Node, NotApplicable]:
-    """Return the nodes whose stacks are impossible or too large, with reasons; ``alive`` holds the stacks of the others."""
+    """Return the nodes whose input stacks are impossible or too large, with reasons. Add all other stacks to ``alive``."""
     refused: dict[ir.Node, NotApplicable] = {}
     held: set[ir.Value] = set()
     for node in nodes:
@@ -230,7 +230,7 @@ def _without_rank(value: ir.Value) -> NotApplicable | None:
 
 
 def _stacked(nodes: list[ir.Node], stacks: Stacks, alive: Liveness) -> dict[ir.Node, NotApplicable]:
-    """Emit ``nodes`` for all steps; return the nodes that cannot be emitted, with reasons."""
+    """Emit ``nodes`` for all steps at once. Return the nodes that cannot be emitted, with reasons."""
     failed: dict[ir.Node, NotApplicable] = {}
     for node in nodes:
         missing = [value for value in node.inputs if value is not None and not stacks.has(value)]

@@ -1,6 +1,6 @@
-"""Finds the work that can leave at the start of a loop: it depends on scan inputs only, and runs for all steps at once.
+"""Finds the work that can move before a loop: it depends on scan inputs only, so it can run for all steps at once.
 
-A state leaves with the work that computes its next value. The stack of its values is that of its next values, one step later.
+A state leaves too if its next value does. The stack of the state is then the stack of its next values, shifted by one step.
 """
 
 import heapq
@@ -29,9 +29,9 @@ _MANY = 8
 
 @dataclass
 class LeavingBefore:
-    """The ``nodes`` and the non-recurrent ``states`` that leave at the start; ``refused`` has the reasons of nodes that stay.
+    """The ``nodes`` and the non-recurrent ``states`` that move before the loop.
 
-    ``alive``: the memory of the stacks.
+    ``refused``: nodes that stay, with reasons. ``alive``: the memory of the stacks.
     """
 
     stacks: Stacks
@@ -42,7 +42,7 @@ class LeavingBefore:
 
 
 class Ready:
-    """The nodes that can be stacked next, in order, and the states with a known next value.
+    """A queue of the nodes whose inputs are all known, and of the states whose next value is known.
 
     ``has`` returns True if a value is known from the start.
     """
@@ -68,7 +68,7 @@ class Ready:
                 self._waiting.setdefault(state.next, []).append(i)
 
     def know(self, values: Iterable[ir.Value]) -> None:
-        """Note that ``values`` have stacks now."""
+        """Record that ``values`` have stacks now."""
         for value in values:
             self._delays.extend(self._waiting.pop(value, ()))
             for i in self._readers.pop(value, ()):
@@ -77,19 +77,19 @@ class Ready:
                     heapq.heappush(self._heap, i)
 
     def next_node(self) -> ir.Node | None:
-        """Return the first node with known inputs, each node once; None if there is none."""
+        """Remove and return the first node whose inputs are known; None if no such node remains."""
         return self._nodes[heapq.heappop(self._heap)] if self._heap else None
 
     def next_states(self) -> list[State]:
-        """Return the states that became known since the last call, in order."""
+        """Return the states whose next value became known since the last call, in order."""
         delays, self._delays = sorted(self._delays), []
         return [self._states[i] for i in delays]
 
 
 def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> LeavingBefore:
-    """Build the stacks of all work that can leave at the start; the caller inserts or discards them.
+    """Build the stacks of all work that can move before the loop. The caller inserts or discards them.
 
-    If the whole body can leave, blocks of steps bound the memory. Otherwise no stack may exceed the budget.
+    If the whole body can leave, the memory budget is ignored here, because blocks of steps can bound the memory later.
     """
     if not loop.states:
         whole = _attempt(loop, ctx, sizes, {}, bounded=False)
@@ -147,7 +147,7 @@ def _refusal(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
 
 
 def _is_stacked(node: ir.Node, stacks: Stacks) -> bool:
-    """Return True if ``node`` may return different values in each step."""
+    """Return True if the results of ``node`` may differ between steps."""
     sources = stacks.sources()
     return bool(node_graphs(node)) or any(
         value in sources or (value in stacks.known and stacks.known[value].batched) for value in node.inputs if value is not None
@@ -155,7 +155,7 @@ def _is_stacked(node: ir.Node, stacks: Stacks) -> bool:
 
 
 def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable | None:
-    """Emit ``node`` for all steps, or return the reason against it; ``bounded``: the stacks must fit in the memory budget."""
+    """Emit ``node`` for all steps, or return why it cannot be emitted. ``bounded``: the stacks must fit in the memory budget."""
     stacks, build = before.stacks, before.stacks.build
     built, known = len(build.nodes), len(stacks.known)
     refusal = stacks.add(node)
@@ -175,7 +175,7 @@ def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable |
 
 
 def _too_many(node: ir.Node, operators: int, before: LeavingBefore) -> NotApplicable | None:
-    """Return a reason if ``node`` needs more than ``_MANY`` operators for all steps at once, and more than it runs in the loop."""
+    """Return a reason if ``node`` for all steps at once takes more than ``_MANY`` operators and more operators than steps."""
     sizes = before.alive.sizes
     if operators <= _MANY or not sizes.steps_known or operators <= sizes.steps:
         return None
@@ -184,14 +184,17 @@ def _too_many(node: ir.Node, operators: int, before: LeavingBefore) -> NotApplic
 
 
 def _beside_products(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` that dequantize operands of remaining products. Without them onnxruntime would multiply in float32."""
+    """Return the ``nodes`` that dequantize operands of products in the loop, with a reason to stay.
+
+    If such a node left, onnxruntime would multiply in float32.
+    """
     leaving = set(nodes)
     stay = NotApplicable("COST-WIDER", "the operands of a quantized product are dequantized beside it", silent=True)
     return {node: stay for node in nodes if not leaving.issuperset(quantized_products(node))}
 
 
 def _unscanned(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` whose results the remaining loop would have to scan, but in a type without a scan."""
+    """Return the ``nodes`` whose results the remaining loop would have to scan although no scan supports their type."""
     leaving = set(nodes)
     refusals = {node: next(filter(None, map(unscanned, node.outputs)), None) for node in nodes}
     return {

@@ -3,8 +3,8 @@
     ds = Scan(xs) body(x) => ReduceSum(Mul(Sub(Y, x), Sub(Y, x)))    # [T] results, but [T, N, D] temporaries at once
     ->    Scan over blocks of K steps, with the body for K steps at once inside
 
-A stack [T, ...] is cut into blocks [count, K, ...]. Copies of the last row fill the last block, and their results are cut off
-again. If the sizes that determine K are unknown, the model computes K.
+A stack [T, ...] is cut into blocks [count, K, ...]. Copies of the last row fill up the last block. Their results are removed at the
+end. If the sizes that determine K are unknown, the model computes K.
 """
 
 from collections.abc import Sequence
@@ -38,9 +38,9 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class Blocks:
-    """The number of ``steps`` of a block; None if the model must compute it.
+    """The number of ``steps`` of a block; None if the model must compute that number.
 
-    Then one step takes ``unit`` bytes for each element of ``sources``: values from outside, or one step of a scan input.
+    In that case one step takes ``unit`` bytes for each element of ``sources``, which are outer values or scan inputs of one step.
     """
 
     steps: int | None
@@ -53,7 +53,7 @@ class Blocks:
 class BlockRows:
     """The ``size`` of a block in steps and the ``count`` of blocks, as int64 tensors of one element.
 
-    ``filling``: the numbers of the rows that fill the last block; None if that is full.
+    ``filling``: the indices of the rows that fill up the last block; None if the last block is full anyway.
     """
 
     size: ir.Value
@@ -64,7 +64,7 @@ class BlockRows:
 
 
 def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
-    """Return blocks whose temporaries stay in the cache; None to run all steps at once."""
+    """Return blocks whose temporaries fit in the cache; None if all steps at once are better."""
     values = [value for node in before.nodes for value in node.outputs]
     largest = max([1, *map(sizes.step, values)])
     io = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
@@ -76,7 +76,7 @@ def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset
     if loop.states or not (blown_up or over_budget):
         return None
     if not sizes.options.target.loops and isinstance(loop.steps, int) and not over_budget:
-        return None  # a Scan over blocks would not run there
+        return None  # the target runs no loops, so no Scan over blocks
     if _is_over_blocks(loop):
         return NotApplicable("SCAN-BLOCKS", "each step already works on a block of the original steps")
     if known:
@@ -96,14 +96,14 @@ def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset
 
 
 def _open_sources(loop: ScanView, before: LeavingBefore, sizes: StepSizes) -> list[ir.Value]:
-    """Return the outer values and scan inputs of unknown size that the sizes of the temporaries depend on."""
+    """Return the outer values and scan inputs that have an unknown size and that the body reads."""
     operands = {value: None for node in before.nodes for value in node.inputs if value is not None}
     inner = {value for node in before.nodes for value in node.outputs}
     return [value for value in operands if value not in inner and static_dims(value) is None and not sizes.hinted(value)]
 
 
 def _is_over_blocks(loop: ScanView) -> bool:
-    """Return True if Reshapes cut all scan inputs into blocks and join all scan outputs."""
+    """Return True if ``loop`` already runs over blocks, which Reshapes cut before it and join after it."""
     users = [user for output in loop.scan_outputs if output.outer is not None for user, _ in output.outer.uses()]
     cut = all(_changes_rank(scan.outer.producer(), 1) for scan in loop.scan_inputs)
     return cut and all(_changes_rank(user, -1) for user in users if user.op_type != "Shape")
@@ -117,7 +117,7 @@ def _changes_rank(node: ir.Node | None, by: int) -> bool:
 
 
 def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that runs ``loop`` in blocks, or the reason why an operator cannot run for several steps at once."""
+    """Return a patch that runs ``loop`` in blocks, or a reason if an operator cannot run for several steps at once."""
     build, inside = ctx.builder(), ctx.builder()
     outside = Stacks(loop, build)
     steps = shape_of(build, loop.scan_inputs[0].outer, 0)
@@ -177,7 +177,7 @@ def _stand_in(output: ScanOutput, ctx: Context) -> ir.Value:
 
 
 def _fixed_rows(build: Builder, steps: int, most: int) -> BlockRows:
-    """Cut ``steps`` rows into blocks of at most ``most``, of sizes as even as possible."""
+    """Cut ``steps`` rows into equal blocks of at most ``most`` rows, as few and as small as possible."""
     count = -(-steps // most)
     size = -(-steps // count)
     missing = count * size - steps
@@ -186,7 +186,7 @@ def _fixed_rows(build: Builder, steps: int, most: int) -> BlockRows:
 
 
 def _computed_rows(build: Builder, loop: ScanView, steps: ir.Value, blocks: Blocks) -> BlockRows:
-    """Let the model compute the block size, from 1 to all ``steps``: the known size, or the steps that fit in the cache."""
+    """Build nodes that compute the block size: ``blocks.steps``, or else the steps that fit in the cache; from 1 to ``steps``."""
     unit = build.const([1])
     if blocks.steps is not None:
         wanted = build.const([blocks.steps])
@@ -197,7 +197,7 @@ def _computed_rows(build: Builder, loop: ScanView, steps: ir.Value, blocks: Bloc
             total = build.op("Add", total, elements)
         step_bytes = _larger(build, build.op("Mul", total, build.const([blocks.unit])), unit)
         wanted = _larger(build, build.op("Div", build.const([_CACHE_BYTES]), step_bytes), unit)
-    fitting = build.op("Where", build.op("Less", wanted, steps), wanted, steps)  # Min takes integers only from opset 12 on
+    fitting = build.op("Where", build.op("Less", wanted, steps), wanted, steps)  # Min accepts integers only from opset 12 on
     wanted = _larger(build, fitting, unit)
     count = _larger(build, _divide_up(build, steps, wanted, unit), unit)
     size = _divide_up(build, steps, count, unit)
@@ -228,7 +228,7 @@ def _to_blocks(build: Builder, value: ir.Value, rows: BlockRows) -> ir.Value:
 
 
 def _sizes_from(build: Builder, value: ir.Value, axis: int) -> list[ir.Value]:
-    """Return the sizes of ``value`` from ``axis`` on."""
+    """Return the sizes of all axes of ``value`` from ``axis`` to the last."""
     rank = rank_of(value)
     if rank is None:
         return [slice_axis(build, build.op("Shape", value), 0, axis, _END)]
@@ -236,7 +236,7 @@ def _sizes_from(build: Builder, value: ir.Value, axis: int) -> list[ir.Value]:
 
 
 def _reshape(build: Builder, value: ir.Value, dims: Sequence[ir.Value]) -> ir.Value:
-    """Reshape to ``dims``. Any of them may be 0, so -1 would be ambiguous, and 0 must not mean "unchanged"."""
+    """Reshape ``value`` to ``dims``. A dim may be 0, so -1 would be ambiguous, and 0 must not mean "unchanged"."""
     return build.op("Reshape", value, concat(build, list(dims), 0), allowzero=1 if build.opset >= since.ALLOWZERO else None)
 
 

@@ -1,13 +1,14 @@
-"""Two successive products by constant matrices become one product by the product of the matrices.
+"""Joins two successive products by constant matrices into one product.
 
     a = MatMul(h, A); b = Add(a, c); y = MatMul(b, B)    ->    p = MatMul(h, A B); y = Add(p, c B)
 
-The same holds for MatMul(B, MatMul(A, h)) and for Gemm. Sums of floats have another order: the new constants are computed in double
-and rounded once. Results of integers stay the same, also if they wrap.
-Conditions: nothing else reads the value in between, and there are no more multiplications than before. For floats: the matrices
-are finite; their product, and that of the added constant, does not cancel far below its terms; and infinities stay the same: h is
-bounded, or Softmax or LayerNormalization turns such a row into NaN anyway. float16 products stay because they round the value in
-between, and so do matrices of many megabytes. ``fast_math`` drops the conditions on infinities and cancelling.
+MatMul(B, MatMul(A, h)) and Gemm are joined as well. Sums of floats are added in another order. The new constants are computed in
+double and rounded once. Results of integers stay the same, also if they overflow.
+Conditions: nothing else reads the intermediate result, and the number of multiplications does not grow. Products of floats have
+further conditions. The matrices are finite. No element of A B or c B is much smaller than the sum of the magnitudes of its terms.
+Infinities stay the same, because h is bounded or because Softmax or LayerNormalization turns a row with infinities into NaN
+anyway. ``fast_math`` drops the conditions on infinities and cancellation. float16 products stay, because they round the
+intermediate result. Matrices of many megabytes stay as well.
 """
 
 import math
@@ -32,7 +33,7 @@ _MOST_WORK = 1 << 31
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find two products that can be one."""
+    """Find two successive products that can become one."""
     refused: NotApplicable | None = None
     for node in loop.body:
         chain = _chain(node, ctx)
@@ -101,7 +102,7 @@ def _patch(chain: ProductChain, constants: Joined, loop: Loop, ctx: Context) -> 
 
 
 def _product(chain: ProductChain, matrix: ir.Value, extra: ir.Value | None, ctx: Context, b: Builder) -> ir.Value:
-    """Write a Gemm if one of the products was a Gemm, with the added constant if Gemm can add it."""
+    """Build the joined product, plus ``extra``. Use a Gemm if one of the two products was a Gemm."""
     first, second = chain.first, chain.second
     added, beta = second.added, second.scale_added
     is_gemm = "Gemm" in (first.node.op_type, second.node.op_type)

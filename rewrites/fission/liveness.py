@@ -1,7 +1,7 @@
-"""Computes an upper bound of the bytes of all stacks that exist at the same time, from the order of their nodes.
+"""Computes an upper bound of the bytes of all stacks that exist at the same time, from the order of the nodes.
 
-A stack lives from its node to the last body node that reads it. While a node runs, its intermediate results live too. For a nested
-loop these include the results of its body for all outer steps at once. A view takes no memory, and keeps its source alive.
+A stack lives from the node that computes it to the last body node that reads it. While a node runs, its intermediate results live
+too, with the results of nested loops for all outer steps at once. A view takes no memory and keeps its source alive.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ class Liveness:
         return other
 
     def refusal(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> NotApplicable | None:
-        """Return a reason if ``stacks`` of body values, computed by ``built``, exceed the memory budget with the held stacks."""
+        """Return a reason if ``stacks``, computed by ``built``, and the held stacks together exceed the memory budget."""
         needed, limit = self._needed(stacks, built), self.sizes.options.memory_budget
         if not needed or self.now + needed <= limit:
             return None
@@ -52,7 +52,7 @@ class Liveness:
         return NotApplicable("MEMORY-BUDGET", f"'{name}' takes about {needed} bytes for all steps{held} (limit: {limit})")
 
     def hold(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> None:
-        """Count ``stacks`` from now on, and the intermediate results of ``built`` once."""
+        """Add ``stacks`` to the held bytes. The intermediate results of ``built`` only count for ``most``."""
         self.most = max(self.most, self.now + self._needed(stacks, built))
         for value, operand in stacks.items():
             if self._readers[value]:
@@ -60,18 +60,18 @@ class Liveness:
                 self.now += self._costs[value]
 
     def read(self, node: ir.Node) -> None:
-        """Note that ``node`` of the body has read its inputs."""
+        """Release the stacks whose last reader is ``node``, a node of the body."""
         for value in set(reads(node)):
             self._readers[value] -= 1
             if not self._readers[value]:
                 self.now -= self._costs.pop(value, 0)
 
     def forget(self, states: Iterable[State]) -> None:
-        """Note that the loop keeps ``states``, so their final values need no stack."""
+        """Stop counting ``states`` as readers of their next values, because the loop keeps these states."""
         self._readers.subtract(state.next for state in states)
 
     def note_on(self, node: ir.Node) -> None:
-        """Note the held bytes on ``node``, the remaining loop, for later splits."""
+        """Record ``most`` on ``node``, the remaining loop, so that later splits count these bytes."""
         STACK_BYTES.put(node, self.most)
 
     def _needed(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node]) -> int:
@@ -84,7 +84,7 @@ class Liveness:
         return self.sizes.step(value) * (self.sizes.steps if operand.batched else 1)
 
     def _working(self, nodes: Sequence[ir.Node], apart: Iterable[ir.Value] = ()) -> int:
-        """Return the most bytes that results of ``nodes`` and nested graphs take at a time, except the values ``apart``."""
+        """Return the peak bytes of the results of ``nodes`` and of nested graphs. The values ``apart`` do not count."""
         viewed: dict[ir.Value, ir.Value] = {}
         for node in nodes:
             if node.op_type in _VIEWS and node.inputs[0] is not None:

@@ -1,12 +1,12 @@
-"""A Scan keeps only its recurrence; the work before and after it leaves the loop and runs for all steps at once.
+"""Reduces a Scan to its recurrence. The work before and after the recurrence leaves the loop and runs for all steps at once.
 
     Scan(h0, xs) body(h, x) => (h2 = Tanh(Add(MatMul(x, W), MatMul(h, R))), y = MatMul(h2, V))
     ->    xw = MatMul(xs, W);  hs = Scan(h0, xw) body(h, a) => (h2 = Tanh(Add(a, MatMul(h, R))), Identity(h2));  y = MatMul(hs, V)
 
-Without a recurrence, the whole loop is removed. Conditions: every operator that leaves has a batching rule; results stay the same
-up to the order of sums; the stacks stay within the memory budget; at least as many operators leave as new tensors cross;
-states that leave keep their initial size. Work that would make the crossing values more than twice as large stays inside. An
-opset-8 Scan and scanned axes other than 0 stay unchanged.
+Without a recurrence, the whole loop is removed. Results stay the same up to the order of sums. Conditions: every operator that
+leaves has a batching rule; the stacks stay within the memory budget; at least as many operators leave as the loop gets new inputs
+and outputs; a state that leaves has the size of its initial value in all steps. Work stays inside if it would more than double the
+data that crosses the border of the loop. An opset-8 Scan and scanned axes other than 0 stay unchanged.
 """
 
 import onnx_ir as ir
@@ -59,7 +59,7 @@ def _leaving(loop: ScanView, ctx: Context) -> Patch | NotApplicable:
 
 
 def _is_resized(state: State) -> bool:
-    """Return True if the sizes of a state may change in the first step, which may be the only one."""
+    """Return True if the next value of a state may have other sizes than its initial value."""
     first, then = state.initial.shape, state.next.shape
     if first is None or then is None:
         return False
@@ -145,7 +145,7 @@ def _notes(before: LeavingBefore, after: After | None = None) -> tuple[str, ...]
 
 
 def _entering(loop: ScanView, before: LeavingBefore, gone: set[ir.Node]) -> list[ir.Value]:
-    """Return the values computed before the loop that the recurrence still reads."""
+    """Return the values that are computed before the loop and that nodes in the loop still read."""
     left = {value for node in before.nodes for value in node.outputs} | {state.inner for state in before.states}
     stay = [node for node in loop.body if node not in gone]
     read = {value: None for node in stay for value in reads(node) if value in left}

@@ -1,4 +1,4 @@
-"""Two successive products by constant matrices: their parts, the constants of the joined product, and the effect on infinities."""
+"""Describes two successive products by constant matrices, computes the constants of the joined product, and checks infinities."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -27,10 +27,10 @@ _FAR_FROM_OVERFLOW = 1e30
 
 @dataclass(frozen=True)
 class ConstantProduct:
-    """``scale`` times the product of ``operand`` and ``matrix``, plus ``scale_added`` times ``added``, which may be None.
+    """The product ``scale`` * ``operand`` @ ``matrix``, plus ``scale_added`` * ``added`` if that exists.
 
-    ``on_left``: the matrix is the left operand. ``flipped`` and ``operand_flipped``: the matrix or the operand is transposed first.
-    ``summed`` and ``wide``: the number of terms of each result, and the length of a row (or column) of results.
+    ``on_left``: the product is ``matrix`` @ ``operand``. ``flipped`` and ``operand_flipped``: the matrix or operand is transposed
+    first. ``summed``: the number of terms in each result. ``wide``: the length of a row of results (a column if ``on_left``).
     """
 
     node: ir.Node
@@ -47,11 +47,11 @@ class ConstantProduct:
 
     @property
     def result(self) -> ir.Value:
-        """The result of the product."""
+        """Return the result of the product."""
         return self.node.outputs[0]
 
     def weights(self) -> np.ndarray | None:
-        """Return ``scale`` times the matrix as [summed, wide], floats as double; None if the matrix is too large."""
+        """Return ``scale`` times the matrix, shaped [summed, wide], floats as double; None if the matrix is too large."""
         array = const_array(self.matrix, limit=_MOST_BYTES)
         if array is None:
             return None
@@ -61,7 +61,7 @@ class ConstantProduct:
 
 @dataclass(frozen=True)
 class ProductChain:
-    """``second`` multiplies the result of ``first``. If the node ``add`` is not None, it first adds ``between``."""
+    """Two products, ``second`` of the result of ``first``. The node ``add``, unless None, adds ``between`` to that result."""
 
     first: ConstantProduct
     second: ConstantProduct
@@ -71,14 +71,14 @@ class ProductChain:
 
 @dataclass(frozen=True)
 class Joined:
-    """The constants of the joined product: ``weights`` [summed, wide], and the ``added`` constant, already multiplied."""
+    """The constants of the joined product: ``weights`` [summed, wide], and the ``added`` constant times the second matrix."""
 
     weights: np.ndarray
     added: np.ndarray | None
 
 
 def joined(chain: ProductChain, ctx: Context) -> Joined | NotApplicable | None:
-    """Return the constants of the one product; None if they are too large or their shapes differ."""
+    """Return the constants of the joined product; None if they are too large or the shapes do not fit."""
     first, second, dtype = chain.first, chain.second, chain.second.result.dtype
     a, b, c = first.weights(), second.weights(), _between(chain)
     if a is None or b is None or dtype is None or (c is None and _value_between(chain) is not None):
@@ -100,7 +100,7 @@ def joined(chain: ProductChain, ctx: Context) -> Joined | NotApplicable | None:
 
 
 def _between(chain: ProductChain) -> np.ndarray | None:
-    """Return the constant added in between as [..., wide]: transposed if the matrices are on the left, and broadcast."""
+    """Return the constant added between the products, broadcast to [..., wide], and transposed if the matrices are on the left."""
     first = chain.first
     c = const_array(_value_between(chain), limit=_MOST_BYTES)
     if c is None:
@@ -117,10 +117,10 @@ def _value_between(chain: ProductChain) -> ir.Value | None:
 
 
 def infinite_unlike(chain: ProductChain, loop: Loop, ctx: Context) -> NotApplicable | None:
-    """Return a reason if an infinite operand could give other results; None if not.
+    """Return a reason if joining the products could change the results of infinite operands, or None.
 
-    A row with an infinite number has no finite number in its product, nor in the product of that. With matrices of different signs,
-    the second product has NaN where the joined product has infinities.
+    If a row holds an infinite number, its product has no finite number, and neither has the second product. If the signs in the
+    matrices differ, the second product has NaN, while the joined product has infinities.
     """
     first, second = chain.first, chain.second
     if second.result.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE) or ctx.options.fast_math:
@@ -138,7 +138,7 @@ def infinite_unlike(chain: ProductChain, loop: Loop, ctx: Context) -> NotApplica
 
 
 def _is_normalised(value: ir.Value, ctx: Context) -> bool:
-    """Return True if all users turn a row without finite numbers into NaN."""
+    """Return True if all users of ``value`` turn a row without finite numbers into NaN."""
 
     def results(reached: ir.Value) -> list[ir.Value]:
         return [node.outputs[0] for node, _ in reached.uses() if _keeps_infinite(node)]
@@ -163,9 +163,9 @@ def _normalises(node: ir.Node, ctx: Context) -> bool:
 
 
 def _largest(value: ir.Value, loop: Loop) -> float:
-    """Return a bound of the magnitude of ``value``, a value of the body, in any step; infinity if none is known. NaN is ignored.
+    """Return a bound of the magnitude of the body value ``value`` in all steps; infinity if no bound is known. NaN is ignored.
 
-    A state is bounded if its initial value is, and if its next value is bounded for any values of the states.
+    A state is bounded if its initial value is bounded, and if its next value is bounded whatever the states are.
     """
     outside = _Bounds()
     known = {} if isinstance(loop, LoopView) else {scan.inner: outside.bound(scan.outer) for scan in loop.scan_inputs}
@@ -200,12 +200,12 @@ class _Bounds(Domain[float]):
     transfer = _TRANSFER
 
     def bound(self, value: ir.Value | None) -> float:
-        """Return the bound of ``value``, infinity if none is known."""
+        """Return the bound of ``value``, or infinity if no bound is known."""
         bound = self.of(value)
         return math.inf if bound is None else bound
 
     def read(self, value: ir.Value) -> float | None:
-        """Return the bound of a constant or a result; none if it is so large that an intermediate result may overflow."""
+        """Return the bound of a constant or a result; None if it is so large that an intermediate result may overflow."""
         array, bound = const_array(value), super().read(value)
         if value.dtype == ir.DataType.BOOL:
             return 1.0
@@ -215,7 +215,7 @@ class _Bounds(Domain[float]):
 
 
 def constant_product(node: ir.Node | None) -> ConstantProduct | None:
-    """Return the parts of a product by a constant matrix, or None."""
+    """Return the parts of ``node`` if it is a product by a constant matrix, else None."""
     if node is None or node.domain != "" or node.op_type not in ("MatMul", "Gemm"):
         return None
     left, right = node.inputs[:2]

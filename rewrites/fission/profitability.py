@@ -1,4 +1,4 @@
-"""Finds work that should stay in the loop, because its results would be much larger than its inputs."""
+"""Finds work that should stay in the loop because its results are much larger than its inputs."""
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -19,7 +19,7 @@ _MOST_SOURCES = 32
 
 @dataclass(frozen=True)
 class MeasuredSet:
-    """A set of values: ``members`` has a bit for each value; ``size`` is the sum of their sizes."""
+    """A set of values. ``members`` has a bit for each value, and ``size`` is the sum of their sizes."""
 
     members: int
     size: int
@@ -29,7 +29,10 @@ EMPTY = MeasuredSet(0, 0)
 
 
 class MeasuredSets:
-    """Builds sets of values with their sizes, from ``measure``. Unions are cheap: thousands of sets grow along a body."""
+    """Builds sets of values with their total size. ``measure`` returns the size of a value.
+
+    Unions are cheap, because a long body needs thousands of sets.
+    """
 
     def __init__(self, measure: Callable[[ir.Value], int]) -> None:
         self._measure = measure
@@ -41,7 +44,7 @@ class MeasuredSets:
         return self.union(MeasuredSet(1 << number, self._sizes[number]) for number in map(self._number, values))
 
     def union(self, sets: Iterable[MeasuredSet]) -> MeasuredSet:
-        """Return the union of ``sets``. Only members that are not shared take time."""
+        """Return the union of ``sets``. The time grows with the members that are not in the largest set."""
         first, *rest = sorted(sets, key=lambda measured: measured.size, reverse=True) or [EMPTY]
         members, size = first.members, first.size
         for measured in rest:
@@ -63,16 +66,16 @@ class MeasuredSets:
 def not_worth_moving(
     nodes: Sequence[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
 ) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` whose outputs into the recurrence are much larger than their inputs, with their forward slices.
+    """Return the ``nodes``, with their forward slices, whose outputs to the recurrence are much larger than their inputs.
 
-    A value like an outer product or an Expand is cheaper to compute in each step than to write for all steps and read back.
-    Products by weights still move if a step has few rows, because all steps at once read the weights once. The search goes from
-    the last node to the first, and again over the nodes before a group that stays. The producers of ``bound`` values leave anyway.
+    A large result, such as an outer product, is cheaper to compute in each step than to write for all steps and read back.
+    Products by weights leave even then if a step has few rows, because all steps at once read the weights once. The search goes
+    from the last node to the first. If a group stays, its producers are examined again. Producers of ``bound`` values always leave.
     """
     position = {node: i for i, node in enumerate(nodes)}
     moved = set(nodes)
     sets = MeasuredSets(sizes.step)
-    leaving: dict[ir.Node, MeasuredSet | None] = {}  # None: leaves in any case
+    leaving: dict[ir.Node, MeasuredSet | None] = {}  # None: the node leaves in any case
     blocked: dict[ir.Node, NotApplicable] = {}
     waiting = [-i for i in range(len(nodes))][::-1]
     queued = set(moved)
@@ -124,7 +127,7 @@ def _forward_slice(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
 
 
 def _backward_slice(group: Iterable[ir.Node], position: dict[ir.Node, int], after: int) -> set[ir.Node]:
-    """Return the nodes after position ``after`` that ``group`` depends on."""
+    """Return the nodes that ``group`` depends on and that have a position greater than ``after``."""
     nodes: set[ir.Node] = set()
     waiting = list(group)
     while waiting:
@@ -138,7 +141,7 @@ def _backward_slice(group: Iterable[ir.Node], position: dict[ir.Node, int], afte
 def _dearer_than_their_source(
     moved: set[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
 ) -> dict[ir.Node, NotApplicable]:
-    """Return the nodes that depend on one scan input alone if it is cheaper to carry into the loop than their results."""
+    """Return the nodes computed from one scan input if the loop reads that input more cheaply than it would read their results."""
     blocked: dict[ir.Node, NotApplicable] = {}
     for source in stacks.sources()[:_MOST_SOURCES]:
         readers = [node for node, _ in source.uses()]

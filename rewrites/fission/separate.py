@@ -1,6 +1,6 @@
-"""Copies part of a loop's body into a separate loop, also to try rules on it.
+"""Copies part of a loop's body into a separate loop, to keep the copy or to try rules on it.
 
-Rules only look, and the nodes that they build are detached. After a trial, these nodes and the copy are discarded.
+A trial does not edit the model. The nodes that rules build during a trial are detached. Afterwards they and the copy are discarded.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ def separate(
         nodes: The nodes to copy.
         states: The states of the new loop.
         carried: Values of the rest of the body that the nodes read, with the scan inputs that replace them. The loop's own scan
-            inputs are added if they are needed, and at least one if there are no others.
+            inputs are added if the nodes read them. A loop without any scan input gets the loop's first one.
         outputs: The scan outputs of the new loop.
         ctx: The context of the rule.
         name: Returns the name of a value's copy.
@@ -120,7 +120,7 @@ def _graphs(attribute: ir.Attr) -> list[ir.Graph]:
 
 
 def copied(loop: ScanView, states: Sequence[State], ctx: Context) -> ir.Node:
-    """Return a detached copy of ``loop`` with other ``states`` around its body."""
+    """Return a detached copy of ``loop`` in which ``states`` replace its states."""
 
     def name(value: ir.Value) -> str:
         return ctx.names.fresh(value.name or "value")
@@ -133,9 +133,9 @@ def copied(loop: ScanView, states: Sequence[State], ctx: Context) -> ir.Node:
 
 @contextmanager
 def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Yield a loop of ``states`` alone, from the second part of ``cut``, and a context for trying rules on it.
+    """Yield a loop of ``states`` alone, from the second part of ``cut``, and a context to try rules on it.
 
-    Its scan outputs are the values that the rest of the body reads.
+    The scan outputs of the loop are the values that the rest of the body reads.
     """
     nodes = nodes_behind(cut.nodes, [state.next for state in states])
     inside = {*nodes, *(inner for node in nodes for graph in node_graphs(node) for inner in all_nodes(graph))}
@@ -154,7 +154,7 @@ def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) 
 
 @contextmanager
 def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Yield ``node``, a new Scan, as a loop in a separate graph, and a context for trying rules on it; drop both afterwards."""
+    """Yield ``node``, a new Scan, as a loop in a separate graph, and a context for trying rules on it. Drop both afterwards."""
     graph = ir.Graph([], [], nodes=[node], name="trial")
     try:
         with discarding(ctx) as recorded:
@@ -166,7 +166,7 @@ def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
 
 @contextmanager
 def discarding(ctx: Context) -> Iterator[Context]:
-    """Yield a copy of ``ctx``; afterwards discard the nodes built with it."""
+    """Yield a copy of ``ctx``. Afterwards discard the nodes built with the copy."""
     recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
     try:
         yield recorded

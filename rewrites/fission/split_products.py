@@ -1,11 +1,11 @@
-"""A product of joined parts becomes a sum of products; the products of parts without states then leave for all steps at once.
+"""Splits a product of concatenated parts into a sum of products. Products of parts without states can then leave the loop.
 
     body(h, x) => h2 = f(MatMul(Concat(g(h), x), W))    ->    body(h, x) => h2 = f(MatMul(g(h), W[:n]) + MatMul(x, W[n:]))
 
-Conditions: MatMul or Gemm of floats by a matrix from outside the loop; the parts are joined along the summed axis and have known
-sizes; at least ``_FEW`` elements do not depend on states, and batching rules take their products out of the loop; the stacks stay
-within the memory budget. If a Concat of several parts remains, which adds an operator to each step, at least ``_MUCH`` elements of
-the matrix must leave. The order of summation changes. An opset-8 Scan stays unchanged.
+Conditions: the product is a MatMul or Gemm of floats by a matrix from outside the loop. The parts have known sizes and are joined
+along the summed axis. At least ``_FEW`` elements do not depend on states, and every operator that computes them has a batching
+rule. The stacks stay within the memory budget. If a Concat of several parts remains, a step has one more operator, so at least
+``_MUCH`` elements of the matrix must leave. The order of summation changes. An opset-8 Scan stays unchanged.
 """
 
 import itertools
@@ -36,7 +36,7 @@ _FEW, _MUCH = 8, 4096
 
 @dataclass(frozen=True)
 class _Run:
-    """Neighbouring parts, from ``start`` to ``stop`` along the axis, that all depend on states (``held``), or all do not."""
+    """Parts from ``start`` to ``stop`` along the axis. All depend on states (``held``), or none does."""
 
     parts: tuple[ir.Value, ...]
     start: int
@@ -46,7 +46,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Product:
-    """A product of joined parts by a matrix; ``axis`` is the summed axis of the matrix."""
+    """A product of concatenated parts and a matrix. ``axis`` is the summed axis of the matrix."""
 
     node: ir.Node
     joined: ir.Node
@@ -56,7 +56,7 @@ class _Product:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find a product of joined parts, some of which depend on states."""
+    """Find a product of concatenated parts that can be split."""
     if isinstance(loop, LoopView) or not loop.states or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
     held = varying_values(loop.body, [state.inner for state in loop.states])
@@ -119,7 +119,7 @@ def _runs(joined: ir.Node, held: set[ir.Value]) -> Iterator[_Run]:
 
 
 def _leaves(node: ir.Node, free: Sequence[_Run], loop: ScanView, ctx: Context) -> bool:
-    """Return True if the products of the parts ``free`` of states can leave for all steps at once."""
+    """Return True if the products of ``free``, the parts without states, can leave the loop."""
     sizes = StepSizes.of(loop, ctx)
     behind = nodes_behind(loop.body, [part for run in free for part in run.parts])
     results = [value for before in behind for value in before.outputs]
@@ -131,7 +131,7 @@ def _leaves(node: ir.Node, free: Sequence[_Run], loop: ScanView, ctx: Context) -
 
 
 def _times(product: _Product, run: _Run, added: Sequence[ir.Value | None], outside: Builder, inside: Builder) -> ir.Value:
-    """Return the product of ``run``, plus the operand that a Gemm adds."""
+    """Return the product of the parts of ``run``, plus the operands ``added`` that a Gemm adds."""
     array = const_array(product.matrix)
     if array is None:
         rows = slice_axis(outside, product.matrix, product.axis, run.start, run.stop)

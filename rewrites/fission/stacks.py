@@ -1,7 +1,7 @@
-"""Body values for all steps at once.
+"""Holds the body values of a loop for all steps at once, as stacks.
 
-A stack holds a body value of every step along axis 0, in one order for the whole loop: the order of the steps, or the opposite. The
-opposite order avoids reversals if every scan input runs backwards.
+A stack holds the values of all steps along axis 0. All stacks of a loop have the same order: from the first step to the last, or,
+if every scan input runs backwards, from the last to the first. The latter avoids reversals.
 
 Works around ORT-PRODUCT-OF-NOTHING.
 """
@@ -23,9 +23,9 @@ _END = 2**63 - 1
 
 
 class Stacks(Emission):
-    """The stacks of the body values of ``loop``, filled node by node with nodes of ``build``.
+    """The stacks of the body values of ``loop``. The nodes that compute them are added to ``build``.
 
-    ``backwards``: index 0 holds the last step.
+    ``backwards``: index 0 of each stack holds the last step.
     """
 
     def __init__(self, loop: ScanView, build: Builder) -> None:
@@ -35,26 +35,26 @@ class Stacks(Emission):
         self._scans = {scan.inner: scan for scan in loop.scan_inputs}
 
     def has(self, value: ir.Value) -> bool:
-        """Return True if ``value`` can be read for all steps: a stack, a scan input, or loop-invariant."""
+        """Return True if ``value`` is known for all steps: a stack, a scan input, or a loop-invariant value."""
         return value in self._scans or super().has(value)
 
     def get(self, value: ir.Value) -> Operand:
-        """Return the operand for ``value``."""
+        """Return the stack of ``value``, or ``value`` itself if it is loop-invariant."""
         if value in self._scans and value not in self.known:
             scan = self._scans[value]
             self.known[value] = Operand(self.ordered(scan.outer, scan.reverse), True, value)
         return super().get(value)
 
     def sources(self) -> list[ir.Value]:
-        """Return the scan inputs, as the body sees them."""
+        """Return the body inputs that are scan inputs."""
         return list(self._scans)
 
     def ordered(self, value: ir.Value, backwards: bool) -> ir.Value:
-        """Return ``value``, whose rows run ``backwards`` or forwards, in the order of these stacks; or convert it back."""
+        """Reverse the rows of ``value`` if ``backwards`` differs from the order of the stacks."""
         return value if backwards == self.backwards else slice_axis(self.build, value, 0, -1, -_END, -1)
 
     def last(self, value: ir.Value) -> ir.Value:
-        """Return ``value`` in the last step."""
+        """Return what ``value`` is in the last step."""
         operand = self.get(value)
         if not operand.batched:
             return operand.value
@@ -62,7 +62,7 @@ class Stacks(Emission):
         return squeeze(self.build, slice_axis(self.build, operand.value, 0, start, end), [0])
 
     def delayed(self, state: State) -> ir.Value:
-        """Return the stack of a state's value at the start of each step, from the stack of its ``next``."""
+        """Return the stack of a state at the start of each step: ``initial``, then ``next`` of the step before."""
         stack, first = self.full(state.next), unsqueeze(self.build, state.initial, [0])
         if self.backwards:
             return concat(self.build, [slice_axis(self.build, stack, 0, 1, _END), first], 0)
@@ -70,7 +70,7 @@ class Stacks(Emission):
 
 
 def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
-    """Return a reason if stacks cannot replace the body values of ``loop``, or None."""
+    """Return the reason why stacks cannot replace the body values of ``loop``; None if they can."""
     if loop.batched:
         return NotApplicable("SCAN-8", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
     parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]

@@ -1,7 +1,7 @@
-"""Finds the best cut of a loop in two, so that a second loop computes some states from stacks of the first.
+"""Finds the best cut of a loop in two. The second loop computes some states from stacks of the first.
 
-The second part holds all work that depends on its states. Other work may be done in either part, or in both. The cut carries the
-least data from the first part to the second: it is a minimum cut through the graph of that work (Edmonds and Karp).
+The second part holds all work that depends on its states. All other work may be in either part, or in both. The best cut carries
+the least data from the first part to the second. It is a minimum cut of a graph (algorithm of Edmonds and Karp).
 """
 
 from collections import deque
@@ -31,11 +31,11 @@ FOREVER = 1 << 60
 
 @dataclass(frozen=True)
 class StateCut:
-    """The ``states``, the ``outputs`` and the body's ``nodes`` of the second part, in order.
+    """The states, the scan outputs and the body nodes of the second part, in order.
 
-    ``carried``: the values that the first part computes and the second reads. ``shared``: the ``nodes`` that the first part needs
-    too. ``between``: nodes that read states of the first part, and that only states of the second part need. ``alive``: the memory
-    of the stacks of the carried values.
+    ``carried``: the values that the first part computes and the second reads. ``shared``: nodes that the first part needs too.
+    ``between``: nodes that read states of the first part, but are needed only by states of the second. ``alive``: the memory of the
+    stacks of the carried values.
     """
 
     states: tuple[State, ...]
@@ -47,15 +47,15 @@ class StateCut:
     alive: Liveness
 
     def cost(self, sizes: StepSizes) -> int:
-        """Return the time for carrying the values in each step, in ns."""
+        """Return the time in ns per step for writing and reading the carried values."""
         return sum(carrying_ns(value, sizes) for value in self.carried)
 
 
 class CutGraph:
-    """A directed graph of ``SOURCE``, ``SINK`` and the vertices of its edges; an edge of cost ``FOREVER`` is never cut.
+    """A directed graph with vertices ``SOURCE`` and ``SINK``. An edge of cost ``FOREVER`` is never cut.
 
-    The minimum cut is found by filling shortest augmenting paths until none is left. The vertices that residual edges then reach
-    from the source are the smallest of all minimum cuts. Few values cross between the parts of a loop, so there are few paths.
+    The search fills shortest augmenting paths until no path remains. The vertices that the source then still reaches by residual
+    edges form the smallest of all minimum cuts. Few values cross between the parts of a loop, so there are few paths.
     """
 
     SOURCE, SINK = "source", "sink"
@@ -64,13 +64,13 @@ class CutGraph:
         self._left: dict[Hashable, dict[Hashable, int]] = {self.SOURCE: {}, self.SINK: {}}
 
     def edge(self, start: Hashable, end: Hashable, cost: int) -> None:
-        """Add an edge that costs ``cost`` if ``start`` is on the source's side and ``end`` on the sink's."""
+        """Add an edge that costs ``cost`` if ``start`` is on the source's side and ``end`` on the sink's side."""
         self._left.setdefault(end, {}).setdefault(start, 0)
         edges = self._left.setdefault(start, {})
         edges[end] = min(FOREVER, edges.get(end, 0) + cost)
 
     def with_source(self, most_paths: int) -> set[Hashable] | None:
-        """Return the smallest set of vertices on the source's side; None without a finite cut, or after ``most_paths`` paths."""
+        """Return the source's side of the smallest minimum cut; None if no cut is finite or it takes ``most_paths`` paths."""
         for _ in range(most_paths):
             before = self._search()
             if self.SINK not in before:
@@ -90,7 +90,7 @@ class CutGraph:
         return None
 
     def _search(self) -> dict[Hashable, Hashable]:
-        """Return the vertices that the source reaches, each with its predecessor, by breadth-first search up to the sink."""
+        """Search breadth-first from the source to the sink. Return each reached vertex with its predecessor."""
         before: dict[Hashable, Hashable] = {self.SOURCE: self.SOURCE}
         waiting: deque[Hashable] = deque([self.SOURCE])
         while waiting and self.SINK not in before:
@@ -105,14 +105,14 @@ class CutGraph:
 def find_cut(
     loop: ScanView, components: Components, second: int, sizes: StepSizes, *, bare: bool = False
 ) -> StateCut | NotApplicable:
-    """Cut ``loop`` so that some components, and the values computed from them, come after the others.
+    """Return the best cut of ``loop`` that computes the components ``second`` in the second part.
 
     Args:
         loop: The loop to cut.
-        components: Its states in groups that need each other.
+        components: The states of the loop, in groups of states that need each other.
         second: A bit for each component of the second part.
         sizes: The sizes of the values of a step.
-        bare: Leave in the first part only the work for its own states and outputs, even if more data is carried.
+        bare: Keep in the first part only the work for its own states and outputs, even if more data must then be carried.
     """
     states = [state for number, group in enumerate(components.members) if second >> number & 1 for state in group]
     chosen = set(states)
@@ -151,7 +151,7 @@ def find_cut(
 def _graph(
     loop: ScanView, needed: Sequence[ir.Value], early: set[ir.Node], late: set[ir.Node], ours: set[ir.Value], sizes: StepSizes
 ) -> CutGraph:
-    """Return the graph of the nodes and values that both parts may compute. A value on the source's side is carried."""
+    """Return the graph of the nodes and values that either part may compute. The source's side is the first part."""
     graph = CutGraph()
     started = {state.inner for state in loop.states} - ours
     seen: set[ir.Node | ir.Value] = set()
@@ -192,7 +192,7 @@ def _graph(
 
 
 def _carrying(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the cost of carrying ``value``, slightly less for a smaller value; ``FOREVER`` if no stack can hold it."""
+    """Return the cost of carrying ``value``, or ``FOREVER`` if no stack can hold it. Of equal costs, a smaller value costs less."""
     if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.not_a_stack(value) is not None:
         return FOREVER
     return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))
@@ -219,7 +219,7 @@ def _carried(
 
 
 def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tuple[NotApplicable | None, Liveness]:
-    """Return the memory of the stacks of ``carried``, with a reason if it exceeds the budget."""
+    """Return a reason if no stacks can hold ``carried`` within the budget, and the memory of the stacks."""
     alive = Liveness(loop, sizes)
     for value in carried:
         if value.shape is None or not isinstance(value.type, ir.TensorType):
@@ -234,9 +234,9 @@ def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tu
 
 
 def stack_of(value: ir.Value, loop: ScanView, name: str) -> ir.Value:
-    """Return a value called ``name`` that can hold ``value`` for all steps.
+    """Return a new value called ``name``, with the type and shape of a stack of ``value`` for all steps.
 
-    Names of sizes in a body have no meaning outside, but a state has the shape of its initial value in every step.
+    The names of symbolic sizes in a body have no meaning outside. A state, however, has the shape of its initial value.
     """
     source = through_identity(value)
     holders = [state.initial for state in loop.states if source in (state.inner, through_identity(state.next))]

@@ -1,20 +1,20 @@
-"""States of one loop that do not all need each other get separate loops if work can then leave.
+"""Splits a loop whose states do not all need each other into two loops if work can then leave.
 
     Scan(h0, k0, xs) body(h, k, x) => (h2 = Sin(x + h @ R), k2 = Sin(h2 @ W + k @ S))
     ->    hs = Scan(h0, xs) body(h, x) => (h2, h2);  Scan(k0, hs) body(k, g) => (k2 = Sin(g @ W + k @ S))    and then hs @ W leaves
 
-If the second loop reads previous values of other states, it reads a stack that starts with their initial values. The loop is cut
-in two, repeatedly, in three cases:
+If the second loop reads the previous value of a state of the first, it reads a stack that starts with the initial value. The rule
+cuts a loop in two in one of three cases, and may cut the two loops again:
 
-* Another rule removes a loop of some states alone (a rule that ``recognises`` them). Or such a loop can be compiled while the
-  present loop has no plan.
-* No state needs its own previous value, so that the states need no loop, and more than copies leaves with them.
-* The work between the two parts leaves for all steps at once. In each step it must save at least a fifth more than the second loop
-  and its data cost (``step_costs``). Saved are 250 ns per operator and the reading of weights by which few rows are multiplied. The
-  costs are 1000 ns for the loop and 300 ns for each carried value.
+* A rule that ``recognises`` recurrences replaces a loop with only some of the states. Or such a loop can be compiled although the
+  original loop cannot.
+* No state of the second loop needs its own previous value. These states then need no loop. Operators other than copies must leave.
+* The work between the two parts can run for all steps at once. This must save at least a fifth more time per step than the second
+  loop and its data cost (``step_costs``). It saves 250 ns per operator, and the reading of weights that multiply few rows. The loop
+  costs 1000 ns, and each carried value 300 ns.
 
-Of several such cuts, the one nearest to the middle comes first. Each carries the least data, which must fit in the memory budget.
-Loops that ``loop-fission`` does not change stay.
+The cut nearest to the middle is tried first. Each cut carries the least data, which must fit in the memory budget. Loops that
+``loop-fission`` does not handle stay unchanged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ _MOST_COMPONENTS = 32
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find states that gain from a separate loop."""
+    """Find states for which a separate loop is faster."""
     if isinstance(loop, LoopView) or not 2 <= len(loop.states) <= _MOST_STATES or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
     components = find_components(loop)
@@ -78,7 +78,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _orders(components: Components) -> Iterator[tuple[int, int]]:
-    """Yield each component with the bits of the second loop's components, for a cut before it.
+    """Yield each component with the bits of all components of the second loop if the cut is before it.
 
     The order is from the middle outwards, so that a stack of layers is halved instead of split layer by layer.
     """
@@ -88,7 +88,7 @@ def _orders(components: Components) -> Iterator[tuple[int, int]]:
 
 
 def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> bool:
-    """Return True if a family of recurrences replaces a loop of ``states`` alone, or if only that loop can be compiled."""
+    """Return True if a rule replaces a loop with only ``states``: it recognises a recurrence, or compiles only that loop."""
     planned = is_to_be_compiled(loop, ctx)
     families = [
         rule for rule in ctx.rules if rule.recognises or (rule.phase == "native" and rule.subject == "loop" and not planned)
@@ -100,7 +100,7 @@ def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context
 
 
 def _is_no_recurrence(loop: ScanView, components: Components, late: int, cut: StateCut, ctx: Context) -> bool:
-    """Return True if no component of ``late`` needs its own previous value, and all of their work leaves with them."""
+    """Return True if no component of ``late`` needs its own previous value and all of their work can leave the loop."""
     groups = [group for number, group in enumerate(components.members) if late >> number & 1]
     if len(groups) == len(components.members) or any(_needs_itself(group, components) for group in groups):
         return False
@@ -119,16 +119,16 @@ def _needs_itself(group: Sequence[State], components: Components) -> bool:
 def _split_off(
     loop: ScanView, components: Components, number: int, late: int, cut: StateCut, sizes: StepSizes
 ) -> StateCut | NotApplicable:
-    """Return the cut before component ``number``, or after it if all others need it.
+    """Return the cut before component ``number``, or after this component if all components need it.
 
-    A recurrence is recognised from the work for its own states, so the first loop gets nothing else.
+    A recurrence is recognised from the work for its own states, so after such a cut the first loop does no other work.
     """
     everything = (1 << len(components.members)) - 1
     return cut if late != everything else find_cut(loop, components, everything & ~(1 << number), sizes, bare=True)
 
 
 def _saved(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> int:
-    """Return the time of the work between the two parts of ``cut`` that can leave, in ns per step."""
+    """Return the ns per step that leave with the work between the two parts of ``cut``."""
     with trial(loop, cut, cut.states, ctx) as (alone, recorded):
         before = find_before(alone, recorded, StepSizes.of(alone, ctx))
         leaving = {value.name for node in before.nodes for value in node.outputs}

@@ -1,6 +1,6 @@
-"""Loop plans: a loop's body as vector operations on known addresses, and the compiler that writes them.
+"""Compiles loops into loop plans: the body of a loop as vector operations on known addresses.
 
-``ortscan/docs/maintainers/loop-plans.md`` describes the format; ``plan.py`` has its tables, ``encoding.py`` its encoding.
+``ortscan/docs/maintainers/loop-plans.md`` describes the format, ``plan.py`` has its tables, and ``encoding.py`` encodes them.
 """
 
 __all__: list[str] = []

@@ -1,9 +1,9 @@
-"""Finds cheap operators on whole stacks beside a loop, which its plan computes step by step, without a pass over memory.
+"""Finds cheap operators on stacks before and after a loop that the loop's plan can compute step by step, in cached memory.
 
     u = Mul (z, x)  ys, ns = Scan (h, u) {...}  r = Div (ys, ns)    ->    one plan, of h, z and x, with r for its result
 
-An operator before the loop stays outside if its result has other users. If a result of the loop is also read elsewhere, it is
-stacked as well.
+An operator before the loop stays outside if its result has other users. A result of the loop that other nodes read too is still
+returned as a stack.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,9 +23,9 @@ _CHEAP = frozenset({"Abs", "Add", "Div", "Max", "Min", "Mul", "Neg", "Relu", "Su
 
 @dataclass(frozen=True)
 class Around:
-    """The nodes ``before`` and ``after`` the loop in order, with the new scan inputs and stacked outputs.
+    """The nodes ``before`` and ``after`` a loop that its plan includes, with the scan inputs and outputs.
 
-    The inner value of a new scan input or output is the outer value itself, and means its row.
+    A new scan input or output has no body value. Its ``inner`` is the outer value itself, which then means one row of that value.
     """
 
     before: tuple[ir.Node, ...]
@@ -35,17 +35,17 @@ class Around:
 
     @property
     def nodes(self) -> tuple[ir.Node, ...]:
-        """Return all nodes."""
+        """Return the nodes before and after the loop."""
         return (*self.before, *self.after)
 
 
 def nothing_around(loop: ScanView) -> Around:
-    """Return only the scan inputs and outputs of the loop."""
+    """Return an ``Around`` without nodes, with the scan inputs and outputs of the loop itself."""
     return Around((), (), loop.scan_inputs, loop.scan_outputs)
 
 
 def around(loop: ScanView) -> Around:
-    """Return the nodes that can run in the steps of the loop."""
+    """Return the nodes before and after ``loop`` that can run in its steps."""
     if any(scan.axis for scan in loop.scan_inputs) or any(output.axis for output in loop.scan_outputs):
         return nothing_around(loop)
     before, scans = _before(loop)
@@ -66,7 +66,7 @@ def _is_plain(loop: ScanView, found: Around) -> bool:
 
 
 def _before(loop: ScanView) -> tuple[list[ir.Node], list[ScanInput]]:
-    """Return the nodes that only compute scan inputs, with the new scan inputs; a node is checked again for each of its users."""
+    """Return the nodes that only compute scan inputs, and the new scan inputs. A node is checked once for each of its users."""
     directions: dict[ir.Value, set[bool]] = {}
     for scan in loop.scan_inputs:
         directions.setdefault(scan.outer, set()).add(scan.reverse)
@@ -132,7 +132,7 @@ def _readers(values: Iterable[ir.Value]) -> list[ir.Node]:
 
 
 def _stacks(node: ir.Node, allowed: Callable[[ir.Value], bool] = lambda _: True) -> list[ir.Value] | None:
-    """Return the operands that a cheap operator reads row by row along the first axis of its result; None for other operators."""
+    """Return the operands that a cheap operator reads row by row along the first axis; None if the operator is not cheap."""
     operands, result = [value for value in node.inputs if value is not None], node.outputs[0]
     if node.op_type not in _CHEAP or node.domain not in ("", "ai.onnx") or len(node.outputs) != 1 or result.shape is None:
         return None
@@ -152,7 +152,7 @@ def _stacks(node: ir.Node, allowed: Callable[[ir.Value], bool] = lambda _: True)
 
 
 def unsqueezed(node: ir.Node) -> list[int]:
-    """Return the axes of the result that an Unsqueeze adds, or the first one if they are unknown."""
+    """Return the axes that an Unsqueeze adds to its result; [0] if they are unknown."""
     known = const_array(node.inputs[1]) if len(node.inputs) > 1 else None
     attribute = node.attributes.get("axes")
     axes = known.reshape(-1).tolist() if known is not None else list(attribute.as_ints()) if attribute is not None else [0]

@@ -1,4 +1,4 @@
-"""The body of a loop during compilation: its values as views, and the steps that compute them."""
+"""Represents the body of a loop during compilation: views of its values, and steps that compute them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,15 +17,15 @@ from rewrites.native.views import Buffer, Home, View, broadcast, dense, whole
 __all__ = ["Body", "BodyStep", "elements", "type_name"]
 
 _INLINE = 256
-"""The most elements of a captured constant that the plan includes."""
+"""The plan includes a captured constant of at most this many elements."""
 
 
 @dataclass(eq=False)
 class BodyStep:
-    """One operation. ``target`` and ``sources`` have the shape of its walk.
+    """One operation. ``target`` and ``sources`` have the shape over which the operation walks.
 
-    A product has operands of the shapes [..., M, N], [..., M, K], [..., K, N] and [..., M, N]. ``along``: for an operation on
-    indices, the number of elements along the axis and their distance, or the number of elements to find.
+    For a product, they have the shapes [..., M, N], [..., M, K], [..., K, N], and, if a term is added, [..., M, N]. ``along``: for
+    an operation on indices, the number of elements along the axis and their distance, or the number of elements to find.
     """
 
     op: Op
@@ -44,8 +44,8 @@ class BodyStep:
 class Body:
     """The views of the values translated so far, and the outer values that the plan captures, in order.
 
-    ``inner``: graphs within ``graph`` that are translated too. ``chosen``: the number of Ifs around the branch being translated; it
-    is also computed if a condition selects the other branch.
+    ``inner``: graphs within ``graph`` that are translated too. ``chosen``: the number of Ifs around the nodes being translated. The
+    plan computes both branches of an If, whatever the condition is.
     """
 
     graph: ir.Graph
@@ -61,7 +61,7 @@ class Body:
     chosen: int = 0
 
     def view(self, value: ir.Value) -> View:
-        """Return the view of a value: translated, constant or captured."""
+        """Return the view of ``value``, which may be a constant or a captured value."""
         if value not in self.views:
             self.views[value] = self._from_outside(value)
         return self.views[value]
@@ -81,7 +81,7 @@ class Body:
         return self._captured(value, NUMPY)
 
     def captured_bytes(self, value: ir.Value | None) -> View | None:
-        """Return the view of a captured matrix of bytes, which only products can read; None for other values."""
+        """Return the view of a captured matrix of bytes, or None. Only products can read such a matrix."""
         if value is None or value.dtype is None or value.dtype not in NARROW or self._inside(value):
             return None
         if value not in self.views and const_array(value, limit=_INLINE) is None:
@@ -90,7 +90,7 @@ class Body:
         return view if view is not None and view.buffer.dtype in NARROW else None
 
     def _inside(self, value: ir.Value) -> bool:
-        """Return True if a value belongs to the body or a graph in it."""
+        """Return True if ``value`` belongs to the body or to a graph nested in the body."""
         producer = value.producer()
         graphs = (value.graph, None if producer is None else producer.graph)
         return any(graph is self.graph or graph in self.inner for graph in graphs if graph is not None)
@@ -107,9 +107,10 @@ class Body:
         return whole(buffer, shape, truth=buffer.dtype == BOOL)
 
     def dims(self, value: ir.Value, index: int, first: int = 0, inner: ir.Value | None = None) -> tuple[int, ...] | None:
-        """Return the sizes of input ``index``, ``value``, from axis ``first`` on, with free sizes; None if the rank is unknown.
+        """Return the sizes of ``value``, which is input ``index``, from axis ``first`` on; None if the rank is unknown.
 
-        ``inner``: the value in the body, which may have more known sizes.
+        A size that is known only at run time is the number of a free size. ``inner``: the same value in the body, where more sizes
+        may be known.
         """
         outer = None if value.shape is None else list(value.shape.dims[first:])
         known = None if inner is None or inner.shape is None else list(inner.shape.dims)
@@ -125,7 +126,7 @@ class Body:
         return tuple(sizes)
 
     def constant(self, array: np.ndarray, *, truth: bool = False) -> View:
-        """Return a constant of the plan, shared by equal arrays; bools become floats unless ``truth`` is set."""
+        """Return a constant of the plan, the same one for equal arrays. Bools become floats unless ``truth``."""
         if array.dtype == np.bool_ and not truth:
             array, truth = array.astype(np.float32), True
         dtype = next(dtype for dtype, kind in NUMPY.items() if kind == array.dtype)
@@ -141,7 +142,7 @@ class Body:
         return self.constant(np.array(number, NUMPY[dtype]))
 
     def fresh(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
-        """Return a view for a result of the type of ``like``; ``truth``: it holds bools, by default if ``like`` does."""
+        """Return a view for a new result of the type of ``like``. ``truth``: it holds bools (by default, if ``like`` does)."""
         return _fresh(shape, like.buffer.dtype, truth=like.truth if truth is None else truth)
 
     def indices(self, shape: Sequence[int]) -> View:
@@ -156,7 +157,7 @@ class Body:
         immediates: tuple[float, float] = (0.0, 0.0),
         along: tuple[int, int] = (1, 1),
     ) -> View:
-        """Add a step and return its target; refuse operations without a kernel."""
+        """Add a step and return its target. Raise PlanRefused if the operation has no kernel for these types."""
         packed = [source for source in sources[1:2] if op == Op.GEMM]  # read as floats
         sources_read = [source for source in sources if source is not None and not any(source is each for each in packed)]
         kinds = {view.buffer.dtype for view in (target, *sources_read)}
@@ -168,7 +169,7 @@ class Body:
         return target
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
-        """Add an elementwise step on the sources, broadcast, and return its result. Bools get the type of the other sources."""
+        """Add an elementwise step on the broadcast sources, and return its result. Bools get the type of the other sources."""
         if any(source.narrow is not None for source in sources):
             raise PlanRefused("NATIVE-TYPE", f"loop plans have no {op.name} of bytes")
         kinds = {source.buffer.dtype for source in sources if not source.truth} or {source.buffer.dtype for source in sources}
@@ -182,7 +183,7 @@ class Body:
         return self.emit(op, self.fresh(shape, sources[-1], truth=truth), *spread, immediates=immediates)
 
     def as_type(self, view: View, dtype: int) -> View:
-        """Return the same values as elements of a type; bools stay bools."""
+        """Return a view of the same values with the element type ``dtype``. Bools become 0 and 1."""
         if view.buffer.dtype == dtype:
             return view if view.narrow is None else replace(view, narrow=None)
         if view.buffer.array is not None:
@@ -192,7 +193,7 @@ class Body:
         return self.casts[view, dtype]
 
     def copied(self, view: View) -> View:
-        """Return a dense copy of the elements."""
+        """Return a dense copy of the elements of ``view``."""
         if view.buffer.array is not None:
             return self.constant(elements(view), truth=view.truth)
         return self.emit(Op.COPY, self.fresh(view.shape, view), view)
@@ -202,7 +203,7 @@ class Body:
         return view if view.is_dense else self.copied(view)
 
     def reshaped(self, view: View, shape: Sequence[int]) -> View:
-        """Return the elements in another shape."""
+        """Return the elements of ``view`` in another shape."""
         from_dense = self.packed(view)
         return View(from_dense.buffer, tuple(shape), dense(shape), from_dense.offset, view.truth)
 

@@ -1,4 +1,4 @@
-"""Compiles the body of a loop in normal form into a loop plan, or returns the reason why it has none."""
+"""Compiles a loop into a loop plan, or returns the reason why the loop has no plan."""
 
 import math
 from collections.abc import Sequence
@@ -34,12 +34,12 @@ _MOST_PORTS = 4096
 _MOST_ENTRIES = 65_536
 _MOST_AXES = 16
 _PANEL = 16
-"""The number of columns of a packed matrix is a multiple of this."""
+"""The number of columns of a packed matrix is rounded up to a multiple of this."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A plan, with the captured outer values that it reads after initial states and scan inputs, in order."""
+    """A plan, with the outer values that it captures, in order. They are its last inputs."""
 
     plan: Plan
     captured: tuple[ir.Value, ...]
@@ -47,7 +47,7 @@ class Compiled:
 
 
 def check_limits(plan: Plan) -> None:
-    """Refuse a plan (with numbers as sizes) that exceeds the limits of the format."""
+    """Raise PlanRefused if ``plan`` exceeds the limits of the format. Its sizes must be numbers."""
     dims = [*(each.dims for each in plan.inputs), *(each.dims for each in plan.outputs)]
     shapes = [[size.coefficient for size in each] for each in dims]
     packed = [pack.k.coefficient * -(-pack.n.coefficient // _PANEL) * _PANEL for pack in plan.packs]
@@ -67,7 +67,7 @@ def check_limits(plan: Plan) -> None:
 
 
 def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Compiled | NotApplicable:
-    """Return the plan of a loop, including the operators ``beside`` a Scan, or the reason why there is none."""
+    """Return the plan of a loop and of the operators ``beside`` it, or the reason why no plan exists."""
 
     def compiled(free: FreeSizes) -> Compiled:
         return _loop(loop, ctx, free) if isinstance(loop, LoopView) else _scan(loop, ctx, free, beside or nothing_around(loop))
@@ -81,7 +81,7 @@ def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Comp
                 return first
             second = compiled(FreeSizes(SAMPLES[1], known))
             return Compiled(joined(first.plan, second.plan, free.symbols), first.captured)
-        except SameSizes as same:  # each time, one name is removed
+        except SameSizes as same:  # ends, because each time one name is removed
             if not loop.always_runs:
                 return NotApplicable("NATIVE-SHAPE", f"it needs {same}, which is not checked if the loop runs no step")
             known[same.name] = same.other
@@ -90,11 +90,11 @@ def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Comp
 
 
 def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
-    """Return the plan of a Loop. The condition is its first state; inside the body it is true, because only then the body runs."""
+    """Return the plan of a Loop. Its first state is the condition, which is true inside the body."""
     body = Body(loop.body, ctx.opset, len(loop.states) + 2, free)
     condition, limit = _single(loop.condition), _single(loop.limit)
     inputs = [Input(InputKind.INITIAL, _sizes(condition), dtype=BOOL)]
-    for index, state in enumerate(loop.states, 1):  # declared sizes of states in a body prove nothing
+    for index, state in enumerate(loop.states, 1):  # the sizes that a body declares for a state may be wrong
         inputs.append(_input(body, state.initial, state.inner, Home.OLD, index, declared=False))
     inputs.append(Input(InputKind.LIMIT, _sizes(limit), dtype=INT64))
     body.views[loop.iteration] = whole(Buffer(Home.STEP_NUMBER, 1, dtype=INT64), (1,) * (rank_of(loop.iteration) or 0))
@@ -113,7 +113,7 @@ def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
 
 
 def _single(value: ir.Value | None) -> tuple[int, ...]:
-    """Return the shape of a value of one element; an omitted value is a scalar."""
+    """Return the shape of a value that has one element. An omitted value is a scalar."""
     rank = 0 if value is None else rank_of(value)
     if rank is None or rank > 1:
         raise PlanRefused("NATIVE-SHAPE", f"the rank of '{'' if value is None else value.name}' is not known to be 0 or 1")
@@ -127,7 +127,7 @@ def _sizes(shape: tuple[int, ...]) -> tuple[Size, ...]:
 def _input(
     body: Body, outer: ir.Value, inner: ir.Value, home: Home, index: int, *, backwards: bool = False, declared: bool = True
 ) -> Input:
-    """Add the view of an input and return the plan's input. ``declared``: the body's declaration supplies unknown outer sizes."""
+    """Add the view of an input to ``body`` and return the plan's input. ``declared``: use the sizes that the body declares."""
     if inner.dtype is None or inner.dtype not in NUMPY or not isinstance(inner.type, ir.TensorType):
         raise PlanRefused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner)}")
     shape = body.dims(outer, index, 1 if home == Home.SCANNED else 0, inner if declared and inner is not outer else None)
@@ -142,7 +142,7 @@ def _input(
 
 
 def _result(body: Body, value: ir.Value) -> View:
-    """Return a result of the body, with elements of its own type."""
+    """Return the view of a result of the body, stored in its declared element type."""
     view = body.view(value)
     if value.dtype not in (None, view.dtype):
         raise PlanRefused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
@@ -160,7 +160,7 @@ def _check_states(states: Sequence[State], finals: Sequence[View], body: Body) -
 def _planned(
     body: Body, inputs: list[Input], finals: list[View], stacked: list[View], backwards: Sequence[bool], form: Form
 ) -> Compiled:
-    """Return the plan that computes these results; ``inputs`` lack the captured values."""
+    """Return the plan with the new states ``finals`` and the outputs ``stacked``. Add the captured inputs."""
     steps = fused(_read(body.steps, [*finals, *stacked]), [*finals, *stacked])
     body.steps = make_regular(steps, body)
     places = place_results(body, finals, stacked)
@@ -173,7 +173,7 @@ def _planned(
 
 
 def _read(steps: list[BodyStep], results: list[View]) -> list[BodyStep]:
-    """Return the steps whose results are read."""
+    """Return the steps whose results are needed."""
     needed, kept = {view.buffer for view in results}, []
     for step in reversed(steps):
         if step.target.buffer in needed:
@@ -205,7 +205,7 @@ def _scan(loop: ScanView, ctx: Context, free: FreeSizes, beside: Around) -> Comp
 
 
 def _translate_beside(nodes: Sequence[ir.Node], body: Body) -> None:
-    """Translate operators on whole stacks; their values have the views of one step."""
+    """Translate operators on stacks. The view of a stack is the view of its row in one step."""
     for node in nodes:
         if node.op_type == "Unsqueeze" and node.inputs[0] is not None:
             view = body.view(node.inputs[0])

@@ -42,17 +42,17 @@ def encode(plan: Plan) -> bytes:
 
 
 def count_sizes(plan: Plan) -> int:
-    """Return the number of sizes in a plan."""
+    """Return the number of distinct sizes in a plan."""
     return int(struct.unpack_from("<i", encode(plan), 12)[0])
 
 
 def to_text(plan: Plan) -> str:
-    """Return the text of a plan for the attribute."""
+    """Return the text of a plan for the attribute ``plan``."""
     return base64.b64encode(encode(plan)).decode("ascii")
 
 
 class _Sizes:
-    """The table of distinct sizes. The first is 0, for omitted words."""
+    """The table of distinct sizes. The first size is 0, which omitted operands use."""
 
     def __init__(self, symbols: int) -> None:
         self.symbols = symbols

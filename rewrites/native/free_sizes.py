@@ -1,10 +1,12 @@
-"""Sizes known only at run time. A body is compiled for two samples of them, and the plan gets formulas that fit both.
+"""Handles sizes that are known only at run time (free sizes).
+
+A body is compiled for two samples of the free sizes. The plan then gets formulas that fit both samples:
 
     388 if B is 97, 404 if B is 101   ->   4 * B
     100 if B is 97, 104 if B is 101   ->   no plan
 
-Translators refuse decisions that depend on such a size. If an operator requires two sizes to be equal, the plan requires it of its
-inputs, and a run with different sizes fails as in the operator.
+Translators refuse an operator if a decision depends on a free size. If an operator requires two sizes to be equal, the plan
+requires equal sizes in its inputs. A run with different sizes then fails, as the operator would.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +17,12 @@ from rewrites.native.plan import Plan, PlanRefused, Size, Symbol
 __all__ = ["SAMPLES", "FreeSizes", "SameSizes", "joined"]
 
 SAMPLES = ((97, 103, 109, 127, 137, 149), (101, 107, 113, 131, 139, 151))
-"""Primes that rarely divide the sizes of models."""
+"""The two samples: primes that rarely divide the sizes of models."""
 _MOST = 4
 
 
 class SameSizes(Exception):
-    """Raised if the size ``name`` equals another size or a number, so that the body must be compiled again."""
+    """Raised if the size ``name`` must equal ``other``. The body is then compiled again with that fact."""
 
     def __init__(self, name: str, other: str | int) -> None:
         super().__init__(f"'{name}' is {other}")
@@ -29,9 +31,10 @@ class SameSizes(Exception):
 
 @dataclass
 class FreeSizes:
-    """The names of free sizes in order of occurrence, with their numbers in the ``sample``.
+    """The names of the free sizes in order of occurrence, with their numbers from ``sample``.
 
-    ``symbols``: the axis that has each size at run time. ``known``: names that equal other names or numbers.
+    ``symbols``: for each size, an axis of an input that has this size at run time. ``known``: names that equal another name or a
+    number.
     """
 
     sample: Sequence[int]
@@ -40,7 +43,7 @@ class FreeSizes:
     symbols: list[Symbol] = field(default_factory=list)
 
     def number(self, name: str, symbol: Symbol) -> int:
-        """Return the number for a named size, which axis ``symbol`` has at run time."""
+        """Return the number of the size ``name`` in the sample. At run time, axis ``symbol`` has this size."""
         size: str | int = name
         while isinstance(size, str) and size in self.known:
             size = self.known[size]
@@ -55,7 +58,7 @@ class FreeSizes:
         return self.numbers[name]
 
     def check_same(self, lefts: Sequence[int], rights: Sequence[int]) -> None:
-        """Raise SameSizes if two sizes differ that an operator requires to be equal, and one of them is free."""
+        """Raise SameSizes if two sizes that must be equal differ, and one of them is free."""
         names = {number: name for name, number in self.numbers.items()}
         for left, right in zip(lefts, rights, strict=False):
             if left != right and (left in names or right in names):
@@ -63,11 +66,11 @@ class FreeSizes:
                 raise SameSizes(name, names.get(left, left) if right in names else right)
 
     def has(self, size: int) -> bool:
-        """Return True if a size seems to depend on a free size."""
+        """Return True if a size may depend on a free size, because a number of the sample divides it."""
         return any(size % number == 0 for number in self.numbers.values()) and size != 0
 
     def part(self, size: int) -> int:
-        """Return the product of the powers of free sizes that divide a size."""
+        """Return the largest product of sample numbers, each any number of times, that divides ``size``."""
         part = 1
         for number in self.numbers.values():
             while size and size % (part * number) == 0:
@@ -76,7 +79,7 @@ class FreeSizes:
 
 
 def joined(first: Plan, second: Plan, symbols: Sequence[Symbol]) -> Plan:
-    """Return the plan for all sizes from the plans for both samples."""
+    """Return the plan for all sizes, from the plans for the two samples."""
     plan = _joined(first, second, [sample[: len(symbols)] for sample in SAMPLES])
     assert isinstance(plan, Plan)
     return replace(plan, symbols=tuple(symbols))

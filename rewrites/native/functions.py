@@ -1,4 +1,4 @@
-"""The function that a call of a plan names. It holds the original loop, and is inlined and runs if the library is absent."""
+"""Builds the function that a call of a plan names. It holds the original loop, which runs if the library is absent."""
 
 from collections.abc import Iterable, Sequence
 
@@ -24,14 +24,14 @@ __all__ = [
 
 DOMAIN = "ai.ortscan"
 OPERATOR, LOOP_OPERATOR, CELL_OPERATOR = "Scan1", "Loop1", "Cell1"
-"""The names include the version of the plan format: a new format needs new operators."""
+"""The names include the version of the plan format, because a new format needs new operators."""
 
 IR_VERSION = 10
-"""The IR version of models whose functions have overloads."""
+"""The first IR version in which functions can have overloads."""
 
 
 def free_overload(model: ir.Model, operator: str) -> str:
-    """Return an overload that no function uses."""
+    """Return an overload name of ``operator`` that no function of the model uses."""
     number = 0
     while (DOMAIN, operator, f"l{number}") in model.functions:
         number += 1
@@ -39,7 +39,7 @@ def free_overload(model: ir.Model, operator: str) -> str:
 
 
 def parameter(value: ir.Value, ctx: Context) -> ir.Value:
-    """Return a parameter of the function for an outer value."""
+    """Return a new function parameter that replaces an outer value."""
     return ir.Value(name=ctx.names.fresh(value.name or "value"), type=value.type, shape=value.shape)
 
 
@@ -73,15 +73,15 @@ def function_of(
     nodes: Sequence[ir.Node],
     ctx: Context,
 ) -> ir.Function:
-    """Return a function with these nodes."""
+    """Return the function ``operator`` that runs ``nodes`` and has the attribute ``plan``."""
     for each in parameters:
-        each.type = each.shape = None  # the call has them, and onnx_ir does not read those of a function
+        each.type = each.shape = None  # the call has types; onnx_ir does not read the types of a function
     graph = ir.Graph(parameters, results, nodes=nodes, opset_imports={"": ctx.opset}, name=f"{operator}_{overload}")
     return ir.Function(DOMAIN, operator, overload, graph=graph, attributes=[ir.Attr("plan", ir.AttributeType.STRING, None)])
 
 
 def add_function(model: ir.Model, function: ir.Function) -> None:
-    """Add the function to the model, and raise its IR version to one that supports overloads."""
+    """Add the function to the model. Raise the model's IR version to one that supports overloads."""
     model.functions[function.identifier()] = function
     model.opset_imports.setdefault(DOMAIN, 1)
     model.ir_version = max(model.ir_version, IR_VERSION)

@@ -1,11 +1,11 @@
-"""Fuses steps if every bit of the result stays the same: products with sums, and matrix products with added operands.
+"""Fuses steps such as a product and a sum, or a matrix product and an added operand. Every bit of the result stays the same.
 
-    m = a * b; d = m + c           ->  d = a * b + c, which rounds twice like the two
+    m = a * b; d = m + c           ->  d = a * b + c, which rounds twice, as the two steps do
     m = a @ w; d = m + c           ->  d = a @ w + c
     m = a * b; d = sum of m        ->  d = a . b
     m = max(a, b); p = a - m; q = b - m; e = exp p; f = exp q; s = e + f; l = log s; d = m + l    ->  d = log(e^a + e^b)
 
-The results of the first steps must have no other users.
+Nothing else may read the intermediate results.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ def fused(steps: Sequence[BodyStep], results: Sequence[View]) -> list[BodyStep]:
 
 
 def _maker(view: View, step: BodyStep, made: dict[Buffer, BodyStep], count: Counter[Buffer]) -> BodyStep | None:
-    """Return the step that computes ``view`` elementwise, only for ``step``, or None."""
+    """Return the step that computes ``view`` for ``step`` alone, in the same shape, or None."""
     maker = made.get(view.buffer)
     if maker is None or count[view.buffer] != 1 or not view.is_whole or not maker.target.is_whole:
         return None
@@ -56,7 +56,7 @@ def _without_ones(shape: Sequence[int]) -> list[int]:
 
 
 def _as_dot(step: BodyStep, part: BodyStep | None) -> list[BodyStep]:
-    """Turn a sum of products into one step if their elements are contiguous; return the fused products."""
+    """Turn the sum ``step`` of products into a DOT if the factors are contiguous. Return replaced steps."""
     if part is None or part.op != Op.MUL:
         return []
     factors = [_in_shape(source, step.target.shape) for source in part.given]
@@ -67,13 +67,13 @@ def _as_dot(step: BodyStep, part: BodyStep | None) -> list[BodyStep]:
 
 
 def _in_shape(view: View, shape: Sequence[int]) -> View:
-    """Return the view in a shape that differs only in axes of size 1."""
+    """Return the view in ``shape``, which may differ only in axes of size 1."""
     strides = iter(stride for size, stride in zip(view.shape, view.strides, strict=True) if size != 1)
     return replace(view, shape=tuple(shape), strides=tuple(next(strides) if size != 1 else 0 for size in shape))
 
 
 def _with_matrix_product(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[BodyStep]:
-    """Turn ``step`` into a matrix product with a sum; return the fused product."""
+    """Turn ``step``, which adds to a matrix product, into one step. Return the replaced steps."""
     if step.op != Op.ADD:
         return []
     for part, added in zip(parts, reversed(step.sources), strict=True):
@@ -87,7 +87,7 @@ def _with_matrix_product(step: BodyStep, parts: Sequence[BodyStep | None]) -> li
 
 
 def _with_products(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[BodyStep]:
-    """Turn ``step`` into a sum of one or two products; return the fused steps."""
+    """Turn ``step``, a sum or difference with products, into one step. Return the replaced steps."""
     one, other = (part if part is not None and part.op == Op.MUL else None for part in parts)
     shape = step.target.shape
     factors = [[] if part is None else [_in_shape(source, shape) for source in part.given] for part in (one, other)]
@@ -104,7 +104,7 @@ def _with_products(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[Bod
 
 
 def _as_log_of_powers(step: BodyStep, made: dict[Buffer, BodyStep], count: Counter[Buffer]) -> list[BodyStep]:
-    """Turn ``step`` into LOG_ADD_EXP if it computes that through the larger exponent; return the fused steps."""
+    """Turn ``step`` into LOG_ADD_EXP if it is the last step of that formula. Return the replaced steps."""
 
     def maker(view: View | None, op: Op, times: int = 1) -> BodyStep | None:
         found = None if view is None or not view.is_whole else made.get(view.buffer)

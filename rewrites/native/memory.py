@@ -1,9 +1,10 @@
-"""Assigns memory to values: results go to states and rows of outputs, others to a workspace for as long as they are read.
+"""Assigns memory: results go to states and rows of outputs, intermediate results to a workspace.
 
     a = x + y; c[0:4] = a; c[4:8] = b     ->  c[0:4] = x + y; c[4:8] = b
 
-A result is copied if its buffer has another purpose. A copy of a whole result is omitted if the step that computes it can write to
-the target of the copy. Buffers that depend on free sizes in the same way share a region; its offsets depend on them likewise.
+An intermediate result keeps its memory until its last reader has run. A result is copied if its buffer already is another result,
+an input or a constant. A copy of a whole result is omitted if the step that computes it can write to the target of the copy.
+Buffers whose sizes have the same free sizes as factors share a region. The offsets in this region have the same factors.
 """
 
 from collections import Counter
@@ -20,7 +21,7 @@ from rewrites.native.walks import is_elementwise, walk_of
 __all__ = ["Place", "Places", "Workspace", "computed_in_parts", "lay_out", "place_results"]
 
 Place = tuple[int, int]
-"""A region and an offset in it."""
+"""The number of a region, and an offset in the region."""
 _ALIGNED = 16
 
 
@@ -33,7 +34,7 @@ class Workspace:
         self.free: list[tuple[int, int]] = []
 
     def take(self, count: int) -> int:
-        """Allocate ``count`` words in the smallest fitting gap, or at the end; return the offset."""
+        """Allocate ``count`` words in the smallest free range that fits, or at the end. Return the offset."""
         room = self._rounded(count)
         fitting = [(size, offset) for offset, size in self.free if size >= room]
         if not fitting:
@@ -46,7 +47,7 @@ class Workspace:
         return offset
 
     def give(self, offset: int, count: int) -> None:
-        """Free ``count`` words at ``offset``, and merge them with adjacent gaps."""
+        """Free ``count`` words at ``offset``, and merge them with adjacent free ranges."""
         start, end = offset, offset + self._rounded(count)
         for gap in [gap for gap in self.free if gap[0] + gap[1] == start or gap[0] == end]:
             self.free.remove(gap)
@@ -58,7 +59,7 @@ class Workspace:
 
 
 class _Regions:
-    """A workspace for each way in which sizes depend on free sizes."""
+    """The workspaces, one for each product of free sizes that occurs in the sizes of buffers."""
 
     def __init__(self, free: FreeSizes) -> None:
         self.free = free
@@ -75,9 +76,10 @@ class _Regions:
 
 @dataclass
 class Places:
-    """``of``: the buffers that are a new state or a row of an output. ``states``: the storage and output of each state.
+    """The memory of the results of a body.
 
-    ``news``: the buffer of each new state; None if the state does not change.
+    ``of``: the buffers that are a new state or a row of an output. ``states``: the storage and the output of each state. ``news``:
+    the buffer of each new state; None if the state does not change.
     """
 
     of: dict[Buffer, tuple[ValueKind, int]] = field(default_factory=dict)
@@ -88,7 +90,7 @@ class Places:
 def lay_out(
     steps: Sequence[BodyStep], places: Places, states: Sequence[int], free: FreeSizes
 ) -> tuple[list[Place], dict[Buffer, Place], list[int]]:
-    """Return the region and offset of each state and temporary, and the sizes of the regions; ``states``: the words of each."""
+    """Return the places of the states and of the temporaries, and the sizes of the regions. ``states``: the words of each state."""
     workspace = _Regions(free)
     kept: list[Place] = []
     for (storage, _), size in zip(places.states, states, strict=True):
@@ -115,7 +117,7 @@ def lay_out(
 
 
 def _takes_over(step: BodyStep, buffer: Buffer) -> bool:
-    """Return True if ``step`` can write its result over ``buffer`` elementwise, because nothing reads that later."""
+    """Return True if ``step``, the last reader of ``buffer``, is elementwise and can write its result over the buffer."""
     own = step.target.buffer
     if not is_elementwise(step.op) or (buffer.size, buffer.dtype) != (own.size, own.dtype) or not step.target.is_whole:
         return False
@@ -127,7 +129,7 @@ def _is_same(view: View, target: View) -> bool:
 
 
 def place_results(body: Body, finals: Sequence[View], stacked: Sequence[View]) -> Places:
-    """Assign memory to each result, and add the necessary copies to the body."""
+    """Assign memory to each state and output, and add the necessary copies to the body."""
     places = Places()
     for index, view in enumerate(stacked):
         _place(body, view, (ValueKind.STACKED, index), places)
@@ -153,7 +155,7 @@ def _place(body: Body, view: View, place: tuple[ValueKind, int], places: Places)
 
 
 def computed_in_parts(steps: Sequence[BodyStep], places: Places) -> list[BodyStep]:
-    """Return the steps without copies of results that can be computed in the target of the copy."""
+    """Return the steps without the copies whose source can be computed directly in the target of the copy."""
     count = Counter(source.buffer for step in steps for source in step.given)
     makers: dict[Buffer, list[BodyStep]] = {}
     for step in steps:
@@ -175,7 +177,7 @@ def _is_own(source: View, count: Counter[Buffer], places: Places) -> bool:
 
 
 def _redirected(maker: BodyStep, source: View, place: View) -> bool:
-    """Let ``maker`` write to ``place`` if its walk allows it; return True if it does."""
+    """Let ``maker`` write its result ``source`` to ``place`` if its walk allows that. Return True if so."""
     shape = maker.target.shape
     if not maker.target.is_whole or [size for size in shape if size != 1] != [size for size in source.shape if size != 1]:
         return False

@@ -1,12 +1,12 @@
-"""A recurrent node becomes a call of a function that holds it; ortscan's library runs the call faster if it is registered.
+"""Replaces a recurrent node by a call of ortscan's library, with the node as its fallback.
 
     ys, hT = GRU (x, W, R, B)
     ->    ys, hT = ai.ortscan.Cell1 <plan> (x, W, R, B)
           ai.ortscan.Cell1:l0 (x, W, R, B) => (ys, hT) { ys, hT = GRU (x, W, R, B) }
 
-Without the library onnxruntime inlines the function and runs the node. loop-plans.md describes the attribute ``plan``. If a size is
-0, the library returns the results of the node, and does not crash as the node does. Conditions: floats, constant weights,
-activations of the library, and a node of a size for which the library is faster.
+The call names a function that holds the node. Without the library, onnxruntime inlines this function. loop-plans.md describes the
+attribute ``plan``. If a size is 0, onnxruntime's node crashes, but the library returns the correct results. Conditions: the node
+computes in float32, its weights are constant, and the library has its activations and is faster for its hidden size.
 """
 
 import base64
@@ -37,12 +37,12 @@ _DIRECTIONS = {(False,): 0, (True,): 1, (False, True): 2}
 _MOST_FUNCTIONS = 3
 _WEIGHTS = ("W", "R", "B", "P")
 MOST_HIDDEN_FASTER = {"RNN": 256, "GRU": 256, "LSTM": 128}
-"""The widest nodes for which the library is faster. For wider ones onnxruntime runs a step of one row in several threads."""
+"""The largest hidden sizes for which the library is faster. With more, onnxruntime computes even one row in several threads."""
 _UNITS, _NARROW, _MOST_WASTE = 16, 64, 0.05
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the library has a kernel for the node, and is faster."""
+    """Return a patch if the library has a kernel for the node and is faster than onnxruntime."""
     if DOMAIN not in ctx.options.domains:
         return NOTHING_HERE
     given = {name: value for name in INPUTS if (value := view.input(name)) is not None}
@@ -112,12 +112,12 @@ def _call_instead(view: RecurrentNode, given: dict[str, ir.Value], made: dict[st
 
 
 def _has_kernel(function: Function) -> bool:
-    """Return True if the library has the activation."""
+    """Return True if the library has a kernel for the activation."""
     return function.name in _USES
 
 
 def _cell_words(view: RecurrentNode, inputs: Sequence[str], outputs: Sequence[str]) -> str:
-    """Return the text of the words for a call with these ``inputs`` and ``outputs``."""
+    """Return the attribute ``plan`` of a call with these ``inputs`` and ``outputs``."""
     flags = view.linear_before_reset | view.input_forget << 1
     head = (_MAGIC, _KINDS.index(view.kind), view.hidden, _DIRECTIONS[view.reverse], flags)
     ports = [sum(1 << names.index(name) for name in given) for names, given in ((INPUTS, inputs), (OUTPUTS, outputs))]

@@ -1,4 +1,4 @@
-"""A loop becomes a call of a function that holds it; ortscan's library runs the call by a loop plan if it is registered.
+"""Replaces a loop by a call of ortscan's library with a loop plan, with the loop as its fallback.
 
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x, w), g(h, x, w))
     ->    hT, ys = ai.ortscan.Scan1 <plan> (h0, xs, w)
@@ -6,8 +6,9 @@
     hT, ys = Loop(M, cond, h0) body(i, c, h) => (c', h', y)
     ->    hT, ys = ai.ortscan.Loop1 <plan> (cond, h0, M, w)    with a function that holds the Loop
 
-Without the library onnxruntime inlines the function and runs the loop. The function also holds the constants of the plan, and the
-cheap operators beside a Scan that the plan includes (``rewrites.native.around``). Condition: the whole body has a plan.
+The call names a function that holds the loop. Without the library, onnxruntime inlines this function. The function also holds the
+constants of the plan, and the operators before and after a Scan that the plan includes (``rewrites.native.around``). Condition: the
+whole body has a plan.
 """
 
 from collections import Counter
@@ -126,7 +127,7 @@ def _function(loop: ScanView, compiled: Compiled, beside: Around, overload: str,
 
 
 def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value, ir.Value], ctx: Context) -> ir.Node:
-    """Return a copy of the operator on values of the function, and add its result to ``stacks``."""
+    """Return a copy of ``node`` that reads values of the function. Add its result to ``stacks``."""
     old = node.outputs[0]
     given = [None if value is None else stacks.get(value) or inside[value] for value in node.inputs]
     stacks[old] = ir.Value(name=ctx.names.fresh(_name(old)))
@@ -135,7 +136,7 @@ def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value
 
 
 def _in_words(plan: Plan) -> list[str]:
-    """Return notes on the operations of the plan, in each step and in blocks of steps."""
+    """Return notes that count the operations that run step by step, and those that run block by block."""
     notes = []
     for stepwise, when in ((True, "one step after the other"), (False, f"{plan.block} steps at once")):
         ops = [step.op for phase in plan.phases if phase.stepwise == stepwise for step in phase.of(plan.instructions)]
@@ -146,7 +147,7 @@ def _in_words(plan: Plan) -> list[str]:
 
 
 def _call_instead_of_loop(loop: LoopView, compiled: Compiled, ctx: Context) -> None:
-    """Replace the Loop by a call of a function with the Loop."""
+    """Replace the Loop by a call of a function that holds the Loop."""
     old, build, body = loop.node, ctx.builder(), loop.body
     condition = loop.condition if loop.condition is not None else build.const(np.array(True), np.bool_)
     limit = loop.limit if loop.limit is not None else build.const(_NO_LIMIT)

@@ -1,10 +1,10 @@
-"""Translates the nodes of a body: inner loops are unrolled, and both branches of an If are computed.
+"""Translates the nodes of a body. It unrolls inner loops, and computes both branches of an If.
 
     If (c) <then: y = f(x), else: y = g(x)>    ->    a = f(x); b = g(x); y = c ? a : b
     hT, ys = Scan(h, xs[3])                    ->    h1 = f(h, xs[0]); h2 = f(h1, xs[1]); h3 = f(h2, xs[2])
 
-An inner loop needs a known number of steps. A branch that the condition does not select is harmless, because no step of a plan
-fails; operators that may fail are refused in a branch.
+An inner loop needs a known number of steps. Computing the branch that the condition does not select is harmless, because operators
+that may fail are refused in a branch.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ __all__ = ["NESTED", "translate_graph"]
 NESTED = frozenset({"If", "Loop", "Scan"})
 """The operators with nested graphs that are translated here."""
 _MOST_STEPS = 4096
-"""The most operations of an unrolled inner loop."""
+"""The maximum number of operations of an unrolled inner loop."""
 
 
 def translate_graph(graph: ir.Graph, body: Body) -> None:
-    """Add the steps of all nodes to the body."""
+    """Add the steps that compute the nodes of ``graph`` to ``body``."""
     for node in graph:
         if all(const_array(value) is not None for value in node.outputs):
             continue
@@ -50,7 +50,7 @@ def _results(node: ir.Node, body: Body) -> Sequence[View]:
 
 
 def _chosen(call: TranslatorCall) -> Sequence[View]:
-    """Return the results of both branches, selected element by element."""
+    """Compute both branches of an If, and return their results selected by the condition."""
     body, condition = call.body, call.view(0)
     if condition.count != 1:
         raise call.refuse("NATIVE-SHAPE", f"its condition has {condition.count} elements")
@@ -71,7 +71,7 @@ def _chosen(call: TranslatorCall) -> Sequence[View]:
 
 
 def _unrolled(call: TranslatorCall) -> Sequence[View]:
-    """Return the results of an inner loop by unrolling its steps."""
+    """Unroll the steps of an inner loop, and return its results."""
     loop, body = view(call.node, call.opset), call.body
     scanned = [body.view(scan.outer) for scan in loop.scan_inputs]
     count = _steps(call, loop, scanned)
@@ -116,7 +116,7 @@ def _row(x: View, axis: int, index: int) -> View:
 
 
 def _stacked(body: Body, rows: Sequence[View], axis: int, reverse: bool) -> View:
-    """Return the rows joined along a new axis."""
+    """Return the rows joined along a new axis, in reverse order if ``reverse`` is set."""
     rows = rows[::-1] if reverse else rows
     first = rows[0]
     axis %= len(first.shape) + 1

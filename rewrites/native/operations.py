@@ -1,4 +1,4 @@
-"""The operations of loop plans, their numbers, and the element types for which each has a kernel."""
+"""Lists the operations of loop plans, with their numbers and the element types of their kernels."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class Op(IntEnum):
-    """The operation of an instruction, grouped by the number and the walk of its operands."""
+    """The operation of an instruction. The numbers are grouped by operands and kind of walk."""
 
     ADD = 0
     SUB = 1
@@ -101,7 +101,7 @@ class Op(IntEnum):
 
 FLOAT, UINT8, INT8, INT32, INT64, BOOL, DOUBLE = 1, 2, 3, 6, 7, 9, 11
 NARROW: dict[int, np.dtype] = {UINT8: np.dtype("u1"), INT8: np.dtype("i1")}
-"""More element types of a packed input; in the steps they are floats."""
+"""Element types that only inputs of packed matrices may also have. The steps compute such elements as floats."""
 NUMPY: dict[int, np.dtype] = {
     FLOAT: np.dtype("<f4"),
     INT32: np.dtype("<i4"),
@@ -131,12 +131,12 @@ _KERNELS = {
 
 
 def has_kernel(op: Op, dtype: int) -> bool:
-    """Return True if the operation has a kernel for elements of a type."""
+    """Return True if the operation has a kernel for elements of the type ``dtype``."""
     return op in _KERNELS.get(dtype, ())
 
 
 def fits(op: Op, target: int, sources: Sequence[int]) -> bool:
-    """Return True if the kernel supports these types: all are equal, except in a Cast, and indices are INT64."""
+    """Return True if the kernel supports these types together. All must be equal, except in a CAST. Indices must be INT64."""
     if op in (Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K):
         return target == INT64
     if op in (Op.GATHER, Op.SCATTER):
@@ -145,10 +145,10 @@ def fits(op: Op, target: int, sources: Sequence[int]) -> bool:
 
 
 def bytes_of(dtype: int) -> int:
-    """Return the size of an element in bytes."""
+    """Return the size in bytes of an element of the type ``dtype``."""
     return NUMPY[dtype].itemsize
 
 
 def words_of(dtype: int) -> int:
-    """Return the size of an element in words of the workspace. A bool takes one word, so that all sizes are whole words."""
+    """Return the number of 4-byte words that an element takes in the workspace. A bool takes one word."""
     return max(1, bytes_of(dtype) // 4)

@@ -1,4 +1,4 @@
-"""An operator to translate, with its operands as views; and functions that reorder or merge the axes of views."""
+"""Gives translators the operands of an operator as views, and has functions that reorder or merge the axes of views."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class TranslatorCall:
         return self.body.opset
 
     def value(self, index: int) -> ir.Value | None:
-        """Return input ``index``, or None if it is absent."""
+        """Return input ``index``; None if the input is absent."""
         return self.node.inputs[index] if index < len(self.node.inputs) else None
 
     def has(self, index: int) -> bool:
@@ -36,7 +36,7 @@ class TranslatorCall:
         return self.value(index) is not None
 
     def view(self, index: int) -> View:
-        """Return the view of input ``index``, which the operator requires."""
+        """Return the view of input ``index``. Raise PlanRefused if the input is absent."""
         value = self.value(index)
         if value is None:
             raise self.refuse("NATIVE-FORM", f"input {index} is missing")
@@ -48,35 +48,35 @@ class TranslatorCall:
         return [self.view(index) for index in range(len(self.node.inputs))]
 
     def known(self, index: int) -> np.ndarray | None:
-        """Return the numbers of input ``index`` if they are the same in every run, else None."""
+        """Return the numbers of input ``index``; None if they may differ between runs."""
         numbers = self.sizes(index)
         is_sample = numbers is not None and const_array(self.value(index)) is None and any(map(self.body.free.has, numbers.flat))
         return None if is_sample else numbers
 
     def sizes(self, index: int) -> np.ndarray | None:
-        """Return the numbers of input ``index``, None if they are computed at run time. A free size is the number of the sample."""
+        """Return the numbers of input ``index``, with free sizes as in the sample; None if they are computed at run time."""
         value = self.value(index)
         array = const_array(value)
         view = None if value is None or array is not None else self.body.views.get(value)
         return array if view is None or view.buffer.array is None or view.truth else elements(view)
 
     def only_first_output(self) -> None:
-        """Refuse a node if any output except the first is read."""
+        """Raise PlanRefused if any output except the first is read."""
         if any(value.name and is_read(value) for value in self.node.outputs[1:]):
             raise self.refuse("NATIVE-FORM", "an output other than its first is read")
 
     def refuse(self, code: str, detail: str) -> PlanRefused:
-        """Return the exception for a refusal of the node."""
+        """Return the exception to raise if the node cannot be translated."""
         name = f" '{self.node.name}'" if self.node.name else ""
         return PlanRefused(code, f"{self.node.op_type}{name}: {detail}")
 
 
 Translator = Callable[[TranslatorCall], Sequence[View]]
-"""Adds the steps of an operator to the body and returns the views of its outputs, in order."""
+"""A function that adds the steps of an operator to the body and returns the views of its outputs, in order."""
 
 
 def rows_along(body: Body, view: View, axes: Sequence[int]) -> View:
-    """Return the view with ``axes`` merged into one last axis with contiguous elements."""
+    """Return the view with ``axes`` merged into one last axis, along which the elements are contiguous."""
     rest = [axis for axis in range(len(view.shape)) if axis not in axes]
     turned = in_order(view, [*rest, *axes])
     shape = (*turned.shape[: len(rest)], math.prod(view.shape[axis] for axis in axes))
@@ -87,7 +87,7 @@ def rows_along(body: Body, view: View, axes: Sequence[int]) -> View:
 
 
 def turned_back(result: View, shape: Sequence[int], axes: Sequence[int]) -> View:
-    """Return a dense result of ``rows_along`` with its axes in the original order."""
+    """Return ``result``, computed on a view of ``rows_along``, with the original axes of sizes ``shape``."""
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     order = [*rest, *axes]
     strides = dict(zip(order, dense([shape[axis] for axis in order]), strict=True))
@@ -101,7 +101,7 @@ def in_order(view: View, order: Sequence[int]) -> View:
 
 
 def merged(body: Body, view: View, batches: int, rows: int) -> View:
-    """Return the view as matrices: after ``batches`` axes, the next ``rows`` axes are merged, and so are the remaining ones."""
+    """Return the view as a batch of matrices. The first ``batches`` axes stay; the next ``rows`` axes and the rest are merged."""
     split = batches + rows
     shape = (*view.shape[:batches], math.prod(view.shape[batches:split]), math.prod(view.shape[split:]))
     (joined,) = moved(view, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]

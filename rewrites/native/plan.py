@@ -1,4 +1,4 @@
-"""The tables of a loop plan, and the reason why a loop has none. Tables hold the sizes themselves; the encoding collects them."""
+"""Defines the tables of a loop plan, and the exception for a loop without a plan. The encoding replaces sizes by their numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class PlanRefused(Exception):
-    """Carries a reason out of the compiler. It never leaves this package."""
+    """Raised inside this package if a loop cannot get a plan, with the reason."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(f"{code}: {detail}")
@@ -39,7 +39,7 @@ class PlanRefused(Exception):
 
 @dataclass(frozen=True)
 class Size:
-    """``coefficient`` times each symbol to the power of its exponent. Without exponents it is a number."""
+    """The product of ``coefficient`` and of the symbols, each raised to its exponent."""
 
     coefficient: int
     exponents: tuple[int, ...] = ()
@@ -50,14 +50,14 @@ ZERO, ONE = Size(0), Size(1)
 
 @dataclass(frozen=True)
 class Symbol:
-    """A dimension known only at run time: an axis of an input."""
+    """A size known only at run time: the size of an axis of an input."""
 
     input: int
     axis: int
 
 
 class Form(IntEnum):
-    """The source of the number of steps: the scan inputs, or a condition and a limit."""
+    """The kind of loop: scan inputs (SCAN) or a condition and a limit (LOOP) determine the trip count."""
 
     SCAN = 0
     LOOP = 1
@@ -74,7 +74,7 @@ class InputKind(IntEnum):
 
 @dataclass(frozen=True)
 class Input:
-    """An input of the operator; ``dims`` are those of one step."""
+    """An input of the operator. ``dims``: the sizes of its value in one step."""
 
     kind: InputKind
     dims: tuple[Size, ...]
@@ -84,7 +84,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """A stacked output; ``dims`` are those of one step."""
+    """A stacked output. ``dims``: the sizes of its value in one step."""
 
     dims: tuple[Size, ...]
     backwards: bool = False
@@ -110,7 +110,7 @@ class PlanState:
 
 @dataclass(frozen=True)
 class PlanPack:
-    """A matrix [k, n] in a captured input."""
+    """A matrix [k, n] in a captured input, which the library packs."""
 
     input: int
     offset: Size
@@ -121,7 +121,7 @@ class PlanPack:
 
 
 class ValueKind(IntEnum):
-    """The place of the elements of a value."""
+    """The kind of memory that holds the elements of a value."""
 
     SCANNED = 0
     CAPTURED = 1
@@ -157,9 +157,9 @@ class PlanOperand:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One operation over ``dims``, outermost first. The first operand is the destination; None is an omitted operand.
+    """One operation over ``dims``, outermost first. The first operand is the destination. None means an omitted operand.
 
-    ``matrix``: M, N and K of a product, and ones for all others.
+    ``matrix``: M, N and K of a product; (1, 1, 1) for most other operations.
     """
 
     op: Op
@@ -172,20 +172,20 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Phase:
-    """A sequence of instructions. Each step runs all of them (``stepwise``), or each instruction runs for all steps of a block."""
+    """A sequence of instructions. If ``stepwise``, each step runs all of them. Otherwise each runs for a block of steps at once."""
 
     stepwise: bool
     first: int
     count: int
 
     def of(self, instructions: Sequence[Instruction]) -> Sequence[Instruction]:
-        """Return the plan's instructions in the phase."""
+        """Return those of the plan's ``instructions`` that belong to the phase."""
         return instructions[self.first : self.first + self.count]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole loop. ``constants``: their bytes in memory. ``regions``: the number of 4-byte words of each part of the workspace."""
+    """The plan of a loop. ``constants``: the bytes of all constants. ``regions``: the 4-byte words of each workspace region."""
 
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]

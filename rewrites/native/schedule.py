@@ -1,4 +1,4 @@
-"""Orders the steps so that old states are read before they are overwritten. If that is impossible, a state gets two rows."""
+"""Orders the steps so that old states are read before they are overwritten. If no order does that, a state gets two rows."""
 
 import heapq
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ __all__ = ["scheduled"]
 
 
 def scheduled(steps: Sequence[BodyStep], places: Places) -> list[BodyStep]:
-    """Return the steps in order, and decide which states are stored in place."""
+    """Return the steps in an executable order, and set in ``places`` which states are stored in place."""
     after = _needs(steps)
     wanted: dict[int, dict[int, set[int]]] = {}
     for state, buffer in enumerate(places.news):
@@ -47,7 +47,10 @@ def _with(needs: Sequence[set[int]], *more: dict[int, set[int]]) -> list[set[int
 
 
 def _needs(steps: Sequence[BodyStep]) -> list[set[int]]:
-    """Return, for each step, the steps that write its operands, and earlier writers of a buffer that it changes in part."""
+    """Return, for each step, the steps that must run before it.
+
+    They write its operands, or they are earlier writers of a buffer that the step changes in part.
+    """
     writers: dict[Buffer, list[int]] = {}
     for index, step in enumerate(steps):
         writers.setdefault(step.target.buffer, []).append(index)
@@ -59,7 +62,10 @@ def _needs(steps: Sequence[BodyStep]) -> list[set[int]]:
 
 
 def _readers_before(steps: Sequence[BodyStep], state: int, buffer: Buffer) -> dict[int, set[int]] | None:
-    """Return the steps before each writer of a state in place; None if a step reads other elements than it writes."""
+    """Return, for each step that writes a state in place, the readers that must run before it.
+
+    Return None if a writer itself reads other elements of the old state than those that it writes.
+    """
     writing = {index for index, step in enumerate(steps) if step.target.buffer is buffer}
     reading = {index for index, step in enumerate(steps) if any(_is_old(view, state) for view in step.given)}
     for index in writing & reading:
@@ -79,7 +85,7 @@ def _same_place(view: View, target: View) -> bool:
 
 
 def _order(needs: Sequence[set[int]]) -> list[int] | None:
-    """Return the order closest to the present one in which each step comes after its needs; None if there is none."""
+    """Return the order closest to the given one in which each step follows the steps it needs; None if no such order exists."""
     left = [len(each) for each in needs]
     readers: list[list[int]] = [[] for _ in needs]
     for index, each in enumerate(needs):

@@ -1,4 +1,4 @@
-"""Values of a body during compilation: strided views of buffers, so that moving elements costs nothing."""
+"""Represents values during compilation as strided views of buffers, so that moving elements is free."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from rewrites.native.operations import BOOL, FLOAT, words_of
 __all__ = ["Buffer", "Home", "View", "broadcast", "dense", "fitted", "moved", "whole"]
 
 _LIMIT = 1 << 24
-"""The most elements whose addresses are computed to follow a movement."""
+"""For views of at most this many elements, the compiler computes all addresses to follow a movement."""
 
 
 class Home(Enum):
@@ -28,7 +28,7 @@ class Home(Enum):
 
 @dataclass(eq=False)
 class Buffer:
-    """``size`` contiguous elements. ``index``: that of the input or state. ``array``: the elements of a constant."""
+    """``size`` contiguous elements. ``index``: the number of the input or state. ``array``: the elements of a constant."""
 
     home: Home
     size: int
@@ -38,16 +38,16 @@ class Buffer:
 
     @property
     def words(self) -> int:
-        """Return its number of words in the workspace."""
+        """Return the number of words that the buffer takes in the workspace."""
         return self.size * words_of(self.dtype)
 
 
 @dataclass(frozen=True)
 class View:
-    """Elements of a buffer, at an offset and a stride for each axis.
+    """Elements of a buffer, addressed by an offset and a stride for each axis.
 
-    ``truth``: they are bools, stored as 0 and 1 in the type of the buffer. ``narrow``: they are 8-bit integers, stored as floats.
-    Operators that move elements do not keep ``narrow``, so there is no plan for these.
+    ``truth``: the elements are bools, stored as 0 and 1 in the type of the buffer. ``narrow``: the elements are 8-bit integers,
+    stored as floats. Operators that move elements do not keep ``narrow``, so a body that moves such elements has no plan.
     """
 
     buffer: Buffer
@@ -59,7 +59,7 @@ class View:
 
     @property
     def dtype(self) -> int:
-        """Return the type of the value."""
+        """Return the element type that the value has in the model."""
         return BOOL if self.truth else self.narrow or self.buffer.dtype
 
     @property
@@ -76,12 +76,12 @@ class View:
 
     @property
     def is_whole(self) -> bool:
-        """Return True if it is the whole buffer in its order."""
+        """Return True if the view is the whole buffer, in the order of the buffer."""
         return self.offset == 0 and self.count == self.buffer.size and self.is_dense
 
 
 def dense(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of contiguous elements."""
+    """Return the strides of a tensor of ``shape`` with contiguous elements."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
@@ -95,21 +95,24 @@ def whole(buffer: Buffer, shape: Sequence[int], *, truth: bool = False) -> View:
 
 
 def broadcast(view: View, shape: Sequence[int]) -> View:
-    """Return the view broadcast to a larger shape, by strides of 0."""
+    """Return the view broadcast to a larger shape, with strides of 0."""
     new = len(shape) - len(view.shape)
     strides = (*[0] * new, *(0 if own == 1 else stride for own, stride in zip(view.shape, view.strides, strict=True)))
     return View(view.buffer, tuple(shape), strides, view.offset, view.truth)
 
 
 def moved(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> list[View | np.ndarray] | None:
-    """Return the results of a movement of arrays: views, or addresses if no strides express them; None if the view is too large."""
+    """Return the results of ``make``, which moves elements, on ``view``; None if the view is too large.
+
+    A result is a view, or an array of addresses if no strides express it.
+    """
     if view.count > _LIMIT:
         return None
     return [fitted(view, np.asarray(made)) for made in make(_addresses(view))]
 
 
 def fitted(view: View, addresses: np.ndarray) -> View | np.ndarray:
-    """Return the view of the elements at ``addresses``, or the addresses if no strides express them."""
+    """Return the view of the elements at ``addresses``, or ``addresses`` if no strides express them."""
     if addresses.size == 0:
         return View(view.buffer, addresses.shape, dense(addresses.shape), 0, view.truth)
     first = int(addresses.reshape(-1)[0])

@@ -1,4 +1,4 @@
-"""Finds the fewest axes for the walk of a step: axes of size 1 are dropped, and axes whose strides fit in all operands merged."""
+"""Finds the fewest axes over which a step can walk. Drops axes of size 1, and merges axes if all strides allow it."""
 
 import math
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ INDEXED = frozenset({Op.GATHER, Op.SCATTER, Op.LOCATE})
 FREE = frozenset({Op.COPY, Op.CAST}) | PRODUCTS | INDEXED
 """The operations whose operands may have any strides."""
 _FEW = 8
-"""The most elements for which a step is walked element by element instead of copying its operand."""
+"""A step of at most this many elements is walked element by element. Larger steps copy an operand that is not contiguous."""
 
 
 @dataclass(frozen=True)
 class PlanWalk:
     """``dims``, outermost first, and the strides of each operand, the target first. ``matrix``: M, N and K of a product.
 
-    The strides of a product's operand end with those of its matrix.
+    The last two strides of an operand of a product are the strides of its matrix.
     """
 
     dims: list[int]
@@ -51,7 +51,7 @@ def walk_of(step: BodyStep) -> PlanWalk:
 
 
 def _product(step: BodyStep) -> PlanWalk:
-    """A pack is the same for all rows, so axes before the matrix become more rows if their strides fit."""
+    """Return the walk of a product. If its right matrix is packed, batch axes may merge with the rows."""
     a, b, *rest = step.sources
     assert a is not None
     assert b is not None
@@ -97,7 +97,7 @@ def _merged(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tu
 
 
 def make_regular(steps: Sequence[BodyStep], body: Body) -> list[BodyStep]:
-    """Return the steps, with copies of operands whose innermost elements are not contiguous."""
+    """Return the steps and, before them, copies of their operands that are not contiguous."""
     body.steps = []
     for step in steps:
         _make_regular(step, body)
@@ -118,7 +118,7 @@ def _make_regular(step: BodyStep, body: Body) -> None:
 
 
 def _unspread(body: Body, view: View) -> View:
-    """Return a copy of the elements; elements repeated by a stride of 0 are copied once."""
+    """Return a copy of the elements. An element that a stride of 0 repeats is copied once."""
     own = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
     copy = body.copied(View(view.buffer, own, view.strides, view.offset, view.truth))
     strides = tuple(0 if size == 1 else stride for size, stride in zip(own, copy.strides, strict=True))

@@ -31,7 +31,7 @@ from rewrites.native.walks import FREE, PRODUCTS, PlanWalk, walk_of
 __all__ = ["write"]
 
 _UNROLLED = 256
-"""The most instructions for the outermost axes of one step."""
+"""The maximum number of instructions into which the outermost axes of one step may be unrolled."""
 _FROM_OUTSIDE = {
     Home.SCANNED: ValueKind.SCANNED,
     Home.CAPTURED: ValueKind.CAPTURED,
@@ -43,13 +43,13 @@ _FROM_OUTSIDE = {
 def write(
     body: Body, steps: Sequence[BodyStep], places: Places, inputs: Sequence[Input], outputs: Sequence[Output], form: Form
 ) -> Plan:
-    """Return the plan; ``inputs`` are all of its inputs."""
+    """Return the plan that runs ``steps``. ``inputs`` include the captured values."""
     states_in = inputs[: len(places.states)]
     sizes = [math.prod(size.coefficient for size in each.dims) * words_of(each.dtype) for each in states_in]
     kept, temporaries, regions = lay_out(steps, places, sizes, body.free)
     writer = _Writer(places, temporaries)
     for step in steps:
-        if not _is_there(step, places):
+        if not _is_copy_in_place(step, places):
             writer.add(step)
     states = [
         PlanState(storage, _elements(offset, each.dtype), output if storage == Storage.OUTPUT_ROWS else region)
@@ -69,8 +69,8 @@ def write(
     )
 
 
-def _is_there(step: BodyStep, places: Places) -> bool:
-    """Return True if a step copies a state in place onto itself, so that later steps can change parts of it."""
+def _is_copy_in_place(step: BodyStep, places: Places) -> bool:
+    """Return True if a step copies a state that is stored in place onto itself. Such a copy needs no instruction."""
     source = step.sources[0]
     if step.op != Op.COPY or source is None or source.buffer.home != Home.OLD or not (source.is_whole and step.target.is_whole):
         return False
@@ -141,7 +141,7 @@ class _Writer:
         return self.values.setdefault(value, len(self.values))
 
     def constant(self, data: bytes, each: int) -> int:
-        """Return the word offset of a constant; ``each`` is the size of one element in bytes."""
+        """Return the word offset of a constant. ``each`` is the size of one element in bytes."""
         if data not in self.constants or (4 * self.constants[data]) % each:
             gap = -self.filled % max(1, each // 4)
             self.constants[data] = self.filled + gap
@@ -158,12 +158,12 @@ class _Writer:
 
 
 def _elements(words: int, dtype: int) -> Size:
-    """Convert an offset in words to elements."""
+    """Convert an offset in words to an offset in elements."""
     return Size(4 * words // bytes_of(dtype))
 
 
 def _with_unit_axis(walk: PlanWalk, op: Op, room: int) -> tuple[list[int], list[list[int] | None]]:
-    """Return dims and strides, with an innermost axis of size 1 if the kernel cannot walk the innermost elements."""
+    """Return the dims and strides of ``walk``. Add an innermost axis of size 1 if the innermost elements are not contiguous."""
     inner = [own[-1] for own in walk.strides if own]
     if op in FREE or not walk.dims or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner)):
         return walk.dims, walk.strides

@@ -1,6 +1,6 @@
-"""The translators: for each operator type, a function that adds the steps of a node and returns the views of its outputs.
+"""Has a translator for each operator type: a function that adds the steps of a node and returns the views of its outputs.
 
-A translation is exact. If an operator has no translator, or its translator refuses it, the loop has no plan.
+A translation is exact. If an operator has no translator, or if the translator refuses the node, the loop has no plan.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ TRANSLATORS: dict[str, Translator] = {**MOVEMENT, **INDEXING, **POINTWISE, **PRO
 
 
 def translate(node: ir.Node, body: Body) -> Sequence[View]:
-    """Add the steps of a node to the body and return the views of its outputs. Raise PlanRefused."""
+    """Add the steps of a node to the body and return the views of its outputs, or raise PlanRefused."""
     call = TranslatorCall(node, body)
     translator = TRANSLATORS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if translator is None:

@@ -1,10 +1,10 @@
-"""Translates operators with indices known only in the step: Gather, Scatter, ArgMax, ArgMin and TopK.
+"""Translates operators with indices computed in a step: Gather, Scatter, ArgMax, ArgMin and TopK.
 
 y = Gather(x [S, D], i)            y[:] = x[i[...], :]
 s1 = ScatterND(s [S, D], i, row)   s1 = s; s1[i[...], :] = row (or += row, ...), in place if the state has no other users
 
-A negative index counts from the end. An index out of range fails the run, as in onnxruntime, so such operators are refused in a
-branch that may not run.
+A negative index counts from the end. If an index is out of range, the run fails, as in onnxruntime. Operators that could fail in
+this way are refused in a branch of an If, because the plan always computes both branches.
 """
 
 import math
@@ -20,13 +20,13 @@ from rewrites.ops.versions import axis_of, keepdims
 
 __all__ = ["INDEXING"]
 
-_MEETINGS = {"none": 0.0, "add": 1.0, "mul": 2.0, "max": 3.0, "min": 4.0}
+_REDUCTIONS = {"none": 0.0, "add": 1.0, "mul": 2.0, "max": 3.0, "min": 4.0}
 _MOST_FOUND = 256
-"""The most elements that TopK finds. They are kept in order, and other elements are compared with the last of them."""
+"""The maximum k of a TopK. The kernel keeps the k best elements in order, and compares each element with the last of them."""
 
 
 def _indices(call: TranslatorCall, number: int) -> View:
-    """Return an input as indices of an operator that fails if one is out of range."""
+    """Return input ``number`` as INT64 indices. Refuse it in a branch, because indices may be invalid."""
     view = call.view(number)
     if view.dtype not in (INT32, INT64):
         raise call.refuse("NATIVE-TYPE", f"its indices are {ir.DataType(view.dtype).name}")
@@ -78,7 +78,7 @@ def _gather_nd(call: TranslatorCall) -> Sequence[View]:
 
 
 def _located(call: TranslatorCall, indices: View, shape: Sequence[int], apart: int) -> tuple[View, tuple[int, int]]:
-    """Return one index for each row of ``indices``, into ``shape``, and the number of parts and their distance."""
+    """Return one flat index into ``shape`` for each row of ``indices``, with the number of indexed parts and their distance."""
     parts = [
         View(indices.buffer, indices.shape[:-1], indices.strides[:-1], indices.offset + at * indices.strides[-1])
         for at in range(len(shape))
@@ -121,11 +121,11 @@ def _scatter_elements(call: TranslatorCall) -> Sequence[View]:
 
 
 def _put(call: TranslatorCall, x: View) -> tuple[float, View]:
-    """Return the number of the reduction that combines old and new elements, and a copy of the old ones."""
+    """Return the code of the reduction that combines old and new elements, and a copy of ``x``."""
     how = call.node.attributes.get_string("reduction", "none")
-    if how not in _MEETINGS or (how != "none" and x.truth):
+    if how not in _REDUCTIONS or (how != "none" and x.truth):
         raise call.refuse("NATIVE-TYPE", f"its reduction of {ir.DataType(x.dtype).name} is '{how}'")
-    return _MEETINGS[how], call.body.emit(Op.COPY, call.body.fresh(x.shape, x), x)
+    return _REDUCTIONS[how], call.body.emit(Op.COPY, call.body.fresh(x.shape, x), x)
 
 
 def _check_axis(call: TranslatorCall, x: View, axis: int) -> None:
@@ -134,7 +134,7 @@ def _check_axis(call: TranslatorCall, x: View, axis: int) -> None:
 
 
 def _check_within(call: TranslatorCall, indices: View, x: View, axis: int) -> None:
-    """Refuse indices that are larger than the data along another axis."""
+    """Raise PlanRefused if the indices are larger than the data along an axis other than ``axis``."""
     own, others = ([*view.shape[:axis], *view.shape[axis + 1 :]] for view in (indices, x))
     call.body.free.check_same(own, others)
     if len(own) != len(others) or any(one > other for one, other in zip(own, others, strict=True)):
@@ -161,7 +161,7 @@ def _best(op: Op) -> Translator:
 
 
 def _top(call: TranslatorCall) -> Sequence[View]:
-    """Find the positions of the largest elements, and gather these."""
+    """Find the positions of the largest or smallest elements, and gather these elements."""
     x, body, given, attributes = call.view(0), call.body, call.known(1), call.node.attributes
     axis = axis_of(call.node, -1, len(x.shape))
     _check_axis(call, x, axis)

@@ -1,9 +1,9 @@
 """Translates operators that only move elements, and operators on shapes.
 
-A move is a view if strides can express it, else as few copies as possible. Concat copies into the parts of one buffer;
-``memory`` omits these copies if the parts can be computed in place. Constants are joined when the plan is compiled, because
-they may be the sizes of a shape. A free size is the number of the sample during compilation. If it gets into the plan as
-a number, and not as a size, the plans for the two samples differ, and there is no plan.
+A move becomes a view if strides can express it. Otherwise it becomes as few copies as possible. Concat copies into the parts of
+one buffer. ``memory`` omits these copies if the parts can be computed in place. Constants are joined when the plan is compiled,
+because they may be the sizes of a shape. During compilation, a free size is a number of the sample. If this number becomes a
+constant of the plan, the plans for the two samples differ in more than sizes, and the loop gets no plan.
 """
 
 import math
@@ -22,9 +22,9 @@ from rewrites.ops.versions import axis_of, dropout_is_identity
 __all__ = ["MOVEMENT", "SHAPES"]
 
 _CUTTING = frozenset({"Gather", "Slice", "Split", "Squeeze"})
-"""Operators that cut an axis, whose size must be known."""
+"""Operators that cut an axis. The size of this axis must be known."""
 _PIECES = 64
-"""The most copies for a move that strides cannot express."""
+"""The maximum number of copies for a move that strides cannot express."""
 
 
 def _dropout(call: TranslatorCall) -> Sequence[View]:
@@ -72,7 +72,7 @@ def _collected(call: TranslatorCall, x: View, addresses: np.ndarray) -> View:
 
 
 def _copy_pieces(body: Body, x: View, addresses: np.ndarray, target: View, left: int) -> int:
-    """Copy row by row if the addresses are irregular; return the number of copies, or more than ``left``."""
+    """Copy the elements at ``addresses``, row by row if needed. Return the number of copies, at most ``left`` + 1."""
     piece = fitted(x, addresses)
     if isinstance(piece, View):
         body.emit(Op.COPY, target, piece)
@@ -155,7 +155,7 @@ def _filled(call: TranslatorCall) -> Sequence[View]:
 
 
 def _one_hot(call: TranslatorCall) -> Sequence[View]:
-    """A negative index counts from the end. An index out of range selects nothing."""
+    """Translate OneHot. A negative index counts from the end. An index out of range selects nothing."""
     body, indices, depth, values = call.body, call.view(0), call.known(1), call.view(2)
     if depth is None or depth.size != 1 or int(depth.item()) < 1 or values.shape != (2,):
         raise call.refuse("NATIVE-FORM", "its depth is not constant")

@@ -38,7 +38,7 @@ def _gelu(call: TranslatorCall) -> Sequence[View]:
 
 
 def _gelu_by_tanh(body: Body, x: View) -> View:
-    """Compute it with the same operations as onnxruntime."""
+    """Compute the tanh approximation of Gelu with the same operations as onnxruntime."""
     root = math.sqrt(2 / math.pi)
     cube, line, half, one = map(body.number, (0.044715 * root, root, 0.5, 1.0))
     inner = body.elementwise(Op.ADD, body.elementwise(Op.MUL, body.elementwise(Op.MUL, cube, x), x), line)
@@ -64,7 +64,7 @@ def _thresholded(call: TranslatorCall) -> Sequence[View]:
     return [body.elementwise(Op.SELECT, above, x, body.number(0.0, x.dtype))]
 
 
-def _telling(op: Op) -> Translator:
+def _predicate(op: Op) -> Translator:
     return lambda call: [call.body.elementwise(op, *call.views, truth=True)]
 
 
@@ -101,7 +101,7 @@ _LARGEST = {dtype: float(np.finfo(NUMPY[dtype]).max) for dtype in (FLOAT, DOUBLE
 
 
 def _pairwise(op: Op) -> Translator:
-    """Return a translator that applies the operation to two inputs, or from left to right to more."""
+    """Return a translator that combines two or more inputs by the operation, from left to right."""
 
     def translate(call: TranslatorCall) -> Sequence[View]:
         first, *others = call.views
@@ -111,7 +111,7 @@ def _pairwise(op: Op) -> Translator:
 
 
 def _power(call: TranslatorCall) -> Sequence[View]:
-    """Compute it like onnxruntime: a single exponent of 2 or 3 becomes products, and an integer exponent is computed in double."""
+    """Translate Pow as onnxruntime computes it: a single exponent of 2 or 3 by products, and integer exponents in double."""
     body, base, exponent, known = call.body, call.view(0), call.view(1), const_scalar(call.value(1))
     if base.dtype not in _LARGEST or exponent.truth:
         raise call.refuse("NATIVE-TYPE", "its base is not a float")
@@ -129,9 +129,9 @@ def _power(call: TranslatorCall) -> Sequence[View]:
 
 
 def _clip(call: TranslatorCall) -> Sequence[View]:
-    """An absent bound of floats is the largest number, to which onnxruntime clips infinities.
+    """Translate Clip. An absent bound is the largest finite float, because onnxruntime clips infinities.
 
-    Elements within the bounds stay unchanged: -0 if the bound is 0, and NaN, for which MAX would return the bound.
+    Elements within the bounds and NaN stay unchanged. MAX would replace NaN by a bound, and might replace -0 by 0.
     """
     body, result = call.body, call.view(0)
     largest = _LARGEST.get(result.dtype)
@@ -154,21 +154,24 @@ def _clip(call: TranslatorCall) -> Sequence[View]:
 
 
 def _division(call: TranslatorCall) -> Sequence[View]:
-    """An integer division by zero fails the run, as in onnxruntime."""
+    """Translate Div. If integers are divided by zero, the run fails, as in onnxruntime."""
     if call.body.chosen:
         _check_divisor(call)
     return [call.body.elementwise(Op.DIV, *call.views)]
 
 
 def _check_divisor(call: TranslatorCall) -> None:
-    """Refuse integers that may be divided by zero: with doubles the run would not fail, and a branch may not run."""
+    """Raise PlanRefused if an integer may be divided by zero. The run must fail then, but not in a branch that is not selected."""
     known = call.known(1)
     if call.view(1).dtype not in _LARGEST and (known is None or not known.all()):
         raise call.refuse("NATIVE-FORM", "its divisor may be zero")
 
 
 def _modulo(call: TranslatorCall) -> Sequence[View]:
-    """The result has the sign of the divisor; with fmod, that of the dividend. As in onnxruntime, fmod of integers uses doubles."""
+    """Translate Mod. The result has the sign of the divisor, or with fmod the sign of the dividend.
+
+    As in onnxruntime, fmod of integers is computed with doubles.
+    """
     body, (divided, divisor), fmod = call.body, call.views, call.node.attributes.get_int("fmod", 0)
     if body.chosen or fmod:
         _check_divisor(call)
@@ -225,16 +228,16 @@ POINTWISE: dict[str, Translator] = {
     "Sqrt": _plain(Op.SQRT),
     "Tanh": _plain(Op.TANH),
     "ThresholdedRelu": _thresholded,
-    "And": _telling(Op.MIN),
+    "And": _predicate(Op.MIN),
     "Cast": _cast,
     "CastLike": _cast_like,
-    "Equal": _telling(Op.EQUAL),
-    "Greater": _telling(Op.GREATER),
-    "GreaterOrEqual": _telling(Op.GREATER_OR_EQUAL),
-    "Less": _telling(Op.LESS),
-    "LessOrEqual": _telling(Op.LESS_OR_EQUAL),
-    "Not": _telling(Op.NOT),
-    "Or": _telling(Op.MAX),
+    "Equal": _predicate(Op.EQUAL),
+    "Greater": _predicate(Op.GREATER),
+    "GreaterOrEqual": _predicate(Op.GREATER_OR_EQUAL),
+    "Less": _predicate(Op.LESS),
+    "LessOrEqual": _predicate(Op.LESS_OR_EQUAL),
+    "Not": _predicate(Op.NOT),
+    "Or": _predicate(Op.MAX),
     "Where": _where,
     "Xor": _xor,
 }

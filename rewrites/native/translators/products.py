@@ -3,8 +3,8 @@
     bij,bkj->bik                          ->    [b, i, j] @ [b, j, k]
     y = Conv(x [N, C, L], w [M, C, K])    ->    p[N, C * K, O] = x, moved K times; y = w [M, C * K] @ p
 
-A captured matrix is packed. In an Einsum, letters of both operands and the result are batches, letters of both operands only are
-summed. For a Conv, the elements under each position of the filter are copied once; one product computes the result.
+A captured matrix is packed. In an Einsum, a letter of both operands and the result is a batch axis, and a letter of only the two
+operands is summed. For a Conv, the elements under each position of the filter are copied, and one product computes the result.
 """
 
 import math
@@ -22,7 +22,7 @@ __all__ = ["PRODUCTS", "product"]
 
 
 def product(call: TranslatorCall, a: View, b: View) -> View:
-    """Return the product of [..., M, K] and [..., K, N]."""
+    """Return the product of ``a`` [..., M, K] and ``b`` [..., K, N]."""
     rows, inner, columns = a.shape[-2], a.shape[-1], b.shape[-1]
     call.body.free.check_same(a.shape[-1:], b.shape[-2:-1])
     if b.shape[-2] != inner or a.truth or b.truth:
@@ -100,7 +100,7 @@ def _einsum(call: TranslatorCall) -> Sequence[View]:
 
 
 def _letters(call: TranslatorCall) -> tuple[str, str, str]:
-    """Return the letters of both operands and of the result; refuse an equation that is not a single product."""
+    """Return the letters of both operands and of the result. Raise PlanRefused if the equation is not a single product."""
     equation = call.node.attributes.get_string("equation", "") or ""
     operands, arrow, result = equation.replace(" ", "").partition("->")
     parts = operands.split(",")
@@ -115,7 +115,7 @@ def _letters(call: TranslatorCall) -> tuple[str, str, str]:
 
 
 _MOST_PLACES = 128
-"""The most positions of a filter; each needs a copy."""
+"""The maximum number of positions of a filter. Each position needs a copy."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,10 @@ class _Axis:
         return (self.given + self.before + self.after - self.dilation * (self.size - 1) - 1) // self.stride + 1
 
     def window(self, place: int) -> tuple[int, int, int]:
-        """Return the results for which a position of the filter is in the data: the first, their number, and its first element."""
+        """Return the results for which filter position ``place`` is inside the data.
+
+        They are returned as the first result, the number of results, and the data element that the first result reads.
+        """
         start = place * self.dilation - self.before
         first = max(0, -(start // self.stride))
         last = min(self.made - 1, (self.given - 1 - start) // self.stride)
@@ -154,7 +157,7 @@ def _conv(call: TranslatorCall) -> Sequence[View]:
     for place in places_of(*map(range, sizes)):
         windows = [axis.window(at) for axis, at in zip(axes, place, strict=True)]
         if min(count for _, count, _ in windows) > 0:
-            body.emit(Op.COPY, _laid_at(laid, place, windows), _lain_on(x, axes, windows))
+            body.emit(Op.COPY, _columns_of(laid, place, windows), _data_under(x, axes, windows))
     inner, each = w.shape[1] * math.prod(sizes), w.shape[0] // groups
     columns = _shaped(laid, (batch, groups, inner, math.prod(made)))
     weights = body.reshaped(w, (groups, each, inner))
@@ -182,8 +185,8 @@ def _axes(call: TranslatorCall, x: View, w: View) -> list[_Axis]:
     return [_Axis(*way) for way in ways]
 
 
-def _laid_at(laid: View, place: Sequence[int], windows: Sequence[tuple[int, int, int]]) -> View:
-    """Return the results for which one position of the filter is inside the data."""
+def _columns_of(laid: View, place: Sequence[int], windows: Sequence[tuple[int, int, int]]) -> View:
+    """Return the part of ``laid`` for filter position ``place`` that lies inside the data."""
     split = 2 + len(place)
     offset = sum(at * stride for at, stride in zip(place, laid.strides[2:split], strict=True))
     offset += sum(first * stride for (first, _, _), stride in zip(windows, laid.strides[split:], strict=True))
@@ -191,7 +194,7 @@ def _laid_at(laid: View, place: Sequence[int], windows: Sequence[tuple[int, int,
     return View(laid.buffer, shape, (*laid.strides[:2], *laid.strides[split:]), laid.offset + offset)
 
 
-def _lain_on(x: View, axes: Sequence[_Axis], windows: Sequence[tuple[int, int, int]]) -> View:
+def _data_under(x: View, axes: Sequence[_Axis], windows: Sequence[tuple[int, int, int]]) -> View:
     offset = sum(start * stride for (_, _, start), stride in zip(windows, x.strides[2:], strict=True))
     strides = (*x.strides[:2], *(axis.stride * stride for axis, stride in zip(axes, x.strides[2:], strict=True)))
     return View(x.buffer, (*x.shape[:2], *(count for _, count, _ in windows)), strides, x.offset + offset)

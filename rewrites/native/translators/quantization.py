@@ -1,8 +1,8 @@
-"""Translates quantized operators: bytes are computed as floats, which hold them and their products exactly.
+"""Translates quantized operators. Bytes are computed as floats, which represent bytes and their products exactly.
 
 y = MatMulInteger(a, b, za, zb)    y = (a - za) @ b - sum(a - za) * zb, in parts of 256 rows of b, whose sums are exact in floats
 
-Captured weights stay bytes; the kernel packs them as floats. Other operators cannot read bytes.
+Captured weights stay bytes, and the kernel packs them as floats. Other operators cannot read bytes.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from rewrites.ops.versions import axis_of
 __all__ = ["QUANTIZATION"]
 
 _PART = 256
-"""Sums of this many products of bytes are below 2 ** 24, up to which floats hold integers exactly."""
+"""A sum of this many products of bytes is below 2 ** 24, up to which float32 represents integers exactly."""
 _MOST = 65_536
-"""Sums of this many bytes are below 2 ** 24."""
+"""A sum of this many bytes is below 2 ** 24."""
 _ENDS = {UINT8: (0.0, 255.0), INT8: (-128.0, 127.0)}
 
 
 def _numbers(call: TranslatorCall, index: int) -> View:
-    """Return an input of bytes as floats of the same values."""
+    """Return an input of bytes as floats that have the same values."""
     view = call.view(index)
     if view.narrow is None:
         raise call.refuse("NATIVE-TYPE", f"its input {index} is {ir.DataType(view.dtype).name}")
@@ -35,7 +35,7 @@ def _numbers(call: TranslatorCall, index: int) -> View:
 
 
 def _clamped(body: Body, x: View, low: View, high: View) -> View:
-    """Return x within bounds; NaN becomes the lower bound, as in onnxruntime."""
+    """Clip x to the bounds. NaN becomes the lower bound, as in onnxruntime."""
     real = body.elementwise(Op.SELECT, body.elementwise(Op.EQUAL, x, x, truth=True), x, low)
     return body.elementwise(Op.MIN, body.elementwise(Op.MAX, real, low), high)
 
@@ -47,7 +47,7 @@ def _quantized(body: Body, x: View, scale: View, zero: View, kind: int) -> View:
 
 
 def _dynamic(call: TranslatorCall) -> Sequence[View]:
-    """The range includes all elements and zero, but not NaN."""
+    """Translate DynamicQuantizeLinear. The range covers zero and all elements; NaN is ignored."""
     body, x, none = call.body, call.view(0), call.body.number(0.0)
     real = body.elementwise(Op.SELECT, body.elementwise(Op.EQUAL, x, x, truth=True), x, none)
     rows = rows_along(body, real, range(len(x.shape))) if x.shape else body.reshaped(real, (1,))
@@ -94,7 +94,7 @@ def _check_plain(call: TranslatorCall) -> None:
 
 
 def _along(call: TranslatorCall, view: View, x: View) -> View:
-    """Return a scale or zero point, for all elements or for each index of an axis, so that it broadcasts."""
+    """Return a scale or zero point, which has one element or one per index of an axis, broadcast to ``x``."""
     if view.count == 1:
         return call.body.reshaped(view, ())
     axis = axis_of(call.node, 1, len(x.shape))

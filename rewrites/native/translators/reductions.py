@@ -72,7 +72,7 @@ def _plain(op: Op) -> Translator:
 
 
 def _sum(call: TranslatorCall) -> Sequence[View]:
-    """Sum floats, or counts. onnxruntime sums other integers as doubles, which is not exact."""
+    """Translate ReduceSum of floats or cast bools. onnxruntime sums integers as doubles, inexactly."""
     x, cast = call.view(0), producer_of(call.value(0), "Cast")
     counts = cast is not None and cast.inputs[0] is not None and call.body.view(cast.inputs[0]).truth
     if x.dtype in (INT32, INT64) and not counts:
@@ -89,7 +89,7 @@ def _l2(call: TranslatorCall) -> Sequence[View]:
 
 
 def _log_sum_exp(call: TranslatorCall) -> Sequence[View]:
-    """Subtract the maximum first unless it is infinite. From opset 28 on, sum the powers directly."""
+    """Translate ReduceLogSumExp. Before opset 28, subtract the maximum first unless it is infinite."""
     body, x = call.body, call.view(0)
     if call.opset >= since.PLAIN_LOG_SUM_EXP:
         return [body.elementwise(Op.LOG, _reduced(call, body.elementwise(Op.EXP, x), Op.SUM))]
@@ -101,7 +101,7 @@ def _log_sum_exp(call: TranslatorCall) -> Sequence[View]:
 
 
 def _kept(call: TranslatorCall, x: View, result: View) -> View:
-    """Return a dense result of a reduction with the reduced axes as axes of size 1."""
+    """Return a dense ``result`` of a reduction of ``x`` with the reduced axes as axes of size 1."""
     axes = axes_of(call.node, call.opset, len(x.shape))
     assert isinstance(axes, tuple)
     shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
