@@ -28,7 +28,7 @@ def main() -> None:
         print(report.summary().splitlines()[0])
 
         x = np.random.default_rng(0).normal(size=(2, 64, 5)).astype(np.float32)
-        server = onnxruntime.InferenceSession(built)  # 4. Any runtime and language serves the file
+        server = onnxruntime.InferenceSession(built)  # 4. onnxruntime serves the file, in any language
         (served,) = server.run(None, {"x": x})
 
         options = onnxruntime.SessionOptions()  # or serve the exporter's file: a session optimises it once, and caches it
