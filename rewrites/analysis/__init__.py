@@ -1,4 +1,4 @@
-"""Answers questions of rules about a model without changing it.
+"""Analyses of a model that rules need. They do not change the model.
 
 Nothing here creates, moves or removes a node.
 """

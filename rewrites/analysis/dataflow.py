@@ -1,6 +1,6 @@
-"""Reads facts about values: each from those of the operands, by the transfer function of the operator that computes the value.
+"""Dataflow analysis: the transfer function of an operator computes the fact about its result from the facts about its operands.
 
-    Add: one + other    Neg: -operand    Split: has no transfer function, so its results are unknown
+    Add: left + right    Neg: -operand    Split: has no transfer function, so its results are unknown
 
 A domain defines a kind of fact (an affine expression, a bound, a progression) and its transfer functions.
 """
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Domain(Generic[T]):
-    """The facts about values. Each value is read once, through at most ``deepest`` operators.
+    """The facts about values, cached. The analysis follows chains of at most ``deepest`` operators.
 
     ``transfer``: for each standard operator, the function (domain, node) that returns the fact about its result, or None.
     """
@@ -29,7 +29,7 @@ class Domain(Generic[T]):
         self._depth = 0
 
     def of(self, value: ir.Value | None) -> T | None:
-        """Return the fact about ``value``, or None."""
+        """Return the fact about ``value``, or None if it is unknown."""
         if value is None or self._depth > self.deepest:
             return None
         if value not in self._known:
@@ -39,11 +39,14 @@ class Domain(Generic[T]):
         return self._known[value]
 
     def operand(self, node: ir.Node, index: int) -> T | None:
-        """Return the fact about input ``index``, or None."""
+        """Return the fact about input ``index`` of ``node``, or None if it is unknown or the input is absent."""
         return self.of(node.inputs[index]) if index < len(node.inputs) else None
 
     def read(self, value: ir.Value) -> T | None:
-        """Read a value; a domain with facts from elsewhere overrides this."""
+        """Compute the fact about ``value`` from its producer.
+
+        A domain with other sources of facts overrides this method.
+        """
         node = value.producer()
         return None if node is None else self.transferred(node)
 

@@ -1,4 +1,4 @@
-"""Dependences in a graph: inputs and captures of nodes, varying values, unread nodes, and nodes that may run elsewhere or once."""
+"""Dependences in a graph: inputs and captures of nodes, varying values, unread nodes, and nodes that are safe to move or merge."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -40,7 +40,7 @@ def reads(node: ir.Node) -> list[ir.Value]:
 
 
 def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
-    """Return ``seeds`` and every value of ``body`` (in topological order) computed from one of them."""
+    """Return ``seeds`` and every value of ``body`` that is computed from a seed. ``body`` is in topological order."""
     varying = set(seeds)
     for node in body:
         if any(value in varying for value in reads(node)):
@@ -49,7 +49,7 @@ def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
 
 
 def nodes_behind(body: ir.Graph | Sequence[ir.Node], wanted: Iterable[ir.Value], known: Collection[ir.Value] = ()) -> list[ir.Node]:
-    """Return the nodes of ``body`` that ``wanted`` depends on, in their order, if the values ``known`` are given."""
+    """Return the nodes of ``body`` that are needed to compute ``wanted`` if the values ``known`` are available, in body order."""
     needed = {value for value in wanted if value not in known}
     nodes = list[ir.Node]()
     for node in reversed(body):
@@ -66,7 +66,7 @@ def is_deterministic(node: ir.Node) -> bool:
 
 
 def not_repeatable(node: ir.Node) -> NotApplicable | None:
-    """Return a reason if ``node`` may not run more or less often than its loop has steps, else None."""
+    """Return a reason if ``node`` must run exactly once per step of its loop, else None."""
     if is_deterministic(node):
         return None
     if node.domain == "" and node.op_type == "BatchNormalization":
@@ -87,7 +87,7 @@ def _deterministic(node: ir.Node) -> bool:
 
 
 def cannot_fail(node: ir.Node) -> bool:
-    """Return True if ``node`` never fails, for any elements of its inputs, so that it is speculatable."""
+    """Return True if ``node`` is speculatable: it never fails, whatever the elements of its inputs are."""
     if node.domain != "":
         return False
     source = node.inputs[0] if node.inputs else None
@@ -99,13 +99,16 @@ def cannot_fail(node: ir.Node) -> bool:
 
 
 def unread_in_loop(loop: Loop) -> list[ir.Node]:
-    """Return the unnecessary nodes of the loop's body, branches included."""
+    """Return the nodes of the loop's body, including branches, whose outputs are never read and that may be removed."""
     kept = kept_anyway(loop)
     return unread_nodes(loop.body, [value for node in kept for value in node.outputs]) if kept else _unread_with_branches(loop.body)
 
 
 def kept_anyway(loop: Loop) -> list[ir.Node]:
-    """Return the nodes of the body that stay even if unread: nodes that may fail, unless the condition surely has one element."""
+    """Return the nodes of a Loop's body that must be kept even if unread, because they may fail.
+
+    If the condition has one element or never stops the loop early, no such node is kept.
+    """
     if not isinstance(loop, LoopView) or loop.never_stops_early or static_dims(loop.condition_out) in ((), (1,)):
         return []
     return [node for node in loop.body if not cannot_fail(node)]
@@ -119,7 +122,7 @@ def _unread_with_branches(graph: ir.Graph) -> list[ir.Node]:
 
 
 def unread_nodes(body: ir.Graph, also: Iterable[ir.Value] = ()) -> list[ir.Node]:
-    """Return the nodes of ``body`` that neither its outputs nor the values ``also`` depend on."""
+    """Return the dead nodes of ``body``: no output of ``body`` and no value in ``also`` depends on them."""
     live: set[ir.Value] = {*body.outputs, *also}
     dead = []
     for node in reversed(list(body)):

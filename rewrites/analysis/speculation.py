@@ -1,6 +1,6 @@
-"""Finds out if operators are speculatable: if their numbers or shapes may make them fail where they did not run before.
+"""Tests if operators are speculatable: if they cannot fail, whatever their operands, when they run where they did not run before.
 
-The shapes of a branch that never ran may contradict each other. ``runs_on_zeros`` tests that by running it.
+The shapes in a branch that never ran may contradict each other. ``runs_on_zeros`` tests this by running the branch.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -28,19 +28,20 @@ _READABLE = 1 << 16
 
 
 def depends_on_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
-    """Return a node of ``body`` that may fail if the elements of ``seeds`` change, or None.
+    """Return a node of ``body`` that may fail if the elements of ``seeds`` change; None if there is no such node.
 
-    Operators may fail if they divide integers, index something, or read sizes, counts or conditions. Operators that only calculate
-    return NaN at worst. Operators of other domains are unknown.
+    Operators may fail if they divide integers, index a tensor, or read sizes, counts or conditions. Operators that only calculate
+    return NaN at worst. Operators of other domains are assumed to fail.
     """
     varying = varying_values(body, seeds)
     return next((node for node in body if _may_fail(node, varying)), None)
 
 
 def not_speculatable(branch: ir.Graph) -> ir.Node | None:
-    """Return a node of ``branch`` that may fail if the branch also runs in other cases, or None.
+    """Return a node of ``branch`` that may fail if the branch runs unconditionally; None if there is no such node.
 
-    All sizes must be known, and no operator may depend on elements, not even on constants: perhaps the branch never ran.
+    All sizes must be known, and no operator may fail for some elements. Constants are checked too, because the branch perhaps never
+    ran.
     """
     read = {value: None for node in branch for value in node.inputs if value is not None}
     seeds = [value for value in read if value.producer() is None or value.graph is not branch]
@@ -106,11 +107,14 @@ INDEXED: Mapping[str, Callable[[ir.Node, Sequence[int], np.ndarray], Sequence[in
     "ScatterElements": _along_axis,
     "ScatterND": _from_the_front,
 }
-"""The operators whose second input has indices into the first, with functions that return the sizes of the indexed axes."""
+"""The operators whose second input contains indices into the first. The functions return the sizes of the indexed axes."""
 
 
 def indices_fit(node: ir.Node) -> bool:
-    """Return True if the second input of ``node``, one of ``INDEXED``, is constant and within the known sizes of the first."""
+    """Return True if the indices of ``node`` are constant and in range.
+
+    ``node`` is one of ``INDEXED``; unknown sizes are False.
+    """
     data, given = node.inputs[0], const_array(node.inputs[1])
     dims = None if data is None else static_dims(data)
     sizes = None if dims is None or given is None else INDEXED[node.op_type](node, dims, given)
@@ -118,9 +122,9 @@ def indices_fit(node: ir.Node) -> bool:
 
 
 def runs_on_zeros(branch: ir.Graph, ctx: Context) -> bool:
-    """Return True if onnxruntime runs ``branch``, whose sizes are all known, on zeros and its small constants.
+    """Return True if onnxruntime runs ``branch`` without an error on its small constants and zeros for all other values.
 
-    Return False if a tensor is too large to try.
+    Return False if a size is unknown or a tensor is too large to try.
     """
     own = {value for node in branch for value in node.outputs} | set(branch.initializers.values())
     read = {value: None for node in branch for value in node.inputs if value is not None and value not in own}
@@ -144,7 +148,10 @@ def runs_on_zeros(branch: ir.Graph, ctx: Context) -> bool:
 
 
 def _zeros(name: str, dims: tuple[int, ...], kind: ir.DataType) -> list[onnx.NodeProto]:
-    """Write zeros of a type through float32, which every version of ConstantOfShape and Cast supports."""
+    """Return nodes that compute zeros.
+
+    They cast from float32, which every version of ConstantOfShape and Cast supports.
+    """
     shape = onnx.helper.make_tensor(f"{name}/shape", onnx.TensorProto.INT64, [len(dims)], dims)
     return [
         onnx.helper.make_node("Constant", [], [f"{name}/shape"], value=shape),

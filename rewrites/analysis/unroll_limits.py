@@ -1,4 +1,4 @@
-"""Decides if a loop or a recurrent node may be unrolled, by the number of nodes that this creates."""
+"""Counts the nodes that unrolling a loop or a recurrent node creates, and decides if they are too many."""
 
 from collections.abc import Container
 
@@ -15,7 +15,7 @@ from rewrites.loops import Loop
 __all__ = ["node_too_long", "nodes_when_unrolled", "too_long"]
 
 _NODES_A_STEP = 24
-"""The most nodes for a step of a recurrent node, without its lengths."""
+"""The largest number of nodes that one step of a recurrent node without sequence lengths needs."""
 
 
 def node_too_long(steps: int, directions: int, limits: UnrollLimits) -> NotApplicable | None:
@@ -29,16 +29,19 @@ def node_too_long(steps: int, directions: int, limits: UnrollLimits) -> NotAppli
 
 
 def nodes_when_unrolled(loop: Loop, steps: int) -> int:
-    """Return the number of nodes of ``steps`` copies of the body and of the nodes that read a step's inputs, before folding."""
+    """Return the number of nodes in ``steps`` copies of the body, plus the nodes that slice inputs and join results.
+
+    Constant folding may remove some of them later.
+    """
     body = sum(1 for _ in all_nodes(loop.body))
     single = sum(rank_of(scan.inner) in (None, 0) for scan in loop.scan_inputs)
     return steps * (body + single) + 2 * (len(loop.scan_inputs) + len(loop.scan_outputs))
 
 
 def too_long(loop: Loop, steps: int, known: Container[ir.Value], ctx: Context) -> NotApplicable | None:
-    """Return a reason if ``steps`` steps exceed the limits, or None.
+    """Return a reason if unrolling ``steps`` steps of ``loop`` exceeds the limits or gains nothing, else None.
 
-    ``known``: outer values that are constant, but not initializers.
+    ``known``: outer values that are constant, although they are not initializers.
     """
     limits, nodes = ctx.options.unroll, nodes_when_unrolled(loop, steps)
     if limits.steps is not None and steps > limits.steps:
@@ -53,7 +56,7 @@ def _no_gain(loop: Loop, known: Container[ir.Value]) -> NotApplicable | None:
     """Return a reason if onnxruntime's CPU kernels do not run the unrolled steps faster.
 
     Measured with onnxruntime 1.31 at 5 to 64 steps: a Scan costs 0.9 µs per step, and each scanned row or stacked result 0.3 µs.
-    So loops with neither run 1.2 to 1.5 times faster unrolled, and others 0.8 to 1.2 times.
+    So loops without scanned rows and stacked results run 1.2 to 1.5 times faster unrolled, and other loops 0.8 to 1.2 times.
     """
     rows = sum(scan.outer not in known and const_array(scan.outer) is None for scan in loop.scan_inputs)
     results = sum(output.outer is not None and bool(output.outer.uses()) for output in loop.scan_outputs)

@@ -1,7 +1,7 @@
 """Refuses loops over element types that Slice, Gather or Concat do not support in an opset, such as float8 or types of 4 bits.
 
-For such a type, a state cannot be stacked, and a loop-invariant value cannot be repeated. A sequence cannot be reversed, and its
-steps must be along the first axis. Sequences that are only computed for all steps at once are allowed.
+For such a type, a state cannot be stacked, and a loop-invariant value cannot be repeated. A sequence cannot be reversed, and must
+have the steps as axis 0. Sequences that rules neither slice nor join are allowed.
 """
 
 import functools
@@ -23,7 +23,7 @@ _PACKED = frozenset(kind for kind in ir.DataType if kind not in _NO_NUMBERS and 
 
 
 def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | None:
-    """Return a refusal for the first of ``values`` whose elements can be neither sliced nor joined in ``opset``, or None."""
+    """Return a refusal if ``opset`` cannot slice or join one of ``values``, else None."""
     for value in values:
         if value.dtype is not None and not _is_sliced(value.dtype, opset):
             return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
@@ -31,7 +31,7 @@ def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | No
 
 
 def unscanned(value: ir.Value) -> NotApplicable | None:
-    """Return a refusal if no loop can scan or stack ``value``, because several of its elements share a byte."""
+    """Return a refusal if several elements of ``value`` share a byte, because no loop can scan or stack them."""
     if value.dtype is None or value.dtype not in _PACKED:
         return None
     return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
@@ -45,7 +45,7 @@ def _is_sliced(kind: ir.DataType, opset: int) -> bool:
 
 
 def unsliced(loop: Loop, opset: int) -> NotApplicable | None:
-    """Return a refusal if a rewrite of ``loop`` would have to slice or join elements that cannot be."""
+    """Return a refusal if a rewrite of ``loop`` would have to slice or join elements of a type that does not support it."""
     values = [state.inner for state in loop.states]
     if isinstance(loop, ScanView):
         values += [scan.inner for scan in loop.scan_inputs if scan.axis or scan.reverse]

@@ -1,4 +1,4 @@
-"""Value numbering: finds out if two values are surely equal, because they are computed in the same way from the same operands."""
+"""Value numbering: two values are known to be equal if the same operator computes them from equal operands."""
 
 from collections.abc import Hashable
 
@@ -16,14 +16,14 @@ _COMPARED_BYTES, _ATTRIBUTE_BYTES = 1 << 10, 1 << 12
 
 
 class SameValues:
-    """Numbers values by the way they are computed; valid as long as the model does not change."""
+    """Gives equal values the same number. The numbers are valid as long as the model does not change."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._known: dict[ir.Value, int] = {}
 
     def number(self, value: ir.Value | None, depth: int = 0) -> int | None:
-        """Return a number that only equal values share; None for no value."""
+        """Return the number of ``value``, which only equal values share. For None, return None."""
         value = through_identity(value)
         if value is None:
             return None
@@ -50,7 +50,10 @@ class SameValues:
 
 
 def through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | None]:
-    """Return the value before all Transposes, and its axis for each axis of ``value``; None without a Transpose."""
+    """Return the source of a chain of Transposes and Identities that ends in ``value``, and the permutation of its axes.
+
+    The permutation is None if there is no Transpose.
+    """
     axes: tuple[int, ...] | None = None
     while (node := producer_of(value, "Identity", "Transpose")) is not None:
         source = node.inputs[0]
@@ -64,7 +67,10 @@ def through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | Non
 
 
 def attribute_key(attribute: ir.Attr) -> Hashable:
-    """Return a key that only equal attributes share. Tensors of more than a few thousand bytes equal only themselves."""
+    """Return a key that only equal attributes share.
+
+    A tensor of more than 4096 bytes is considered equal only to itself.
+    """
     if attribute.is_ref():
         return attribute.ref_attr_name
     if attribute.type == ir.AttributeType.TENSOR:

@@ -1,8 +1,8 @@
-"""Recognises whole reversals of a tensor along one axis, and keeps the sizes of their sources.
+"""Recognises reversals of a tensor along one axis, and gives their results the sizes of their sources.
 
     Slice(x, -1, -2**63, [axis], -1)    Gather(x, T - 1 - Range(0, T, 1))    ReverseSequence(x, T for every row)
 
-T is the size of that axis, as a number or computed from a Shape in any way.
+T is the size of the reversed axis: a number, or computed from a Shape.
 
 Works round ORT-GATHER-STRINGS.
 """
@@ -31,20 +31,23 @@ _FAR = 2**31 - 1
 
 @dataclass(frozen=True)
 class Reversal:
-    """``source`` reversed along ``axis``, which is 0 or more."""
+    """``source`` reversed along ``axis``. ``axis`` is not negative."""
 
     source: ir.Value
     axis: int
 
 
 class Reversals:
-    """Reads nodes of a model whose main graph is ``main``; in other graphs, only outer numbers and sizes are known to be equal."""
+    """Recognises reversals in a model whose main graph is ``main``.
+
+    In a body, only sizes and numbers from outside are known.
+    """
 
     def __init__(self, opset: int, main: ir.Graph) -> None:
         self._opset, self._main = opset, main
 
     def read(self, node: ir.Node | None) -> Reversal | None:
-        """Return the reversal that ``node`` is, or None."""
+        """Return the source and the axis if ``node`` is a reversal, else None."""
         reader = _READERS.get(node.op_type) if node is not None and node.domain == "" else None
         source = node.inputs[0] if node is not None and reader is not None and node.inputs else None
         if node is None or reader is None or source is None or source.shape is None:
@@ -72,14 +75,14 @@ class _Reader:
         return self.integers.size_of(source, axis if axes is None else axes[axis])
 
     def _from_the_source(self, expression: AffineExpression) -> AffineExpression:
-        """Replace sizes of transposed tensors by those of the tensors themselves."""
+        """Replace the sizes of transposed tensors by the sizes of their sources."""
         sizes: Mapping[Symbol, AffineExpression | None] = {
             symbol: self._size(symbol.value, symbol.axis) for symbol in expression.terms if isinstance(symbol, Dim)
         }
         return expression.substituted({symbol: size for symbol, size in sizes.items() if size is not None})
 
     def every_element(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return the number that all elements of a tensor equal, or None."""
+        """Return the common value of all elements of a tensor, or None if it is unknown or they differ."""
         expression = self.integers.of(value)
         if expression is not None and expression.const.size:
             return expression.uniform
@@ -138,7 +141,10 @@ _READERS = {"Gather": _gather, "ReverseSequence": _reverse_sequence, "Slice": _s
 
 
 def keep_sizes_of_reversals(graph: ir.Graph, opset: int) -> None:
-    """Give reversed and transposed values of the main graph ``graph``, bodies included, the sizes of their sources."""
+    """Give reversed and transposed values the sizes of their sources.
+
+    ``graph`` is the main graph; bodies are included.
+    """
     reversals = Reversals(opset, graph)
     for node in all_nodes(graph):
         if len(node.outputs) != 1 or node.domain != "" or node.op_type not in ("Gather", "Slice", "Transpose"):

@@ -1,6 +1,6 @@
-"""Code that every floor may use: errors, refusals as values, printable names, abilities of a target, the report.
+"""Code that all packages may use: errors, refusals as values, printable names, abilities of a target, the report.
 
-Nothing here knows a graph.
+Nothing here depends on graphs.
 """
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""The abilities of a target (control flow, recurrent operators, unrolled loops), and its costs of loops and operators, in ns.
+"""The abilities of a target (control flow, recurrent operators), the limits of unrolling, and the costs of operators in ns.
 
 ``python -m ortscan bench --calibrate FILE`` measures the costs. The defaults are those of onnxruntime 1.32 on one core of a
-server CPU, rounded in favour of the loop. If they prefer another form, that form is faster on any machine.
+server CPU, rounded in favour of loops. So if another form is cheaper by the defaults, it is faster on any machine.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,10 @@ ALL_CONTROL_FLOW = frozenset({"Scan", "Loop", "If"})
 
 @dataclass(frozen=True)
 class Recurrent:
-    """The features of an RNN, LSTM or GRU that run natively; ``reset_before``: a GRU with ``linear_before_reset=0``."""
+    """The features of an RNN, LSTM or GRU that the target supports.
+
+    ``reset_before``: a GRU with ``linear_before_reset=0``.
+    """
 
     activations: bool = True
     clip: bool = True
@@ -27,7 +30,10 @@ class Recurrent:
     def lacking(
         self, *, activations: bool, clip: bool, peepholes: bool, input_forget: bool, reset_before: bool, lengths: bool
     ) -> str | None:
-        """Return the first feature of a node that does not run, or None; the arguments are the features that the node has."""
+        """Return an unsupported feature of a node, or None if all are supported.
+
+        The arguments are True for its features.
+        """
         missing = [
             (self.lengths or not lengths, "rows of their own lengths"),
             (self.activations or not activations, "activations other than the usual ones"),
@@ -44,9 +50,9 @@ class Abilities:
     """The abilities of the target ``name``.
 
     Args:
-        control_flow: Which of Scan, Loop and If run.
-        recurrent: Which of RNN, LSTM and GRU run.
-        recurrent_until: The newest opset whose recurrent operators run, if it is not the newest that loads.
+        control_flow: The supported operators among Scan, Loop and If.
+        recurrent: The supported operators among RNN, LSTM and GRU, and their features.
+        recurrent_until: The newest opset whose recurrent operators are supported. None: every opset that loads.
     """
 
     name: str = "cpu"
@@ -56,19 +62,19 @@ class Abilities:
 
     @property
     def loops(self) -> bool:
-        """Return True if a Scan can run there."""
+        """Return True if the target supports Scan."""
         return "Scan" in self.control_flow
 
 
 @dataclass(frozen=True)
 class UnrollLimits:
-    """How far loops are unrolled.
+    """The limits up to which loops are unrolled.
 
     Args:
-        steps: The most steps of one loop; None for any number.
-        nodes: The most nodes that one loop may become.
-        bytes: The most bytes of all constants computed for single steps.
-        where_it_pays: Unroll only loops that onnxruntime's CPU kernels then run faster.
+        steps: The largest number of steps of an unrolled loop; None for any number.
+        nodes: The largest number of nodes that one unrolled loop may have.
+        bytes: The largest total size of the constants that are computed for single steps.
+        where_it_pays: Unroll only loops that run faster unrolled on onnxruntime's CPU kernels.
     """
 
     steps: int | None = 0
@@ -82,12 +88,12 @@ class Costs:
     """The costs of loops and operators, in ns.
 
     Args:
-        start, step: Of a loop, and of each of its iterations.
-        node, loop_byte: Of each node of the body, and of each byte of the states, in each iteration.
-        operator: Of an operator on all steps at once.
-        near_byte, far_byte: Of each byte of its result, if the processor's second cache holds it or not.
-        product: Of one multiplication within a product of matrices.
-        power, logarithm: Of one number.
+        start, step: The cost of a loop, and of each of its iterations.
+        node, loop_byte: The cost of each node of the body, and of each byte of the states, per iteration.
+        operator: The cost of an operator on all steps at once.
+        near_byte, far_byte: The cost of each byte of a result that fits in the L2 cache, or does not.
+        product: The cost of one multiplication in a matrix product.
+        power, logarithm: The cost of computing one power or logarithm.
     """
 
     start: float = 8000
@@ -102,7 +108,7 @@ class Costs:
     logarithm: float = 1.8
 
     def loop_ns(self, steps: int, nodes: int, step_bytes: int) -> float:
-        """Return the time of a loop of ``steps`` iterations of ``nodes`` nodes, whose states have ``step_bytes`` bytes."""
+        """Return the time of a loop with ``steps`` iterations and ``nodes`` nodes. Its states have ``step_bytes`` bytes."""
         return self.start + steps * (self.step + self.node * nodes + self.loop_byte * step_bytes)
 
 

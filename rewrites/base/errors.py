@@ -1,8 +1,8 @@
 """The errors that ortscan raises on purpose, and tests for the origin of other errors.
 
-All errors of ortscan have one base class, so a caller can tell a refusal from a defect. A message is one printable line that names
-the node and the field. If a library raises an exception while it reads a model, this exception is its answer. A signal handler may
-raise anything at the same point, and memory or the stack may run out: such an exception is no answer and is never cached.
+All errors of ortscan have one base class, so a caller can distinguish a refusal from a defect. A message is one printable line that
+names the node and the field. If a library raises an exception because it rejects a model, the exception is a result that may be
+cached. An exception from a signal handler, or because memory or the stack is exhausted, is not a result and is never cached.
 """
 
 import sys
@@ -40,7 +40,7 @@ class OptionError(OrtscanError):
 
 
 class UnsupportedModel(OrtscanError):
-    """The model holds something that ortscan would lose or damage."""
+    """The model contains something that ortscan would lose or damage."""
 
 
 class MalformedLoop(OrtscanError):
@@ -52,15 +52,15 @@ class MigrationError(OrtscanError):
 
 
 class InvariantBroken(OrtscanError):
-    """A rewrite left the model in an invalid state; always a defect of ortscan."""
+    """A rewrite made the model invalid. This is always a defect of ortscan."""
 
 
 class LimitExceeded(OrtscanError):
-    """A model asks for more time or memory than the caller allows."""
+    """A model needs more time or memory than the caller allows."""
 
 
 class VerificationFailed(OrtscanError):
-    """The rewritten model does not compute what the original computes; nothing was written."""
+    """The rewritten model computes other results than the original. No file was written."""
 
 
 _ORDINARY = (
@@ -81,7 +81,10 @@ _OURS = frozenset(
 
 
 def is_raised_by(error: BaseException, *libraries: str) -> bool:
-    """Return True if ``error`` is the answer of one of ``libraries`` (top-level packages) to its input."""
+    """Return True if one of ``libraries`` (top-level packages) raised ``error`` because of its input.
+
+    Exceptions such as MemoryError and RecursionError do not count.
+    """
     if _home(type(error).__module__) in libraries:
         return True
     if type(error).__module__ != "builtins" or not isinstance(error, _ORDINARY) or isinstance(error, RecursionError):
@@ -90,7 +93,7 @@ def is_raised_by(error: BaseException, *libraries: str) -> bool:
 
 
 def is_from_elsewhere(error: BaseException) -> bool:
-    """Return True if the class or the origin of ``error`` belongs neither to ortscan nor to anything that it calls."""
+    """Return True if code that ortscan does not call defines or raised ``error``, for example a signal handler."""
     return any(
         home not in _OURS and home not in sys.stdlib_module_names for home in (_home(type(error).__module__), _raised_in(error))
     )

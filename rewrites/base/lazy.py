@@ -1,7 +1,7 @@
-"""A property that is computed at its first use, and cached.
+"""A property that is computed at its first use and cached.
 
-``functools.cached_property`` of Python 3.11 computes it under one lock for all objects of a class. Two threads that each compute a
-key made of keys of the other class then deadlock. Here both threads compute the value; both results are equal.
+Up to Python 3.11, ``functools.cached_property`` computes under one lock for all objects of a class. Two threads deadlock if each
+computes a property that needs a property of the other class. Here, both threads may compute the value; the results are equal.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class lazy(Generic[_T]):  # noqa: N801  # used as a decorator, like property
-    """Turn a method without arguments into such a property; its class must have a ``__dict__``."""
+    """Turn a method without arguments into a cached property. Its class must have a ``__dict__``."""
 
     def __init__(self, compute: Callable[[Any], _T]) -> None:
         self._compute = compute

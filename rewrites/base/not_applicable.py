@@ -7,9 +7,12 @@ __all__ = ["NOTHING_HERE", "NotApplicable"]
 
 @dataclass(frozen=True)
 class NotApplicable:
-    """The reason why a rule does not fire: a stable ``code`` such as ``SCAN-NO-BATCHING-RULE``, and the values that decided it.
+    """The reason why a rule does not apply. ``code``: a stable code such as ``NO-BATCHING-RULE``.
 
-    ``silent``: there is nothing for the rule here; reports omit such reasons. ``is_a``: what the loop computes nevertheless.
+    ``detail``: the values at fault.
+
+    ``silent``: the rule is about other subjects, so reports omit the reason. ``is_a``: a description of what the loop computes, if
+    the rule recognised it.
     """
 
     code: str

@@ -1,6 +1,6 @@
 """Text for messages: printable, short names from models, counts, lists of names, and suggestions for misspelled names.
 
-A name in a model may hold any characters, be a megabyte long, and have many lines.
+A name in a model may contain any characters, have many lines, or be a megabyte long.
 """
 
 import difflib
@@ -15,31 +15,31 @@ _LONGEST_WORD = 500
 _LONGEST_SENTENCE = 3000
 _LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 _LONG_NAME = re.compile(rf"[^\s/\\]{{{_LONGEST_NAME + 1},}}")
-"""A name, or a part of a path."""
+"""Matches a name, or a part of a path, that is too long for a message."""
 
 
 def plain(text: object) -> str:
-    """Return ``text`` with everything unprintable written as an escape such as ``\\x1b``."""
+    """Return ``text`` with unprintable characters written as escapes such as ``\\x1b``."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
 
 
 def one_line(text: object) -> str:
-    """Return ``text`` on a single line, printable: any white space becomes one space."""
+    """Return ``text`` as a single printable line. Replace any white space by one space."""
     return plain(" ".join(str(text).split()))
 
 
 def cut(text: str, longest: int) -> str:
-    """Return ``text`` without its middle if it is longer than ``longest``."""
+    """Return ``text``. If it has more than ``longest`` characters, replace its middle by dots."""
     return text if len(text) <= longest else f"{text[: longest * 2 // 3]}...{text[3 - (longest - longest * 2 // 3) :]}"
 
 
 def quoted(name: object) -> str:
-    """Return a name in single quotes, printable and of bounded length."""
+    """Return a name in single quotes. Escape unprintable characters, and shorten a long name."""
     return f"'{plain(cut(str(name), _LONGEST_NAME))}'"
 
 
 def shown(value: object) -> str:
-    """Return the ``repr`` of a caller's value, printable and short; the name of its type if ``repr`` fails."""
+    """Return the ``repr`` of a caller's value, printable and short. If ``repr`` fails, return the name of its type."""
     try:
         return plain(cut(repr(value), _LONGEST_NAME))
     except Exception:  # __repr__ may be a caller's code; Python also refuses numbers of many digits
@@ -47,7 +47,7 @@ def shown(value: object) -> str:
 
 
 def sentence(text: object) -> str:
-    """Return ``text`` as a message shows it: line ends and unprintable characters escaped, long names and words shortened."""
+    """Return ``text`` for a message: escape line ends and unprintable characters, and shorten long names and words."""
     short = _LONG_NAME.sub(lambda name: cut(name.group(), _LONGEST_NAME), cut(str(text), _LONGEST_SENTENCE * 10))
     short = _LONG_WORD.sub(lambda word: cut(word.group(), _LONGEST_WORD), short)
     return cut(plain(cut(short, _LONGEST_SENTENCE)), _LONGEST_SENTENCE)
@@ -57,12 +57,15 @@ _MOST_NAMES = 5
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
-    """Return ``1 loop`` or ``2 loops``; ``nouns``: the plural, if it is not the noun with an s."""
+    """Return a text such as ``1 loop`` or ``2 loops``. ``nouns``: the plural, if it is not the noun with an s."""
     return f"{count} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def listed(names: Iterable[object], most: int = _MOST_NAMES) -> str:
-    """Return the names in quotes, separated by commas. If there are many, return only the first: ``'a', 'b' and 7 more``."""
+    """Return the names in quotes, separated by commas.
+
+    If there are more than ``most``, return ``'a', 'b' and 7 more``.
+    """
     every = [quoted(name) for name in names]
     more = len(every) - most
     return f"{', '.join(every[:most])} and {more} more" if more > 0 else ", ".join(every)
@@ -74,7 +77,7 @@ _ALIKE = 0.6
 
 
 def near_names(name: str, known: Iterable[str], most: int = 1, alike: float = _ALIKE) -> list[str]:
-    """Return the ``known`` names that are most similar to ``name``, the most similar first; case is ignored."""
+    """Return the ``known`` names that are similar to ``name``, in order of similarity. Ignore case."""
     short = [other for _, other in zip(range(_MOST_LOOKED_AT), known, strict=False) if len(other) <= _LONGEST]
     folded = {other.casefold(): other for other in reversed(short)}
     near = difflib.get_close_matches(name[:_LONGEST].casefold(), folded, n=most, cutoff=alike)
@@ -82,6 +85,6 @@ def near_names(name: str, known: Iterable[str], most: int = 1, alike: float = _A
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return ``, perhaps 'batch' was meant`` if a known name is similar to ``name``, else nothing."""
+    """Return a text such as ``, perhaps 'batch' was meant`` if a known name is similar to ``name``, else an empty text."""
     near = near_names(name, known) if isinstance(name, str) else []
     return f", perhaps {quoted(near[0])} was meant" if near else ""

@@ -1,4 +1,4 @@
-"""A depth-first search that returns each item after its needs."""
+"""A depth-first search that returns items in postorder."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
@@ -9,7 +9,10 @@ _Place = TypeVar("_Place", bound=Hashable)
 
 
 def postorder(roots: Iterable[_Place], needs: Callable[[_Place], Iterable[_Place]]) -> list[_Place]:
-    """Return all items reached from ``roots``, each after its ``needs``. Chains may be long, so there is no recursion."""
+    """Return all items reachable from ``roots``, each after the items that it ``needs``.
+
+    Long chains do not cause recursion.
+    """
     order: list[_Place] = []
     seen: set[_Place] = set()
     for root in roots:

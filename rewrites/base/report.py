@@ -1,4 +1,4 @@
-"""The fate of every loop, and the reasons: the data behind ``explain``, ``--json`` and the HTML page."""
+"""The report: the fate of every loop, and the reasons. ``explain``, ``--json`` and the HTML page show it."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +19,11 @@ class PatchOutcome:
     """The result of a patch on a loop.
 
     Args:
-        native: The recurrent operator that replaces it, or empty.
-        on_cpu: True if the target leaves that operator to onnxruntime's CPU.
-        under_if: True if a Scan runs in a branch of an If, for one step or more.
-        unrolled, planned: The numbers of unrolled steps, and of instructions of its plan if it became a call.
-        is_a: What the loop computes.
+        native: The recurrent operator that replaces the loop, or empty.
+        on_cpu: True if the target does not support that operator, so that it runs on onnxruntime's CPU provider.
+        under_if: True if a Scan runs in a branch of an If that requires at least one step.
+        unrolled, planned: The number of unrolled steps. The number of instructions of its plan if it became a call.
+        is_a: A description of what the loop computes.
     """
 
     native: str = ""
@@ -36,7 +36,10 @@ class PatchOutcome:
 
 @dataclass(frozen=True)
 class Fired:
-    """A patch that was applied. ``number`` counts over the whole run, like ``stop_after``; ``made`` is the outcome."""
+    """A patch that was applied. ``number`` counts the patches of the run, as ``stop_after`` does.
+
+    ``made`` is the outcome.
+    """
 
     number: int
     rule: str
@@ -47,9 +50,9 @@ class Fired:
 
 @dataclass(frozen=True)
 class Reason:
-    """The reason why a rule did not fire on a loop: a stable code and the values that decided it.
+    """The reason why a rule did not apply to a loop: a stable ``code``, and the values at fault as ``detail``.
 
-    ``is_a``: what the loop computes nevertheless.
+    ``is_a``: a description of what the loop computes, if the rule recognised it.
     """
 
     rule: str
@@ -60,16 +63,16 @@ class Reason:
 
 @dataclass(frozen=True)
 class Advice:
-    """An option that would change the fate of a loop, as a trial has shown.
+    """An option that changes the fate of a loop. A trial run has shown this.
 
     Args:
         flags: The option on the command line.
-        options: The same as keywords of ``optimize``.
+        options: The same option as keywords of ``optimize``.
         fate: The fate of the loop with this option.
-        text: All of this in one line.
-        when: The condition for it to help, or empty.
-        seconds: The time of a run of the model without and with it; None if it was not timed.
-        at: The sizes for ``seconds``.
+        text: The advice in one line.
+        when: The condition under which the option helps, or empty.
+        seconds: The times of a run of the model without and with the option; None if not measured.
+        at: The sizes of dimensions in the measured runs.
     """
 
     flags: str
@@ -83,22 +86,23 @@ class Advice:
 
 @dataclass
 class LoopReport:
-    """One loop of the original model, or one that a rewrite created.
+    """The report of a loop of the original model, or of a loop that a rewrite created.
 
     Args:
         where: The path of names from the main graph, such as ``main/Scan 'cell'``.
-        kind: Scan, Scan-8 or Loop; or RNN, LSTM or GRU if the target has no such node.
+        kind: Scan, Scan-8 or Loop. RNN, LSTM or GRU for a recurrent node that the target does not support.
         steps: The trip count as a number or symbol; None if it is unknown.
-        nodes_before, nodes_after: The number of nodes in the body, with nested ones; 0 for a loop that is gone.
-        fate: removed (no loop left), planned (in a function, with a plan for ortscan's library), reduced (a smaller loop left),
-            rewritten (another loop left, of no fewer nodes), kept (unchanged).
-        reasons: Why it is still there, the most important first; empty for a removed loop.
+        nodes_before, nodes_after: The number of nodes in the body, including nested nodes; 0 after the loop is removed.
+        fate: removed (no loop remains), planned (in a function, with a plan for ortscan's library), reduced (a smaller loop
+            remains), rewritten (another loop with as many nodes remains), kept (unchanged).
+        reasons: The reasons why the loop remains, the most important first; empty for a removed loop.
         notes: Assumptions and estimates, such as the memory of a vectorised part.
-        unrolled_nodes: The number of nodes of its steps, if they are unrolled.
-        runs: Where its replacement runs on the target.
-        is_a: What it computes, if known: ``LSTM, forward, H=128, lengths by mask``.
-        scope, cost: Its origin in the exported program; its measured share of a run, and the share that is left.
-        advice: Options that would change its fate, if they were tried.
+        unrolled_nodes: The number of nodes of the unrolled steps, if the loop is unrolled.
+        runs: Where the replacement of the loop runs on the target.
+        is_a: What the loop computes, if known: ``LSTM, forward, H=128, lengths by mask``.
+        scope: The origin of the loop in the exported program.
+        cost: The share of the time of a run that the loop takes, before and after, as measured.
+        advice: Options that change the fate of the loop, if any were tried.
     """
 
     where: str
@@ -122,9 +126,9 @@ class LoopReport:
 class KernelGap:
     """A node for which the runtime has no kernel.
 
-    ``operator``: its original operator. ``fate``: ``wider`` (it now runs in a wider type), ``python`` (it became a call of Python)
-    or ``kept``. ``detail``: how it runs, the cost of the call, or the values that decided; ``code``: the reason code if it was
-    kept.
+    ``operator``: the original operator of the node. ``fate``: ``wider`` (it now runs in a wider type), ``python`` (it became a call
+    of Python) or ``kept``. ``detail``: how the node runs, the cost of the call, or the values at fault. ``code``: the reason code
+    if it was kept.
     """
 
     where: str
@@ -136,7 +140,7 @@ class KernelGap:
 
 @dataclass
 class NodeReport:
-    """The fate of an RNN, GRU or LSTM node (``kind``) at the path ``where``. onnxruntime cannot run it unchanged."""
+    """The fate of an RNN, GRU or LSTM node (``kind``) at the path ``where``."""
 
     where: str
     kind: str
@@ -149,16 +153,16 @@ class RewriteReport:
     """The outcome of one run over a model.
 
     Args:
-        operators_before, operators_after: The number of nodes of each type, bodies included.
-        messages: Facts about the whole model, such as inlined functions.
-        nodes, cells: The recurrent nodes that onnxruntime cannot run unchanged, and those that ortscan's library runs if it is
-            registered, or why it does not.
-        pairs: Nodes that were reversed, or joined into a bidirectional node, or could not be.
-        migrated, fixed: True if its opset changed, or if shapes were built in.
-        flattened: The number of Ifs both of whose branches now run.
-        tied: True if outputs of bodies or branches had to be written differently.
+        operators_before, operators_after: The number of nodes of each type, including those in bodies.
+        messages: Facts about the complete model, such as inlined functions.
+        nodes: The recurrent nodes that onnxruntime cannot run unchanged.
+        cells: The recurrent nodes that ortscan's library runs if it is registered, or the reasons why it does not.
+        pairs: Nodes that were reversed or joined into a bidirectional node, or the reasons why not.
+        migrated, fixed: True if the opset changed. True if sizes were fixed.
+        flattened: The number of Ifs that were replaced by both of their branches.
+        tied: True if outputs of bodies or branches had to be rewritten.
         kernel_gaps: Nodes without a kernel, if custom ops were allowed.
-        changes: Patches of the whole model, before and after those of its loops, numbered separately.
+        changes: Patches of the complete model, before and after the patches of its loops. They are numbered separately.
     """
 
     loops: list[LoopReport] = field(default_factory=list)
@@ -180,7 +184,7 @@ class RewriteReport:
 
     @property
     def changed(self) -> bool:
-        """Return True if a patch, built-in shapes, an If, an output, the opset or a missing kernel changed the model."""
+        """Return True if the model changed: by a patch, or by any other change that this report contains."""
         return (
             bool(self.patches or self.flattened)
             or any(fired.rule == "decide-branches" for fired in self.changes)
@@ -192,22 +196,22 @@ class RewriteReport:
 
     @property
     def loops_left(self) -> Sequence[LoopReport]:
-        """Return the loops that are left and have no plan."""
+        """Return the remaining loops that have no plan."""
         return [loop for loop in self.loops if loop.fate not in ("removed", "planned")]
 
     def give_every_loop_a_reason(self) -> None:
-        """Add a reason to each remaining loop that no rule gave one."""
+        """Add the reason NO-RULE to each remaining loop that has no reason."""
         for loop in self.loops_left:
             loop.reasons = loop.reasons or [Reason("none", "NO-RULE", "no rule in use applies to it")]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain lists, dicts, strings and numbers, ready for JSON."""
+        """Return the report as lists, dicts, strings and numbers, ready for JSON."""
         plain = asdict(replace(self, operators_before=Counter(), operators_after=Counter()))
         return plain | {"operators_before": dict(self.operators_before), "operators_after": dict(self.operators_after)}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Self":
-        """Return the report from the result of ``to_dict``."""
+        """Return the report that ``to_dict`` converted to ``plain``."""
         lists = {
             "loops": [_loop(loop) for loop in plain["loops"]],
             "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],

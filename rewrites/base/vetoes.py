@@ -1,4 +1,7 @@
-"""Forbidden patches, whose results were wrong, and the blame of rules for failures."""
+"""Vetoes: patches that are forbidden because their results were wrong.
+
+Blames a rule for an exception that it raises.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,14 +15,14 @@ __all__ = ["Lacking", "NoDefect", "RuleFailed", "Veto", "Vetoes"]
 
 
 class NoDefect(str):
-    """A reason in one sentence that is no defect of ortscan. ``code``: the reason code for the subject."""
+    """A reason for a veto, in one sentence, that is no defect of ortscan. ``code``: its reason code in the report."""
 
     __slots__ = ()
     code: ClassVar[str]
 
 
 class Lacking(NoDefect):
-    """A feature that the runtime of the result does not have."""
+    """A reason for a veto: the runtime of the result lacks a feature."""
 
     __slots__ = ()
     code = "RUNTIME"
@@ -27,9 +30,11 @@ class Lacking(NoDefect):
 
 @dataclass(frozen=True)
 class Veto:
-    """After ``after`` patches, ``rule`` must leave the loop or node ``where`` alone (all, if empty).
+    """Forbids ``rule`` to change the loop or node ``where`` after the first ``after`` patches.
 
-    ``why``: the defect of its result.
+    If ``where`` is empty, all loops.
+
+    ``why``: the defect of the result.
     """
 
     rule: str
@@ -42,7 +47,7 @@ class Veto:
 
 
 class RuleFailed(InvariantBroken):
-    """A rule raised an exception that no rule may raise. ``veto`` keeps the rule from the loop or node."""
+    """A rule raised an exception that no rule may raise. ``veto`` forbids the rule for the loop or node."""
 
     def __init__(self, message: str, veto: Veto) -> None:
         super().__init__(message)
@@ -51,13 +56,13 @@ class RuleFailed(InvariantBroken):
 
 @dataclass
 class Vetoes:
-    """All vetoes of one run, and the ``patches`` applied so far: the rule and the loop or node of each."""
+    """All vetoes of one run. ``patches`` has the rule and the loop or node of each patch applied so far."""
 
     all: Sequence[Veto] = ()
     patches: list[tuple[str, str]] = field(default_factory=list)
 
     def on(self, rule: str, where: str) -> NotApplicable | None:
-        """Return the reason why ``rule`` must leave ``where`` alone now, or None."""
+        """Return a reason if a veto forbids ``rule`` to change ``where`` now, else None."""
         for veto in self.all:
             if veto.rule == rule and veto.where in (where, "") and veto.after <= len(self.patches):
                 if isinstance(veto.why, NoDefect):
@@ -67,7 +72,7 @@ class Vetoes:
 
     @contextmanager
     def blaming(self, rule: str, where: str) -> Iterator[None]:
-        """Turn an exception that is a defect of the rule into RuleFailed; let refusals and exceptions from elsewhere pass."""
+        """Turn an exception that is a defect of ``rule`` into RuleFailed. Pass on refusals and exceptions of other code."""
         try:
             yield
         except (MemoryError, RecursionError):

@@ -1,8 +1,8 @@
 """A vmap for ONNX: one table from operators to batching rules.
 
 ``batch(call)`` emits the operator of ``call`` for all steps at once. Batched operands have an extra axis 0, and so have the
-results, except loop-invariant results (the Shape of a batched value). The same table serves the time axis (work that leaves a
-loop), the batch axis of a Scan-8, and the axes of other loops.
+results, unless they are loop-invariant (like the Shape of a batched value). The same table is used for the steps of a loop whose
+nodes are moved out, for the batch axis of a Scan-8, and for the steps of nested loops.
 """
 
 from rewrites.batching.call import Call, Operand, Result

@@ -1,4 +1,4 @@
-"""Aligns operands of different ranks: shifts axes past the steps, inserts axes for broadcasting, and copies values for every step.
+"""Aligns operands for the extra axis 0, the steps: shifts axes, inserts axes for broadcasting, and repeats values for every step.
 
 Works around ORT-NEGATIVE-AXIS-OF-NOTHING.
 """
@@ -20,21 +20,26 @@ _NO_EXPAND_KERNEL = frozenset(
 
 
 def after_steps(axis: int) -> int:
-    """Return the index of a per-step ``axis`` after the extra axis 0. Negative axes count from the end and stay."""
+    """Return the index in the batched value of a per-step ``axis``. The steps are axis 0, so non-negative indices grow by one."""
     return axis if axis < 0 else axis + 1
 
 
 def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
-    """Return the ``axis`` attribute, of operand ``index``, after the extra axis 0; non-negative if the rank is known.
+    """Return the ``axis`` attribute, shifted for the extra axis 0.
 
-    onnxruntime infers wrong shapes for some negative axes if there are no steps.
+    It is non-negative if the rank of operand ``index`` is known.
+
+    If there are no steps, onnxruntime infers wrong shapes for some negative axes.
     """
     operand = call.given(index)
     return after_steps(axis_of(call.node, default, None if operand is None else operand.rank))
 
 
 def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Value:
-    """Return the axes in operand ``index``, after the extra axis 0; non-negative if the data's ``rank`` is known."""
+    """Return the axes in operand ``index``, shifted for the extra axis 0.
+
+    They are non-negative if the data's ``rank`` is known.
+    """
     operand, b = call.operand(index), call.build
     dtype = np.int32 if operand.inner.dtype == ir.DataType.INT32 else np.int64
     known = ints_operand(call.node, index)
@@ -49,7 +54,10 @@ def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Valu
 
 
 def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
-    """Return ``operand`` so that it broadcasts with a value of ``rank`` axes; its axes are those of that value from ``at`` on."""
+    """Insert axes of size 1 into ``operand`` so that it broadcasts with a per-step value of ``rank`` axes.
+
+    Its first per-step axis is aligned with axis ``at`` of the per-step value.
+    """
     if operand.rank is None:
         raise call.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
     after = at + operand.rank
@@ -59,17 +67,17 @@ def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
 
 
 def with_rank(call: Call, operand: Operand, rank: int) -> ir.Value:
-    """Return the value of ``operand`` so that it broadcasts like a per-step value of ``rank`` axes."""
+    """Insert axes of size 1 after the steps so that ``operand`` broadcasts like a per-step value of ``rank`` axes."""
     if not operand.batched or operand.rank is None:
         return operand.value
     return unsqueeze(call.build, operand.value, range(1, 1 + rank - operand.rank))
 
 
 def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value | None]:
-    """Return the values of operands (all, or those at ``indices``) so that they broadcast as in one step.
+    """Return the values of the operands at ``indices`` (default: all), with axes inserted so that they broadcast as in one step.
 
-    A loop-invariant operand never changes: its axes count from the end. Ranks are needed only if a batched operand may have
-    fewer axes than another.
+    Loop-invariant operands need no new axes, because broadcasting aligns the last axes. Ranks are needed only if a batched operand
+    may have fewer axes than another operand.
     """
     places = range(len(call.operands)) if indices is None else indices
     operands = {index: operand for index in places if (operand := call.given(index)) is not None}

@@ -1,9 +1,9 @@
-"""Operators along some axes: these axes move one position up, and the steps stay independent like all other axes.
+"""Operators along some axes. The index of such an axis increases by one, because the steps are axis 0.
 
-``Softmax(x, axis=1)`` -> ``Softmax(x', axis=2)``. Before opset 13 Softmax, LogSoftmax and Hardmax flatten all axes from
-``axis`` on; the same shift is correct, because earlier axes stay independent. ``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``;
-without axes, over all axes except the steps. A ReduceLogSumExp over all axes is written as simpler operators, because
-onnxruntime's kernel for some of the axes returns -inf for ``[-inf, -1000]``.
+``Softmax(x, axis=1)`` -> ``Softmax(x', axis=2)``. Before opset 13, Softmax, LogSoftmax and Hardmax flatten all axes from
+``axis`` on. The same shift is correct, because the axes before ``axis`` are independent. ``Reduce*(x, axes)`` ->
+``Reduce*(x', axes + 1)``. If a Reduce has no axes, it reduces over all axes except the steps. A ReduceLogSumExp over all axes is
+emitted as simpler operators, because onnxruntime's kernel for a part of the axes returns -inf for ``[-inf, -1000]``.
 
 Works around ORT-LOG-SUM-EXP-FIRST.
 """
@@ -29,27 +29,27 @@ _DEFAULT_AXIS = {"ArgMax": 0, "ArgMin": 0, "LpNormalization": -1, "Split": 0, "T
 
 @rule(*_DEFAULT_AXIS)
 def along_axis(call: Call) -> Sequence[Result]:
-    """The axis is an attribute; the second input (k, sizes) must be loop-invariant."""
+    """Shift the axis, which is an attribute. The second input (k or sizes) must be loop-invariant."""
     call.same_each_step(1)
     return call.like(call.values, axis=axis_after_steps(call, _DEFAULT_AXIS[call.node.op_type]))
 
 
 @rule("Hardmax", "LogSoftmax", "Softmax")
 def softmax(call: Call) -> Sequence[Result]:
-    """The default axis changed in opset 13, so the axis is always written."""
+    """Shift the axis. It is always emitted, because the default axis changed in opset 13."""
     return call.like(call.values, axis=after_steps(softmax_spec(call.node, call.opset, call.operand(0).rank).axis))
 
 
 @rule("CumProd", "CumSum")
 def cumulative(call: Call) -> Sequence[Result]:
-    """The axis is an input; it need not be constant."""
+    """Shift the axis, which is an input and need not be constant."""
     call.same_each_step(1)
     return call.like([call.operand(0).value, axes_after_steps(call, 1, call.operand(0).rank)])
 
 
 @rule("Transpose")
 def transpose(call: Call) -> Sequence[Result]:
-    """The steps stay in front. Without ``perm`` the per-step axes are reversed, which needs the rank."""
+    """Permute the per-step axes. The steps remain axis 0. Without ``perm``, the axes are reversed, so the rank must be known."""
     perm = call.node.attributes.get_ints("perm")
     order = tuple(reversed(range(call.rank(0)))) if perm is None else tuple(perm)
     return call.like(call.values, perm=[0, *(axis + 1 for axis in order)])
@@ -60,7 +60,10 @@ def transpose(call: Call) -> Sequence[Result]:
     "ReduceSumSquare",
 )
 def reduction(call: Call) -> Sequence[Result]:
-    """Reduce over the same axes of every step. A scalar gets a new axis of size 1, because no axes would mean all axes."""
+    """Reduce over the same axes in every step.
+
+    A scalar gets a new axis of size 1, because an empty list of axes means all axes.
+    """
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, call.operand(0).rank)
     if axes is DYNAMIC and dim_of(call.operand(1).inner, 0) == 0:
@@ -81,7 +84,10 @@ def reduction(call: Call) -> Sequence[Result]:
 
 
 def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir.Value:
-    """Compute it after subtracting the maximum, or the finite number nearest to it."""
+    """Emit a ReduceLogSumExp as simpler operators.
+
+    Subtract the maximum first, or the nearest finite number if it is infinite.
+    """
     if x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return reduce(b, "ReduceLogSumExp", x, axes, keep)
     numbers = np.finfo(x.dtype.numpy())
@@ -96,7 +102,7 @@ def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir
 
 
 def _over_computed_axes(call: Call) -> list[Result]:
-    """Shift the axes at run time. There must be some, because none would mean all of them, including the steps."""
+    """Shift the axes at run time. Their number must be known, because an empty list would mean all axes, including the steps."""
     count, rank = dim_of(call.operand(1).inner, 0), call.operand(0).rank
     if not isinstance(count, int):
         raise call.refuse("DYNAMIC-STRUCTURE", "the number of axes is not known")
@@ -108,14 +114,14 @@ def _over_computed_axes(call: Call) -> list[Result]:
 
 @rule("DFT", until=20)
 def fourier_by_attribute(call: Call) -> Sequence[Result]:
-    """Before opset 20 the axis is an attribute."""
+    """Shift the axis, which is an attribute before opset 20."""
     call.same_each_step(1)
     return call.like(call.values, axis=axis_after_steps(call, 1))
 
 
 @rule("DFT", since=20)
 def fourier(call: Call) -> Sequence[Result]:
-    """The axis is an input, by default the last but one."""
+    """Shift the axis, which is an input since opset 20. The default, the second-to-last axis, needs no shift."""
     call.same_each_step(1, 2)
     values = call.values
     if call.given(2) is not None:

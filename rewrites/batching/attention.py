@@ -1,4 +1,6 @@
-"""Attention: the steps are merged into the batch axis of queries, keys and values; masks are expanded accordingly.
+"""Attention operators.
+
+The steps are merged into the batch axis of queries, keys and values, and masks are expanded accordingly.
 
 Works around ORT-ATTENTION-OF-NOTHING.
 """
@@ -21,13 +23,16 @@ _MASK_RANK = 4
 
 @rule("Attention")
 def attention(call: Call) -> Sequence[Result]:
-    """Operands: query, key, value, mask, past key, past value, lengths without padding."""
+    """Fold the steps into the batch. Operands: query, key, value, mask, past key, past value, lengths without padding."""
     return _folded(call, batches=(0, 1, 2, 4, 5, 6), mask=3)
 
 
 @rule("MultiHeadAttention", domain="com.microsoft")
 def multi_head_attention(call: Call) -> Sequence[Result]:
-    """Operands: query, key, value, bias, padding mask, attention bias, past key, past value; later ones are for decoding."""
+    """Fold the steps into the batch. Operands: query, key, value, bias, padding mask, attention bias, past key, past value.
+
+    Further operands are for decoding, and are refused.
+    """
     call.same_weights(3)
     if call.given(4) is not None or len(call.operands) > 8:
         raise call.refuse("NO-BATCHING-RULE", "there is a padding mask, or a cache")
@@ -36,7 +41,12 @@ def multi_head_attention(call: Call) -> Sequence[Result]:
 
 @rule("GroupQueryAttention", domain="com.microsoft")
 def group_query_attention(call: Call) -> Sequence[Result]:
-    """Operands: query, key, value, past key, past value, lengths, total length, and rotary caches, which all rows share."""
+    """Fold the steps into the batch.
+
+    Operands: query, key, value, past key, past value, lengths, total length, two rotary caches.
+
+    All rows share the rotary caches. Further operands are refused.
+    """
     call.same_each_step(6)
     call.same_weights(7, 8)
     if any(call.given(index) is not None for index in range(9, len(call.operands))):
@@ -65,7 +75,7 @@ def _folded(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]:
 
 
 def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
-    """Return the mask for all rows of all steps. It has up to 4 axes, which broadcast."""
+    """Return the mask for all rows of all steps. A mask has up to 4 axes, which broadcast."""
     mask, rank, b = call.operand(index), call.rank(index), call.build
     if not mask.batched and (rank < _MASK_RANK or dim_of(mask.inner, 0) == 1):
         return mask.value
@@ -79,9 +89,9 @@ def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
 @rule("RotaryEmbedding")
 @rule("RotaryEmbedding", domain="com.microsoft")
 def rotary_embedding(call: Call) -> Sequence[Result]:
-    """The caches have a row for each batch element, or positions select rows.
+    """Fold the steps into the batch. The caches have a row for each batch element, or positions select rows.
 
-    A cache that differs between steps is gathered first.
+    If a cache differs between steps, the rows are gathered before the fold.
     """
     b, contrib = call.build, bool(call.node.domain)
     positions, caches = (1, (2, 3)) if contrib else (3, (1, 2))

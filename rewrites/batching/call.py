@@ -1,4 +1,7 @@
-"""The input of a batching rule (an operator of the body and its operands outside), and its output."""
+"""The input and the output of a batching rule.
+
+The input is a node of the body and the batched values of its operands.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,9 +18,11 @@ __all__ = ["Call", "Operand", "Refused", "Result"]
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand: ``inner`` is the value of one step (with per-step type and shape), ``value`` replaces it for all steps.
+    """One operand.
 
-    If ``batched``, ``value`` has the steps as an extra axis 0; else it is loop-invariant and has the shape of ``inner``.
+    ``inner`` is its value in the body (with per-step type and shape); ``value`` replaces it for all steps.
+
+    If ``batched``, ``value`` has the steps as an extra axis 0. Otherwise, it is loop-invariant and has the shape of ``inner``.
     """
 
     value: ir.Value
@@ -26,7 +31,7 @@ class Operand:
 
     @property
     def rank(self) -> int | None:
-        """Return the rank in one step, without the extra axis, if the body or the outer value tells it."""
+        """Return the per-step rank, without the extra axis, or None if neither ``inner`` nor ``value`` has a known rank."""
         rank = rank_of(self.inner)
         if rank is not None:
             return rank
@@ -36,14 +41,14 @@ class Operand:
 
 @dataclass(frozen=True)
 class Result:
-    """One result: if ``batched``, ``value`` has the steps as an extra axis 0; else it is loop-invariant."""
+    """One result. If ``batched``, ``value`` has the steps as an extra axis 0. Otherwise, it is loop-invariant."""
 
     value: ir.Value
     batched: bool = True
 
 
 class Refused(Exception):
-    """Carries a reason out of a batching rule. ``batch`` returns the reason, so the exception never leaves this package."""
+    """Raised by a batching rule that does not support a call. ``batch`` catches it and returns the reason."""
 
     def __init__(self, reason: NotApplicable) -> None:
         super().__init__(str(reason))
@@ -54,13 +59,13 @@ class Refused(Exception):
 class Call:
     """One operator to batch.
 
-    ``node``: the operator in the body, with attributes, per-step types and shapes. At least one operand is batched.
+    ``node``: the node in the body, with attributes, per-step types and shapes. At least one operand is batched.
     ``operands``: one for each input of the node, None if an optional input is absent.
-    ``build``: receives new nodes; ``build.opset`` is the opset of the old and the new nodes.
+    ``build``: collects the new nodes. ``build.opset`` is the opset of the old and the new nodes.
     ``steps``: the length of the extra axis as a one-element int64 tensor.
-    ``may_be_empty``: True if there may be no steps (possible in a Loop; a Scan without steps fails anyway). Only forms that
-    onnxruntime runs on empty tensors are then allowed.
-    ``captured``: returns the operand of a value that graphs nested in ``node`` capture; by default it is loop-invariant.
+    ``may_be_empty``: True if there may be no steps. Rules must then only emit nodes that onnxruntime runs on empty tensors. This is
+    possible for a Loop, but not for a Scan, which fails without steps.
+    ``captured``: returns the operand of a value that graphs nested in ``node`` capture. By default, such values are loop-invariant.
     """
 
     node: ir.Node
@@ -80,7 +85,7 @@ class Call:
         return self.operands[index] if index < len(self.operands) else None
 
     def operand(self, index: int) -> Operand:
-        """Return operand ``index``, which the operator requires."""
+        """Return operand ``index``. Raise Refused if it is absent."""
         operand = self.given(index)
         if operand is None:
             raise self.refuse("MALFORMED", f"input {index} is missing")
@@ -102,32 +107,32 @@ class Call:
         return [None if operand is None else operand.value for operand in self.operands]
 
     def rank(self, index: int) -> int:
-        """Return the rank of operand ``index`` in one step; refuse if it is unknown."""
+        """Return the per-step rank of operand ``index``. Raise Refused if it is unknown."""
         operand = self.operand(index)
         if operand.rank is None:
             raise self.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
         return operand.rank
 
     def same_each_step(self, *indices: int, code: str = "BATCHED-STRUCTURE") -> None:
-        """Refuse if one of these operands, which determine the structure of the result, differs between steps."""
+        """Raise Refused if one of the operands ``indices`` is batched, because it determines the structure of the result."""
         for index in indices:
             if self.batched(index):
                 raise self.refuse(code, f"input {index}, {self.operand(index).inner.name!r}, differs between steps")
 
     def same_weights(self, *indices: int) -> None:
-        """Refuse if one of these operands, of which an operator has only one, differs between steps."""
+        """Raise Refused if one of the operands ``indices`` is batched, because all steps must share it, like weights."""
         self.same_each_step(*indices, code="BATCHED-WEIGHTS")
 
     def needs_steps(self, why: str) -> None:
-        """Refuse if there may be no steps."""
+        """Raise Refused if there may be no steps. ``why`` is the reason in the message."""
         if self.may_be_empty:
             raise self.refuse("EMPTY-STEPS", f"there may be no steps: {why}")
 
     def like(self, values: Sequence[ir.Value | None], **changed: Any) -> list[Result]:
-        """Emit the operator itself on other inputs, with some attributes changed, and return all its outputs as batched."""
+        """Emit the same operator on the inputs ``values`` with ``changed`` attributes. Return its outputs as batched results."""
         return [Result(value) for value in self.build.like(self.node, values, **changed)]
 
     def refuse(self, code: str, detail: str) -> Refused:
-        """Return the exception for a refusal."""
+        """Return the exception that refuses this call."""
         name = f" {self.node.name!r}" if self.node.name else ""
         return Refused(NotApplicable(code, f"{self.node.op_type}{name}: {detail}"))

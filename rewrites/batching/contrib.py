@@ -1,4 +1,6 @@
-"""Operators of the com.microsoft domain from onnxruntime's optimiser and quantiser; others are beside similar standard operators.
+"""Operators of the com.microsoft domain that onnxruntime's optimiser and quantiser create.
+
+Operators of this domain that resemble a standard operator have their rules beside the standard operator's rule.
 
 Works around ORT-ATTENTION-OF-NOTHING.
 """
@@ -32,14 +34,14 @@ _BROADCAST = {"QLinearWhere": (0, 1, 4)}
 
 @rule("Inverse", "MatMulNBits", "QLinearLeakyRelu", "QLinearSigmoid", domain=_MS)
 def quantized_unary(call: Call) -> Sequence[Result]:
-    """One tensor; scales, zero points and packed weights must be loop-invariant. Inverse accepts stacks of matrices."""
+    """Keep the node. Scales, zero points and packed weights must be loop-invariant. Inverse accepts stacks of matrices."""
     call.same_weights(*range(1, len(call.operands)))
     return call.like(call.values)
 
 
 @rule("QLinearAdd", "QLinearMul", "QLinearWhere", domain=_MS)
 def quantized_broadcasting(call: Call) -> Sequence[Result]:
-    """``QLinearAdd(a, sa, za, b, sb, zb, s, z)``, ``QLinearWhere(condition, x, sx, zx, y, sy, zy, s, z)``."""
+    """Align the data: a, b of ``QLinearAdd(a, sa, za, b, sb, zb, s, z)``, or c, x, y of ``QLinearWhere(c, x, sx, zx, y, …)``."""
     broadcast, values = _BROADCAST.get(call.node.op_type, (0, 3)), call.values
     call.same_weights(*(index for index in range(len(call.operands)) if index not in broadcast))
     for index, value in zip(broadcast, aligned(call, broadcast), strict=True):
@@ -49,14 +51,14 @@ def quantized_broadcasting(call: Call) -> Sequence[Result]:
 
 @rule("QLinearSoftmax", domain=_MS)
 def quantized_softmax(call: Call) -> Sequence[Result]:
-    """Along one axis, or, for models before opset 13, along all axes from that one on."""
+    """Shift the axis. Models before opset 13 normalise all axes from ``axis`` on together; the same shift is correct."""
     call.same_weights(*range(1, len(call.operands)))
     return call.like(call.values, axis=axis_after_steps(call, -1))
 
 
 @rule("QLinearConcat", domain=_MS)
 def quantized_concatenation(call: Call) -> Sequence[Result]:
-    """``QLinearConcat(s, z, x0, s0, z0, x1, ...)``: loop-invariant operands are copied for each step."""
+    """Shift the axis of ``QLinearConcat(s, z, x0, s0, z0, x1, ...)``. Repeat loop-invariant data for each step."""
     parts = range(2, len(call.operands), 3)
     call.same_weights(*(index for index in range(len(call.operands)) if index not in parts))
     values = [expanded(call, index) if index in parts else value for index, value in enumerate(call.values)]
@@ -65,13 +67,13 @@ def quantized_concatenation(call: Call) -> Sequence[Result]:
 
 @rule("NhwcMaxPool", "QLinearAveragePool", "QLinearGlobalAveragePool", domain=_MS)
 def quantized_pool(call: Call) -> Sequence[Result]:
-    """The steps are merged into the batch axis."""
+    """Merge the steps into the batch axis."""
     return fold_batch(call)
 
 
 @rule("MatMulIntegerToFloat", domain=_MS)
 def dequantized_product(call: Call) -> Sequence[Result]:
-    """Scales, zero points and bias must be loop-invariant."""
+    """Emit one product for all steps. The second matrix, scales, zero points and bias must be loop-invariant."""
     call.same_weights(*range(2, len(call.operands)))
     rest = call.values[2:]
 
@@ -85,13 +87,16 @@ def dequantized_product(call: Call) -> Sequence[Result]:
 
 @rule("Attention", domain=_MS)
 def packed_attention(call: Call) -> Sequence[Result]:
-    """Data, packed weights and their bias. A mask or a past is refused."""
+    """Fold the steps into the batch. Operands: data, packed weights, bias. A mask or a past is refused."""
     call.same_weights(1, 2)
     return _plain_attention(call, range(3, len(call.operands)))
 
 
 def _plain_attention(call: Call, absent: Iterable[int]) -> Sequence[Result]:
-    """Merge the steps into the batch axis, if the operands ``absent`` are, and there is only one result."""
+    """Merge the steps into the batch axis.
+
+    Refuse if one of the operands ``absent`` is present, or if there are two results.
+    """
     if any(call.given(index) is not None for index in absent) or len(call.node.outputs) > 1:
         raise call.refuse("NO-BATCHING-RULE", "it has a mask or a past")
     call.needs_steps("onnxruntime's attention does not support an empty batch")
@@ -100,14 +105,17 @@ def _plain_attention(call: Call, absent: Iterable[int]) -> Sequence[Result]:
 
 @rule("QAttention", domain=_MS)
 def quantized_attention(call: Call) -> Sequence[Result]:
-    """Data, packed weights, bias, scales, zero points. A mask or a past is refused."""
+    """Fold the steps into the batch. Operands: data, packed weights, bias, scales, zero points.
+
+    A mask or a past is refused.
+    """
     call.same_weights(*range(1, len(call.operands)))
     return _plain_attention(call, (5, 8))
 
 
 @rule("EmbedLayerNormalization", domain=_MS)
 def embedding(call: Call) -> Sequence[Result]:
-    """Word and segment numbers and the mask have a batch axis; the tables must be loop-invariant."""
+    """Fold the steps into the batch axis of word numbers, segment numbers and mask. The tables must be loop-invariant."""
     call.same_weights(*range(2, 7))
     values = call.values
     for index in (0, 1, 7):

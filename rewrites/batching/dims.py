@@ -1,4 +1,4 @@
-"""Shapes with the steps in front, or with the steps merged into another axis. A dimension is a number if it is known."""
+"""Shapes that have the steps as axis 0 or merged into another axis. Known dimensions are numbers."""
 
 from collections.abc import Sequence
 
@@ -36,7 +36,7 @@ Dim = int | ir.Value
 
 
 def step_dims(call: Call, operand: Operand) -> list[Dim]:
-    """Return the per-step dimensions of ``operand``, whose rank is known."""
+    """Return the per-step dimensions of ``operand``. Its rank must be known."""
     assert operand.rank is not None
     dims: list[Dim] = []
     for axis in range(operand.rank):
@@ -59,7 +59,7 @@ def product_of(b: Builder, dims: Sequence[Dim]) -> Dim:
 
 
 def shape_tensor(b: Builder, dims: Sequence[Dim]) -> ir.Value:
-    """Return a shape as an int64 tensor with one axis."""
+    """Emit a shape as an int64 vector."""
     parts: list[ir.Value] = []
     numbers: list[int] = []
     for dim in [*dims, None]:
@@ -75,14 +75,17 @@ def shape_tensor(b: Builder, dims: Sequence[Dim]) -> ir.Value:
 
 
 def shaped(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
-    """Reshape ``x`` to ``dims``. A single computed dimension is inferred if no other is 0."""
+    """Reshape ``x`` to ``dims``. If only one dimension is computed and no dimension is 0, use -1 for the computed one."""
     if sum(isinstance(dim, ir.Value) for dim in dims) <= 1 and 0 not in dims:
         return reshape(call.build, x, [dim if isinstance(dim, int) else -1 for dim in dims])
     return _exact(call, x, dims)
 
 
 def with_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
-    """Reshape ``x`` to the steps followed by ``dims``. Nothing is inferred if a dimension may be 0: -1 with a 0 is an error."""
+    """Reshape ``x`` to the shape [steps, *dims].
+
+    If a dimension may be 0, -1 is not used, because -1 beside a 0 is an error.
+    """
     if all(isinstance(dim, int) and dim > 0 for dim in dims):
         return reshape(call.build, x, [-1, *(dim for dim in dims if isinstance(dim, int))])
     return _exact(call, x, [call.steps, *dims])
@@ -104,7 +107,7 @@ def fold_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
 
 
 def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
-    """Undo ``fold_steps`` on a result ``y`` of ``rank`` axes whose axis 0 is the steps times ``first``."""
+    """Undo ``fold_steps``: reshape ``y`` from [steps * first, …], with ``rank`` axes, to [steps, first, …]."""
     rest: list[Dim] = []
     for axis in range(1, rank):
         dim = dim_of(y, axis)
@@ -113,14 +116,17 @@ def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
 
 
 def first_dim(call: Call, index: int) -> Dim:
-    """Return the size of axis 0 of operand ``index`` in one step, its batch axis."""
+    """Return the size of the batch axis of operand ``index``, which is per-step axis 0."""
     if call.rank(index) < 1:
         raise call.refuse("NO-BATCHING-RULE", f"input {index} is a scalar")
     return step_dims(call, call.operand(index))[0]
 
 
 def folded(call: Call, index: int) -> ir.Value | None:
-    """Return operand ``index`` (None if absent) with the steps merged into axis 0; loop-invariant operands are copied."""
+    """Return operand ``index`` with the steps merged into axis 0, or None if it is absent.
+
+    Repeat loop-invariant operands.
+    """
     if call.given(index) is None:
         return None
     first_dim(call, index)
@@ -128,7 +134,7 @@ def folded(call: Call, index: int) -> ir.Value | None:
 
 
 def unfolded(call: Call, values: Sequence[ir.Value], first: Dim) -> list[Result]:
-    """Split axis 0 of ``values``, the results of ``call.node`` in order, into the steps and ``first``."""
+    """Split axis 0 of each value into [steps, first]. ``values`` are the results of the batched node, in order."""
     return [Result(_parted(call, value, output, first)) for value, output in zip(values, call.node.outputs, strict=True)]
 
 
@@ -146,13 +152,13 @@ _END = 2**63 - 1
 
 
 def rows_first(call: Call, sizes: ir.Value, first: Dim) -> ir.Value:
-    """Return ``sizes``, a shape of one step, with its ``first`` dimension replaced by the rows of all steps."""
+    """Replace the first element of the per-step shape ``sizes`` by steps * ``first``."""
     b, rows = call.build, product_of(call.build, [call.steps, first])
     return concat(b, [rows if isinstance(rows, ir.Value) else b.const([rows]), slice_axis(b, sizes, 0, 1, _END)], axis=0)
 
 
 def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
-    """Return operand ``index`` (None if absent) with the steps merged into ``axis``, before its own elements."""
+    """Return operand ``index`` with the steps merged into ``axis`` ([..., steps * size, ...]), or None if it is absent."""
     if call.given(index) is None:
         return None
     rank = call.rank(index)
@@ -164,7 +170,7 @@ def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
 
 
 def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> ir.Value:
-    """Undo ``folded_at`` on a result of ``rank`` axes whose ``axis`` has size ``own`` in one step."""
+    """Undo ``folded_at`` on a result with ``rank`` axes. ``own`` is the per-step size of ``axis``."""
     dims: list[Dim] = []
     for position in range(rank):
         dim = None if value.shape is None else value.shape[position]
@@ -174,7 +180,7 @@ def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> 
 
 
 def vector_of_all_steps(call: Call, index: int) -> ir.Value | None:
-    """Return operand ``index``, a vector (None if absent), as one vector for all steps."""
+    """Concatenate the vectors that operand ``index`` has in all steps. Return None if it is absent."""
     return None if call.given(index) is None else call.build.op("Reshape", expanded(call, index), call.build.const([-1]))
 
 

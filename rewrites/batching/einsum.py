@@ -1,4 +1,4 @@
-"""Einsum: the steps get a new letter.
+"""Einsum: the axis of the steps gets a new letter.
 
 ``ij,jk->ik`` -> ``aij,jk->aik``, with the letter ``a`` in the term of each batched operand.
 
@@ -21,7 +21,7 @@ __all__ = ["einsum"]
 
 @rule("Einsum")
 def einsum(call: Call) -> Sequence[Result]:
-    """Put an unused letter before the term of each batched operand and before the result; an ellipsis stays after it."""
+    """Insert an unused letter at the start of the term of each batched operand and of the result, before any ellipsis."""
     call.needs_steps("onnxruntime's Einsum crashes on an empty operand")
     equation = call.node.attributes.get_string("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -41,7 +41,7 @@ def einsum(call: Call) -> Sequence[Result]:
 
 
 def _failing_without_steps(call: Call, index: int) -> ir.Value:
-    """Return an operand through a Gather that fails without steps, as the loop does; an Einsum would crash."""
+    """Return operand ``index``, checked by a Gather that fails if there are no steps, because the Einsum would crash."""
     b, value = call.build, call.operand(index).value
     nothing = gather(b, count_up(b, call.steps), b.const([0]), 0)
     checked = b.op("Reshape", value, b.op("Add", b.op("Shape", value), nothing))

@@ -1,7 +1,7 @@
 """Elementwise operators with numpy's broadcasting, and operators that return their input in inference.
 
-``f(x, y)`` -> ``f(x', y')``. A batched operand of fewer axes than another operand gets axes of size 1 after the steps.
-``Clip(x, lo, hi)`` with a batched bound -> ``Where(x < lo, lo, x)``, then the same from above, by the definition of Clip.
+``f(x, y)`` -> ``f(x', y')``. A batched operand that has fewer axes than another operand gets axes of size 1 after axis 0.
+``Clip(x, lo, hi)`` with a batched bound -> ``y = Where(x < lo, lo, x)``, ``Where(hi < y, hi, y)``, which defines Clip.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,16 @@ __all__ = ["broadcasting", "cast_like", "clip", "dropout", "fast_gelu", "paramet
 @rule(*operators("elementwise") - {"CastLike", "Clip", "PRelu"}, "BitCast", "Det", "RegexFullMatch", "StringConcat")
 @rule("Gelu", "QuickGelu", domain="com.microsoft")
 def broadcasting(call: Call) -> Sequence[Result]:
-    """Any number of operands that broadcast to each other."""
+    """Align the operands so that they broadcast as in one step. There may be any number of them."""
     return call.like(aligned(call))
 
 
 @rule("PRelu")
 def parametric_relu(call: Call) -> Sequence[Result]:
-    """The slope broadcasts to the data, but not vice versa, so the data must have the steps."""
+    """Align data and slope.
+
+    The data never broadcast to the slope, so loop-invariant data are repeated for every step.
+    """
     if not call.batched(0):
         return call.like([expanded(call, 0), aligned(call)[1]])
     return call.like(aligned(call))
@@ -35,20 +38,20 @@ def parametric_relu(call: Call) -> Sequence[Result]:
 
 @rule("BiasGelu", "FastGelu", domain="com.microsoft")
 def fast_gelu(call: Call) -> Sequence[Result]:
-    """The bias is a vector along the last axis, so it must be loop-invariant."""
+    """Keep the node. The bias must be loop-invariant, because the operator accepts only a vector along the last axis."""
     call.same_each_step(1)
     return call.like(call.values)
 
 
 @rule("CastLike")
 def cast_like(call: Call) -> Sequence[Result]:
-    """Only the type of the second operand matters: the result is batched if the first operand is."""
+    """Keep the node. Only the type of the second operand matters, so the result is batched if the first operand is."""
     return [Result(value, call.batched(0)) for value in call.build.like(call.node, call.values)]
 
 
 @rule("Dropout")
 def dropout(call: Call) -> Sequence[Result]:
-    """``Dropout(x, ratio, false)`` -> ``Identity(x)``, or a Dropout of the data alone if the mask is used."""
+    """``Dropout(x, ratio, false)`` -> ``Identity(x)``, or ``Dropout(x)`` if the mask is also returned."""
     if not dropout_is_identity(call.node, call.opset):
         raise call.refuse("RANDOM", "training_mode may be true")
     x = call.operand(0)
@@ -72,7 +75,10 @@ _COMPARED = frozenset(
 
 @rule("Clip")
 def clip(call: Call) -> Sequence[Result]:
-    """Keep the node if its bounds are loop-invariant."""
+    """Keep the node if its bounds are loop-invariant.
+
+    Otherwise, emit the definition of Clip (see the module's docstring).
+    """
     if not call.batched(1) and not call.batched(2):
         return call.like(call.values)
     dtype = call.operand(0).inner.dtype
@@ -87,7 +93,7 @@ def clip(call: Call) -> Sequence[Result]:
 
 
 def _limits(dtype: ir.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Return the defaults of absent bounds: the finite limits of the type, so that infinities are clipped too."""
+    """Return the defaults of absent bounds: the smallest and the largest finite number, so that infinities are clipped too."""
     kind = dtype.numpy()
     info = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
     return np.array(info.min, dtype=kind), np.array(info.max, dtype=kind)

@@ -1,7 +1,7 @@
-"""Emits the values of one body for all steps, node by node.
+"""Emits the nodes of one body for all steps at once, node by node.
 
-``get`` returns the replacement of a body value: a tensor with all steps along axis 0, or one value if it is loop-invariant. Bodies
-nested in nodes have their own emission, which asks the outer one for captures.
+``get`` returns the replacement of a body value: a tensor with the steps as axis 0, or a single value if it is loop-invariant. A
+nested body has its own ``Emission``, which gets captured values from the outer ``Emission``.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,10 +22,10 @@ __all__ = ["Emission"]
 
 
 class Emission:
-    """The replacements of the values of ``body``; new nodes go to ``build``.
+    """The replacements of the values of ``body``. ``build`` collects the new nodes.
 
-    ``steps``: the length of the extra axis as a one-element int64 tensor. ``around``: returns the replacement of captured values;
-    by default they are loop-invariant. ``may_be_empty``: True if there may be no steps.
+    ``steps``: the length of the extra axis as a one-element int64 tensor. ``around``: returns the replacement of a captured value.
+    By default, captured values are loop-invariant. ``may_be_empty``: True if there may be no steps.
     """
 
     def __init__(
@@ -43,18 +43,21 @@ class Emission:
         self._inside = {*body.inputs, *(value for node in body for value in node.outputs)}
 
     def has(self, value: ir.Value) -> bool:
-        """Return True if ``get`` knows ``value``."""
+        """Return True if ``value`` was emitted, or comes from outside the body, so that ``get`` can return it."""
         return value in self.known or value not in self._inside
 
     def get(self, value: ir.Value) -> Operand:
-        """Return the operand for ``value``, which must be known or captured."""
+        """Return the replacement of ``value``. ``value`` must be emitted already, or come from outside the body."""
         if value in self.known:
             return self.known[value]
         assert value not in self._inside
         return Operand(value, False, value) if self._around is None else self._around(value)
 
     def add(self, node: ir.Node) -> NotApplicable | None:
-        """Emit ``node`` for all steps, and refine its per-step shapes; return the reason if it cannot be emitted."""
+        """Emit ``node`` for all steps and refine its per-step shapes.
+
+        Return a reason if it cannot be emitted, else None.
+        """
         operands = tuple(None if value is None else self.get(value) for value in node.inputs)
         if node.op_type == "Identity" and node.domain == "" and operands[0] is not None:
             self.known[node.outputs[0]] = replace(operands[0], inner=node.outputs[0])
@@ -77,20 +80,20 @@ class Emission:
         return None
 
     def add_all(self, nodes: Iterable[ir.Node]) -> NotApplicable | None:
-        """Emit ``nodes`` in order; return the reason of the first that cannot be emitted, else None."""
+        """Emit ``nodes`` in order. Stop at the first node that cannot be emitted and return the reason, else None."""
         return next((reason for node in nodes if (reason := self.add(node)) is not None), None)
 
     def place(self, value: ir.Value, stack: ir.Value, batched: bool = True) -> None:
-        """Set ``stack`` as the replacement of ``value``."""
+        """Use ``stack`` as the replacement of ``value``."""
         self.known[value] = Operand(stack, batched, value)
 
     def full(self, value: ir.Value) -> ir.Value:
-        """Return ``value`` for all steps as a tensor; a loop-invariant value is repeated."""
+        """Return the replacement of ``value`` with the steps as axis 0. A loop-invariant value is repeated."""
         return repeated(self.build, self.get(value), self.steps)
 
 
 def _learn_shape(value: ir.Value, result: Result) -> None:
-    """Refine the per-step shape of ``value`` by the shape inferred outside, where constants around the body are known."""
+    """Refine the per-step shape of ``value`` by the shape of its replacement, whose inference could use outer constants."""
     if result.value is not value:
         shape = without_axis(result.value.shape, 0) if result.batched else result.value.shape
         value.shape = refined(without_names(value.shape), without_names(shape), value.shape)

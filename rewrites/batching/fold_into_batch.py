@@ -1,10 +1,10 @@
-"""Operators with a batch axis: the steps are merged into it, and split off the results again.
+"""Operators with a batch axis. The steps are merged into the batch axis, and the results are split again.
 
-``MaxPool(x [N, C, ...])`` -> Reshape to ``[steps * N, C, ...]``, MaxPool, Reshape back. Several operands may have that batch
-axis; loop-invariant ones are copied for each step. All others must be loop-invariant, except the weights of a convolution. The
-channels and groups of all steps are then side by side, ``Conv(x [N, steps * C, ...], w [steps * M, C / group, ...], group = steps *
-group)``. This needs a known number of steps, unless the data are loop-invariant. ``LSTM(x [S, B, I])`` -> ``[steps, S, B, I]``
-becomes ``[S, steps * B, I]``.
+``MaxPool(x [N, C, ...])`` -> Reshape to ``[steps * N, C, ...]``, MaxPool, Reshape back. Several operands may have the batch axis.
+If such an operand is loop-invariant, it is repeated for each step. Operands without a batch axis must be loop-invariant, except the
+weights of a convolution. If these differ between steps, the channels of all steps are concatenated, and each step is a group:
+``Conv(x [N, steps * C, ...], w [steps * M, C / group, ...], group = steps * group)``. The number of steps must be known, unless the
+data are loop-invariant. ``LSTM(x [S, B, I])``: ``[steps, S, B, I]`` becomes ``[S, steps * B, I]``.
 
 Works around ONNX-STFT-ONESIDED, ORT-RECURRENT-LAYOUT and ORT-RECURRENT-NO-ROWS.
 """
@@ -53,7 +53,7 @@ __all__ = [
 
 
 _BATCHES = {"DeformConv": (0, 2, 4), "FusedConv": (0, 3), "GridSample": (0, 1), "TensorScatter": (0, 1, 2)}
-"""The operands with a leading batch axis, if not only the first."""
+"""For each operator, the operands that have the batch as axis 0. By default, this is only the first operand."""
 
 
 _STFT_RANK = 4
@@ -75,9 +75,9 @@ def fold_batch(call: Call) -> Sequence[Result]:
 
 @rule("STFT")
 def frames(call: Call) -> Sequence[Result]:
-    """The signals have a batch axis; frames and window must be loop-invariant.
+    """Fold the steps into the batch of the signals. Frame step, frame length and window must be loop-invariant.
 
-    ``onesided`` is always written, and the inferred size is forgotten, because both inferences are wrong without it.
+    ``onesided`` is always emitted, and the inferred size is removed. Without ``onesided``, onnx and onnxruntime infer wrong sizes.
     """
     call.same_each_step(1, 3)
     call.same_weights(2)
@@ -91,13 +91,13 @@ def frames(call: Call) -> Sequence[Result]:
 
 @rule("TfIdfVectorizer")
 def term_frequencies(call: Call) -> Sequence[Result]:
-    """One document per step becomes a batch of documents."""
+    """If a step has one document, use the steps as the batch. Otherwise, fold the steps into the batch of documents."""
     return call.like(call.values) if call.rank(0) == 1 else fold_batch(call)
 
 
 @rule("ReverseSequence")
 def reverse_sequence(call: Call) -> Sequence[Result]:
-    """The steps are merged into the batch axis, at any position, and into the lengths."""
+    """Merge the steps into the batch axis of the data, which may be at any position, and into the lengths."""
     axis, b = call.node.attributes.get_int("batch_axis", 1), call.build
     rank = call.rank(0)
     axis += rank if axis < 0 else 0
@@ -108,7 +108,7 @@ def reverse_sequence(call: Call) -> Sequence[Result]:
 
 @rule("MaxRoiPool")
 def pooled_regions(call: Call) -> Sequence[Result]:
-    """``MaxRoiPool(x [N, ...], rois [K, 5])``: the first of the five is the number of the picture, an integer in a float."""
+    """Fold the steps of ``MaxRoiPool(x [N, ...], rois [K, 5])`` into the batch. Shift the image indices ``rois[:, 0]``."""
     b = call.build
     pictures, kind = first_dim(call, 0), call.operand(1).inner.dtype
     if kind is None:
@@ -123,7 +123,7 @@ def pooled_regions(call: Call) -> Sequence[Result]:
 
 @rule("RoiAlign")
 def regions(call: Call) -> Sequence[Result]:
-    """``RoiAlign(x [N, ...], rois [K, 4], numbers [K])`` -> the regions of all steps, each with the number of its picture."""
+    """Fold the steps of ``RoiAlign(x [N, ...], rois [K, 4], indices [K])`` into the batch. Shift the image ``indices``."""
     b = call.build
     pictures = first_dim(call, 0)
     starts = b.op("Mul", count_up(b, call.steps), pictures if isinstance(pictures, ir.Value) else b.const([pictures]))
@@ -137,7 +137,7 @@ _NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 @rule("Conv", "ConvInteger", "ConvTranspose")
 def convolution(call: Call) -> Sequence[Result]:
-    """Choose the form (see the module's docstring)."""
+    """Fold the steps into the batch, or into channels and groups (see the module's docstring)."""
     rank = call.rank(0)
     if rank < 3:
         raise call.refuse("NO-BATCHING-RULE", f"rank {rank}")
@@ -173,7 +173,7 @@ def _by_groups(call: Call, rank: int) -> ir.Value:
 
 @rule("MaxPool")
 def max_pool(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis, and subtract their offsets from the indices."""
+    """Merge the steps into the batch axis. Subtract each step's offset from the indices, which count over the whole batch."""
     results = list(fold_batch(call))
     if len(results) > 1:
         size = product_of(call.build, step_dims(call, call.operand(0)))
@@ -183,7 +183,7 @@ def max_pool(call: Call) -> Sequence[Result]:
 
 @rule("MaxUnpool")
 def max_unpool(call: Call) -> Sequence[Result]:
-    """Add the offsets to the indices; the size of one step's result must be known."""
+    """Merge the steps into the batch axis. Add each step's offset to the indices. The size of a step's result must be known."""
     call.same_each_step(2)
     b, dims, sizes = call.build, static_dims(call.node.outputs[0]), ints_operand(call.node, 2)
     if dims is None and isinstance(sizes, tuple):
@@ -200,7 +200,10 @@ def max_unpool(call: Call) -> Sequence[Result]:
 
 
 def _offsets(call: Call, size: Dim) -> ir.Value:
-    """Return the number of elements before each step, shaped to broadcast with all steps."""
+    """Return the offset of each step in the flattened batch, shaped to broadcast with the data.
+
+    A step has ``size`` elements.
+    """
     b = call.build
     starts = b.op("Mul", count_up(b, call.steps), size if isinstance(size, ir.Value) else b.const([size]))
     return unsqueeze(b, starts, range(1, 1 + call.rank(0)))
@@ -211,7 +214,10 @@ _WEIGHTS = (1, 2, 3, 7)
 
 @rule("GRU", "LSTM", "RNN", since=7)
 def recurrent(call: Call) -> Sequence[Result]:
-    """Data and states have their batch axis as axis 1; each row has its length."""
+    """Fold the steps into the batch of a recurrent node.
+
+    It is axis 1 of data and states, and axis 0 of the sequence lengths.
+    """
     call.needs_steps("onnxruntime crashes on an empty batch")
     call.same_weights(*_WEIGHTS)
     if call.node.attributes.get_int("layout", 0):

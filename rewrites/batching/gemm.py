@@ -1,7 +1,8 @@
-"""Gemm, and onnxruntime's FusedGemm: ``alpha * A @ B + beta * C`` on matrices.
+"""Gemm and onnxruntime's FusedGemm: ``alpha * A @ B + beta * C`` on matrices.
 
-If B is loop-invariant: MatMul and Add, which onnxruntime runs fastest. One Gemm over the rows of all steps, if alpha, beta or
-16-bit floats would round differently outside it. If B differs between steps: one MatMul per step, then alpha, beta and C.
+If B is loop-invariant, MatMul and Add replace Gemm, because onnxruntime runs them fastest. If they would round differently (because
+of alpha, beta or 16-bit floats), one Gemm multiplies the rows of all steps. If B differs between steps, the result is a batched
+MatMul, followed by Mul and Add for alpha, beta and C.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ _WIDE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.
 @rule("Gemm")
 @rule("FusedGemm", domain="com.microsoft")
 def gemm(call: Call) -> Sequence[Result]:
-    """Choose the form (see the module's docstring)."""
+    """Emit MatMul and Add, or one Gemm for the rows of all steps (see the module's docstring)."""
     for index in range(3 if call.given(2) is not None else 2):
         call.rank(index)
     alpha, beta = call.node.attributes.get_float("alpha", 1.0), call.node.attributes.get_float("beta", 1.0)
@@ -61,7 +62,7 @@ def _taken_apart(call: Call, alpha: float, beta: float, c: Operand | None) -> ir
 
 
 def _rows_of_all_steps(call: Call, c: Operand | None) -> ir.Value:
-    """One Gemm on ``[steps * M, K]``. If C differs between rows or steps, it is expanded to all of them."""
+    """Emit one Gemm on ``[steps * M, K]``. If C differs between rows or steps, expand it to the rows of all steps."""
     b = call.build
     left = _oriented(call, 0, "transA")
     rows, inner = step_dims(call, left)
@@ -85,7 +86,10 @@ def _spread_rows(call: Call, c: Operand, rows: Dim) -> ir.Value:
 
 
 def _oriented(call: Call, index: int, flag: str) -> Operand:
-    """Return matrix ``index`` untransposed, with a placeholder of the right shape for its value in one step."""
+    """Return matrix ``index``, transposed if ``flag`` is set.
+
+    ``inner`` of the result is then a new value that no node computes.
+    """
     operand = call.operand(index)
     if not call.node.attributes.get_int(flag, 0):
         return operand

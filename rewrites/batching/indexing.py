@@ -1,7 +1,7 @@
-"""Gather, Scatter, OneHot, Compress and Trilu; the data, the indices or both may differ between steps.
+"""Gather, Scatter, OneHot, Compress and Trilu. The data, the indices or both may differ between steps.
 
-``ScatterND(x, i, u)`` -> ``ScatterND(x', [step, i'], u')``: the number of the step becomes the first coordinate. Colliding updates
-of a step are still applied in the same order.
+``ScatterND(x, i, u)`` -> ``ScatterND(x', [step, i'], u')``: the step number becomes the first coordinate of each index. If two
+updates of a step write to the same element, their order is unchanged.
 
 Works around ORT-GATHER-STRINGS.
 """
@@ -22,9 +22,9 @@ __all__ = ["compress", "gather", "gather_elements", "gather_nd", "one_hot", "sca
 
 @rule("Gather")
 def gather(call: Call) -> Sequence[Result]:
-    """Move the axis up for batched data; for batched indices, move their steps to the front; for both, write a GatherND.
+    """Shift the axis if the data are batched. If the indices are, move their steps to axis 0. If both are, emit a GatherND.
 
-    Strings are refused: onnxruntime copies only the first element of each slice.
+    Strings are refused, because onnxruntime copies only the first element of each slice.
     """
     data, indices = call.operand(0), call.operand(1)
     if data.inner.dtype == ir.DataType.STRING:
@@ -60,13 +60,16 @@ def _gather_pairwise(call: Call, axis: int, data_rank: int, index_rank: int) -> 
 
 @rule("GatherElements")
 def gather_elements(call: Call) -> Sequence[Result]:
-    """Data and indices have the same rank, so both get the steps and the axis moves up."""
+    """Shift the axis. Data and indices must have the same rank, so a loop-invariant operand is repeated for every step."""
     return call.like([expanded(call, 0), expanded(call, 1)], axis=axis_after_steps(call, 0))
 
 
 @rule("GatherND")
 def gather_nd(call: Call) -> Sequence[Result]:
-    """Batched indices into loop-invariant data are more indices; else the steps become one more batch axis."""
+    """If the data are loop-invariant, keep the node: it accepts more indices.
+
+    Otherwise, use the steps as one more batch axis.
+    """
     batch_dims = call.node.attributes.get_int("batch_dims", 0)
     if batch_dims == 0 and not call.batched(0):
         return call.like(call.values)
@@ -77,13 +80,13 @@ def gather_nd(call: Call) -> Sequence[Result]:
 
 @rule("Scatter", "ScatterElements")
 def scatter_elements(call: Call) -> Sequence[Result]:
-    """The axis moves up. Indices along other axes, and so along the steps, are implicit."""
+    """Shift the axis. An element keeps its position along all other axes, and so its step."""
     return call.like([expanded(call, index) for index in range(3)], axis=axis_after_steps(call, 0))
 
 
 @rule("ScatterND")
 def scatter_nd(call: Call) -> Sequence[Result]:
-    """Add a coordinate to each index."""
+    """Insert the step number as the first coordinate of each index."""
     rank, b = call.rank(1), call.build
     indices = expanded(call, 1)
     numbers = b.op("Range", b.const(0), squeeze(b, call.steps, [0]), b.const(1))
@@ -96,14 +99,17 @@ def scatter_nd(call: Call) -> Sequence[Result]:
 
 @rule("OneHot")
 def one_hot(call: Call) -> Sequence[Result]:
-    """The new axis moves one position up; a negative axis counts from the end of the result and stays."""
+    """Shift the new axis. A negative axis is unchanged, because it counts from the end of the result."""
     call.same_each_step(1, 2)
     return call.like(call.values, axis=after_steps(axis_of(call.node, -1)))
 
 
 @rule("Compress")
 def compress(call: Call) -> Sequence[Result]:
-    """A loop-invariant condition selects equally many elements in each step; without an axis, of the flattened data."""
+    """Shift the axis. If there is no axis, flatten each step.
+
+    The condition must be loop-invariant, or the shapes may differ.
+    """
     if call.batched(1):
         raise call.refuse("DATA-DEPENDENT-SHAPE", "the shape of the result may differ between steps")
     if call.node.attributes.get_int("axis") is not None:
@@ -114,6 +120,6 @@ def compress(call: Call) -> Sequence[Result]:
 @rule("Trilu")
 @rule("Trilu", domain="com.microsoft")
 def triangle(call: Call) -> Sequence[Result]:
-    """Only the last two axes matter; others are batch axes already."""
+    """Keep the node. It works on the last two axes, and all other axes are batch axes."""
     call.same_each_step(1)
     return call.like(call.values)

@@ -1,12 +1,12 @@
-"""A Scan or Loop inside the body becomes one whose body works on all steps of the outer loop at once.
+"""A Scan or Loop inside the body: the new inner loop has a body that works on all steps of the outer loop at once.
 
     ys = Scan(h0, xs) body(h, x)    ->    ys' = Transpose(Scan(h0', Transpose(xs')) body(h', x'))
-    Loop(M, c, s0) body(i, c, s)    ->    Loop(M, c, s0') body(i, c, s')      stacked results are transposed behind the steps
+    Loop(M, c, s0) body(i, c, s)    ->    Loop(M, c, s0') body(i, c, s')      stacked results are transposed to [steps, trips, …]
 
-Scanned axes come after the steps and are moved to the front outside: onnxruntime crashes if a Scan has another axis than 0
-and any size is 0. A state is batched if its initial value is, or if a step makes it so. A Loop needs the same trip count and
-condition in every step. Its batched stacked results need a known rank and at least one trip, because onnxruntime guesses the sizes
-of empty results. An opset-8 Scan stays unchanged.
+The axis of the steps precedes a scanned axis, so a Transpose moves the scanned axis to axis 0. (onnxruntime crashes if a Scan has
+another axis and a size is 0.) A state is batched if its initial value or its next value is. The trip count and the condition of
+a Loop must be the same in every step. Its batched stacked results need a known rank and at least one trip, because onnxruntime
+guesses the sizes of empty results. An opset-8 Scan is not batched.
 
 Works around ORT-SCAN-MOVED-AXES, ORT-LOOP-NO-STEPS-SIZES, ORT-SCAN-SHARED-OUTPUT and ORT-SCAN-RESULT-RANK.
 """
@@ -31,7 +31,7 @@ __all__ = ["batched_body", "body_for_all_steps", "for_all_steps", "nested_loop",
 
 @rule("Scan", since=9)
 def nested_scan(call: Call) -> Sequence[Result]:
-    """Batch the body, with as few batched states as possible."""
+    """Batch the body of a Scan, with as few batched states as possible."""
     loop = ScanView.of(call.node, call.opset)
     operands = [call.operand(index) for index in range(len(call.operands))]
     count = len(loop.states)
@@ -68,36 +68,36 @@ def nested_scan(call: Call) -> Sequence[Result]:
 
 @dataclass(frozen=True)
 class _Axis:
-    """The position (``place``) of a scanned axis in a tensor of ``rank``."""
+    """A scanned axis: its index (``place``) in a tensor, and the tensor's ``rank``."""
 
     place: int
     rank: int | None
 
     @classmethod
     def of(cls, axis: int, inner: ir.Value, varies: bool, outer: ir.Value | None = None) -> "_Axis":
-        """Return both from a slice of one step, and from the whole tensor if its rank is known."""
+        """Return the axis, shifted if the value ``varies``. The rank is that of ``outer`` if known, else derived from ``inner``."""
         rank, known = rank_of(inner), None if outer is None else rank_of(outer)
         return cls(axis + varies, rank + 1 + varies if known is None and rank is not None else known)
 
     def to_front(self, call: Call, x: ir.Value) -> ir.Value:
-        """Move the axis of ``x`` before all others."""
+        """Transpose ``x`` so that the scanned axis becomes axis 0."""
         return move_axis_first(call.build, x, self.place, self.rank or 0)
 
     def from_front(self, call: Call, x: ir.Value) -> ir.Value:
-        """Move the first axis of ``x`` to the position."""
+        """Transpose ``x`` so that axis 0 moves to the position of the scanned axis."""
         return move_first_axis(call.build, x, self.place, self.rank or 0)
 
 
 def _settled_body(
     call: Call, loop: ScanView | LoopView, varies: list[bool], others: Sequence[bool] = ()
 ) -> tuple[list[ir.Value], Emission]:
-    """Emit the body until no more states become batched; update ``varies`` for states that a step makes batched.
+    """Emit the body for all steps, again and again until no more states become batched. Update ``varies``.
 
     Args:
         call: The loop.
         loop: Its view.
         varies: True for each state and each scan input that is batched.
-        others: The same for the inputs of the body before those.
+        others: The same flags for the inputs of the body that precede the states.
     """
     while True:
         inputs, inside = body_for_all_steps(call, loop.body, [*others, *varies])
@@ -111,7 +111,7 @@ def _settled_body(
 
 @rule("Loop")
 def nested_loop(call: Call) -> Sequence[Result]:
-    """Batch the body, with as few batched states as possible."""
+    """Batch the body of a Loop, with as few batched states as possible."""
     loop = LoopView.of(call.node, call.opset)
     call.same_each_step(0, 1)
     if any(not isinstance(value.type, ir.TensorType) for value in [*call.node.outputs, *loop.body.inputs]):
@@ -139,7 +139,10 @@ def nested_loop(call: Call) -> Sequence[Result]:
 
 
 def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]:
-    """Return True for each stacked result that is batched; refuse, leaving nothing behind, if that cannot be written."""
+    """Return a flag for each stacked result: True if it is batched.
+
+    If the Loop is unsupported, discard its nodes and refuse.
+    """
     stacked = [inside.get(output.inner).batched for output in loop.scan_outputs]
     reason = None
     if inside.get(loop.condition_out).batched:
@@ -156,9 +159,9 @@ def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]
 
 
 def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> tuple[list[ir.Value], Emission]:
-    """Emit all of ``body`` into a new builder, and return its new inputs; ``batched`` is True for those with the steps.
+    """Emit all nodes of ``body`` for all steps into a new builder. Return the new inputs of the body, and the emission.
 
-    A refusal leaves nothing behind.
+    ``batched`` has True for each input of the body that is batched. If a node is refused, discard the new nodes.
     """
     emission = Emission(body, call.build.another(), call.steps, around=call.captured, may_be_empty=call.may_be_empty)
     inputs = []
@@ -173,7 +176,9 @@ def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> t
 
 
 def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequence[tuple[ir.Value, bool]]) -> ir.Graph:
-    """Return the graph of the emitted nodes; ``outputs`` are values of the old body, with True if the output is batched.
+    """Return a graph of the emitted nodes.
+
+    ``outputs`` are pairs of a value of the old body and True if the output is batched.
 
     onnxruntime needs a separate node and a declared shape for each output.
     """
@@ -194,7 +199,7 @@ def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequen
 
 
 def for_all_steps(call: Call, operand: Operand, varies: bool) -> ir.Value:
-    """Return the value of ``operand``, with the steps in front if it ``varies``."""
+    """Return the value of ``operand``. If the new input ``varies``, the value has the steps as axis 0."""
     return repeated(call.build, operand, call.steps) if varies else operand.value
 
 

@@ -1,9 +1,9 @@
-"""Normalisations over trailing axes or per channel, and operators that ONNX defines by others.
+"""Normalisations over trailing axes or per channel, and operators that ONNX defines by other operators.
 
-Over trailing axes, the axis moves one position up; a scale or bias that differs between steps becomes a Mul and an Add after a
-normalisation with a scale of ones. Over channels, the steps are merged into the batch axis. If the scale or bias differs between
-steps, the channels of all steps are side by side, ``[N, steps * C, ...]``. ``SoftmaxCrossEntropyLoss(x, t)`` -> LogSoftmax, Gather,
-..., each for all steps at once.
+In a normalisation over trailing axes, the axis is shifted. If its scale or bias differs between steps, it uses a scale of ones, and
+Mul and Add follow. In a normalisation per channel, the steps are merged into the batch axis, or into the channels,
+``[N, steps * C, ...]``, if the scale or bias differs between steps. ``SoftmaxCrossEntropyLoss(x, t)`` -> LogSoftmax, Gather, ...,
+each for all steps at once.
 
 Works around ORT-GROUPNORM-OF-NOTHING.
 """
@@ -52,7 +52,7 @@ _NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 @rule("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
 def trailing_normalization(call: Call) -> Sequence[Result]:
-    """Scale and bias belong to the trailing axes, and count from the end."""
+    """Shift the axis. If the scale or bias is batched, apply it by Mul and Add. Both are aligned with the trailing axes."""
     if not call.batched(1) and not call.batched(2):
         return call.like(call.values, axis=axis_after_steps(call, -1))
     b, x, scale = call.build, call.operand(0), call.operand(1)
@@ -83,7 +83,10 @@ def _ones(call: Call, dtype: ir.DataType | None) -> ir.Value:
 
 @rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain="com.microsoft")
 def skip_normalization(call: Call) -> Sequence[Result]:
-    """The added operand must surely have the shape of the data; scale and bias must be loop-invariant."""
+    """Fold the steps into the batch.
+
+    The added operand must have the shape of the data, and scale and bias be loop-invariant.
+    """
     call.same_weights(*range(2, len(call.operands)))
     data, added = call.operand(0).inner, call.operand(1).inner
     dims = [(dim_of(data, axis), dim_of(added, axis)) for axis in range(call.rank(0))]
@@ -95,7 +98,7 @@ def skip_normalization(call: Call) -> Sequence[Result]:
 
 @rule("BatchNormalization")
 def batch_normalization(call: Call) -> Sequence[Result]:
-    """In training, the statistics come from the batch and change in each step, so this is refused."""
+    """Merge the steps into the batch or the channels. Training is refused, because each step computes its own statistics."""
     attributes = call.node.attributes
     if (
         attributes.get_int("training_mode", 0)
@@ -108,7 +111,7 @@ def batch_normalization(call: Call) -> Sequence[Result]:
 
 @rule("InstanceNormalization")
 def instance_normalization(call: Call) -> Sequence[Result]:
-    """Scale, bias and statistics, one per channel, may differ between steps."""
+    """Merge the steps into the batch axis, or into the channels if scale, bias or statistics differ between steps."""
     rank, parameters = call.rank(0), range(1, len(call.operands))
     if not any(map(call.batched, parameters)):
         return fold_batch(call)
@@ -121,16 +124,19 @@ def instance_normalization(call: Call) -> Sequence[Result]:
 
 @rule("GroupNormalization")
 def group_normalization(call: Call) -> Sequence[Result]:
-    """Groups of different steps cannot be side by side, so a scale that differs between steps needs the operator's definition."""
+    """Merge the steps into the batch axis.
+
+    If the scale or bias differs between steps, emit the operator's definition instead.
+    """
     call.needs_steps("onnxruntime's GroupNormalization infers a dimension")
     return by_its_function(call) if call.batched(1) or call.batched(2) else fold_batch(call)
 
 
 @rule("MeanVarianceNormalization", since=9)
 def mean_variance_normalization(call: Call) -> Sequence[Result]:
-    """Each channel of each step becomes a channel; each step does if channels are normalised together.
+    """Merge the steps into the channels. If all channels are normalised together, make each step one channel.
 
-    onnxruntime supports no other axes.
+    Other axes are refused, because onnxruntime does not support them.
     """
     axes = sorted(call.node.attributes.get_ints("axes", (0, 2, 3)))
     if axes not in ([0, 2, 3], [0, 1, 2, 3]) or call.rank(0) != 4:
@@ -149,7 +155,7 @@ _CONSTANT_BYTES = 4096
 
 @rule("CenterCropPad", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
 def by_its_function(call: Call) -> Sequence[Result]:
-    """Emit the nodes of the operator's definition for the present types, attributes and operands."""
+    """Emit the nodes of the operator's definition, which depends on the types, attributes and operands of the call."""
     body, operands = _definition(call)
     emission = Emission(body, call.build, call.steps, may_be_empty=call.may_be_empty)
     for value, operand in operands.items():
@@ -164,7 +170,7 @@ def by_its_function(call: Call) -> Sequence[Result]:
 
 
 def _definition(call: Call) -> tuple[ir.Graph, dict[ir.Value, Operand]]:
-    """Return the definition as a graph, and the outer operand of each of its inputs."""
+    """Return the operator's definition as a graph, and a mapping from the graph's inputs to the operands of the call."""
     node = ir.serde.serialize_node(call.node)
     graph = onnx.GraphProto(name="definition")
     outside: dict[str, Operand] = {}

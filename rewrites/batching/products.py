@@ -1,6 +1,6 @@
-"""Matrix products: MatMul, FusedMatMul and MatMulInteger become as few and as large products over all steps as possible.
+"""Matrix products: MatMul, FusedMatMul and MatMulInteger of all steps become few large products.
 
-A step multiplies like numpy's matmul: vectors, matrices, stacks of matrices. ``emit`` writes the product operator.
+The operands of a step are vectors, matrices or stacks of matrices, as in numpy's matmul. ``emit`` emits the product operator.
 MatMulInteger is ``(A - a0) @ (B - b0)`` in int32. If the zero point a0 differs between steps, it becomes ``A @ (B - b0) - a0 *
 colsum(B - b0)``. This is exact, because integers wrap the same way in any order.
 
@@ -30,7 +30,10 @@ _FEW_COLUMNS = 8
 
 
 def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
-    """Multiply operands 0 and 1 for all steps. A ``plain`` product is a MatMul, whose operands may be exchanged."""
+    """Multiply operands 0 and 1 for all steps.
+
+    ``plain``: the operator is MatMul, so the operands may be swapped (transposed).
+    """
     left, right = call.operand(0), call.operand(1)
     if call.may_be_empty and left.batched != right.batched:
         return _of_empty(call, left, right, emit, plain)
@@ -40,7 +43,7 @@ def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
 
 
 def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Steps times a loop-invariant matrix: one product over all steps. A stack of matrices keeps one product per matrix."""
+    """Multiply the steps by a loop-invariant matrix in one product. By a stack of matrices, use one product per matrix."""
     right_rank = call.rank(1)
     if right_rank == 1:
         return _by_vector(call, left.value, left.rank, right.value, emit)
@@ -58,7 +61,7 @@ def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
 
 
 def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value | None:
-    """``[T, *b, M, K] @ [*b, K, N]`` with few rows M -> ``[*b, T * M, K] @ [*b, K, N]``: each matrix is read once."""
+    """``[T, *b, M, K] @ [*b, K, N]`` with few rows M -> ``[*b, T * M, K] @ [*b, K, N]``, which reads each matrix only once."""
     here, there = static_dims(left.inner), static_dims(right.inner)
     if here is None or there is None or here[:-2] != there[:-2] or here[-2] > _FEW_ROWS or 0 in here + there:
         return None
@@ -70,7 +73,10 @@ def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product)
 
 
 def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """A loop-invariant matrix times steps: the steps become columns of one product, or rows if the operands may be exchanged."""
+    """Multiply a loop-invariant matrix by the steps.
+
+    They become columns of one product, or rows if the operands can be swapped.
+    """
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == 1:
         if right_rank > 1:
@@ -95,7 +101,7 @@ def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool
 
 
 def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Multiply without broadcasting to an axis of size 0: by a matrix on the right, or with equal batch axes."""
+    """Multiply if there may be no steps. To avoid broadcasting to size 0, use a matrix on the right, or equal batch axes."""
     left_rank, right_rank = call.rank(0), call.rank(1)
     if left.batched and right_rank == 2:
         return emit(left.value, right.value)
@@ -108,7 +114,7 @@ def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: b
 
 
 def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value:
-    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``; a reshape before the product prevents a wrong fusion by onnxruntime."""
+    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``. A Reshape before the product prevents a wrong fusion by onnxruntime."""
     b = call.build
     weights = transpose(b, left.value, [1, 0]) if left.rank == 2 else unsqueeze(b, left.value, [1])
     if right.rank == 1:
@@ -122,7 +128,7 @@ def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Produ
 
 
 def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Value, emit: Product) -> ir.Value:
-    """Multiply by a vector as by a matrix of one column.
+    """Multiply by a vector as a matrix with one column.
 
     onnxruntime fuses a Transpose into a product with a vector wrongly, and cannot run such a product without steps.
     """
@@ -133,7 +139,7 @@ def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Valu
 
 
 def _both(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """One product per step; vectors first become matrices of one row or column."""
+    """Emit one batched product with a product for each step. Vectors become matrices with one row or column."""
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == right_rank == 1 and plain and left.inner.dtype in _SUMMED:
         return reduce(b, "ReduceSum", b.op("Mul", left.value, right.value), [1], keepdims=False)
@@ -159,7 +165,7 @@ def matmul(call: Call) -> Sequence[Result]:
 
 @rule("FusedMatMul", domain="com.microsoft")
 def fused_matmul(call: Call) -> Sequence[Result]:
-    """The operator ignores its transposition flags for vectors, so the flags are cleared where a vector becomes a matrix."""
+    """Emit one product over all steps. Clear the transposition flag of a vector, which the operator ignores in one step."""
     attributes = call.node.attributes
     if attributes.get_int("transBatchA", 0) or attributes.get_int("transBatchB", 0):
         raise call.refuse("NO-BATCHING-RULE", "batch axes are transposed")
@@ -179,7 +185,7 @@ def fused_matmul(call: Call) -> Sequence[Result]:
 
 @rule("MatMulInteger")
 def matmul_integer(call: Call) -> Sequence[Result]:
-    """One product over all steps; the second zero point must be loop-invariant."""
+    """Emit one product over all steps. The second zero point must be loop-invariant."""
     call.same_each_step(3)
     zero, b = call.given(2), call.build
     if zero is None or not zero.batched:

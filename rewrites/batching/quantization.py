@@ -1,11 +1,11 @@
-"""Quantisation: one scale for all steps, one for each index of an axis, or one for each step.
+"""Quantisation, with one scale for all steps, one for each index of an axis, or one for each step.
 
-A scalar scale that differs between steps is a scale along axis 0: ``QuantizeLinear(x', scale', zero', axis=0)``.
-DynamicQuantizeLinear takes its scale from the whole tensor. ``y, s, z = DynamicQuantizeLinear(x)`` -> the minimum and maximum
-of each step, its scale and zero point by the operator's definition, and ``QuantizeLinear(x', s', z', axis=0)``. The float
-operations and their order are the same, so nothing rounds differently. QLinearMatMul and QLinearConv become one product over all
-steps. If their scales differ between steps, the product of integers is then scaled, rounded and shifted like the operators
-do it: ``QuantizeLinear(Cast(MatMulInteger(a, b)) * (sa * sb / sy), 1, zy)``.
+If a scalar scale differs between steps, it becomes a scale along axis 0: ``QuantizeLinear(x', scale', zero', axis=0)``.
+DynamicQuantizeLinear computes its scale from the whole tensor. So ``y, s, z = DynamicQuantizeLinear(x)`` becomes operators that
+compute minimum, maximum, scale and zero point of each step, as the operator's definition says, and ``QuantizeLinear(x', s', z',
+axis=0)``. The float operations and their order are unchanged, so the results round in the same way. QLinearMatMul and QLinearConv
+become one product over all steps. If their scales differ between steps, an integer product is scaled, rounded and shifted
+afterwards: ``QuantizeLinear(Cast(MatMulInteger(a, b)) * (sa * sb / sy), 1, zy)``.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _LIMITS = {ir.DataType.UINT8: (0, 255), ir.DataType.INT8: (-128, 127)}
 @rule("DequantizeLinear", "QuantizeLinear")
 @rule("DequantizeLinear", "QuantizeLinear", domain="com.microsoft")
 def quantize(call: Call) -> Sequence[Result]:
-    """A scale of one element applies to the whole tensor, a longer one to the axis."""
+    """Shift the axis if the scale has several elements. If the scale differs between steps, emit a scale along axis 0."""
     if call.node.attributes.get_int("block_size", 0):
         raise call.refuse("NO-BATCHING-RULE", "the scales are blocked")
     scale, zero = call.operand(1), call.given(2)
@@ -53,7 +53,7 @@ def _scale_of_step(call: Call) -> list[Result]:
 
 
 def _written_out(call: Call) -> ir.Value:
-    """``Cast(Clip(Round(x / scale) + zero))``, or ``(x - zero) * scale``, for float32 and integers of 8 bits."""
+    """Emit ``Cast(Clip(Round(x / scale) + zero))`` or ``(x - zero) * scale``, for float32 and 8-bit integers."""
     b, rank, quantizes = call.build, call.rank(0), call.node.op_type == "QuantizeLinear"
     zero, scale = call.given(2), _by_axis(call, 1, rank)
     wide, narrow = (call.operand(0), zero) if quantizes else (call.operand(1), call.operand(0))
@@ -78,7 +78,7 @@ def _written_out(call: Call) -> ir.Value:
 
 
 def _by_axis(call: Call, index: int, rank: int) -> ir.Value:
-    """Return a scale or zero point so that it broadcasts with the data."""
+    """Insert axes into a scale or zero point so that it broadcasts with the data."""
     operand = call.operand(index)
     if _is_single(call, operand):
         at = rank - call.rank(index)
@@ -90,12 +90,12 @@ def _by_axis(call: Call, index: int, rank: int) -> ir.Value:
 
 
 def _vector(call: Call, index: int) -> ir.Value:
-    """Return a one-element operand as a vector of one element per step."""
+    """Reshape a one-element operand to a vector with one element per step."""
     return squeeze(call.build, expanded(call, index), range(1, 1 + call.rank(index)))
 
 
 def _is_single(call: Call, operand: Operand) -> bool:
-    """Return True if the operand has one element; refuse if that is unknown, because the axis then matters."""
+    """Return True if the operand has one element, so that its axis does not matter. Raise Refused if its size is unknown."""
     dims = static_dims(operand.inner)
     if dims is None:
         raise call.refuse("SHAPE-UNKNOWN", f"it is not known if {operand.inner.name!r} has one element")
@@ -108,7 +108,7 @@ _MATRIX = 2
 
 @rule("DynamicQuantizeLinear")
 def dynamic_quantize(call: Call) -> Sequence[Result]:
-    """Before opset 13 QuantizeLinear has no axis, so simpler operators replace it."""
+    """Compute scale and zero point of each step, then quantise. Before opset 13, simpler operators replace QuantizeLinear."""
     b, x = call.build, call.operand(0).value
     axes = range(1, 1 + call.rank(0))
     zero, unit, levels = (b.const(np.array(number, dtype=np.float32)) for number in (0.0, 1.0, _LEVELS))
@@ -128,7 +128,10 @@ def dynamic_quantize(call: Call) -> Sequence[Result]:
 
 @rule("DynamicQuantizeMatMul", domain="com.microsoft")
 def dynamic_product(call: Call) -> Sequence[Result]:
-    """``DynamicQuantizeMatMul(x, w, s, z, bias)``: in integers ``q @ (w - z) - zx * colsum(w - z)``, scaled; only x may vary."""
+    """Emit ``DynamicQuantizeMatMul(x, w, s, z, bias)`` as ``q @ (w - z) - zx * colsum(w - z)``, scaled.
+
+    Only x may be batched.
+    """
     call.same_weights(*range(1, len(call.operands)))
     rank, b, wide = call.rank(0), call.build, int(ir.DataType.INT32)
     if rank < _MATRIX or call.rank(1) != _MATRIX:
@@ -151,7 +154,7 @@ _SCALES, _ZEROS = (1, 4, 6), (2, 5, 7)
 
 @rule("QLinearMatMul")
 def quantized_matmul(call: Call) -> Sequence[Result]:
-    """Zero points must be loop-invariant."""
+    """Emit one product over all steps. Zero points must be loop-invariant."""
     call.same_weights(*_ZEROS)
     matrices, rest, b = replace(call, operands=(call.operand(0), call.operand(3))), call.values, call.build
     scaled = any(map(call.batched, _SCALES))
@@ -175,7 +178,10 @@ def quantized_matmul(call: Call) -> Sequence[Result]:
 
 @rule("QLinearConv")
 def quantized_convolution(call: Call) -> Sequence[Result]:
-    """Weights and zero points must be loop-invariant; the scale of the weights may be one for each channel."""
+    """Fold the steps into the batch. Weights and zero points must be loop-invariant.
+
+    There may be a weight scale per channel.
+    """
     call.same_weights(*_ZEROS, 3, 8)
     if not any(map(call.batched, _SCALES)):
         return fold_batch(call)

@@ -1,4 +1,4 @@
-"""Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile and Concat: the elements of a step keep their order."""
+"""Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile and Concat. The elements of a step keep their order."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,10 @@ __all__ = ["concatenate", "expand", "flatten", "insert_axes", "remove_axes", "re
 
 @rule("Unsqueeze")
 def insert_axes(call: Call) -> Sequence[Result]:
-    """``Unsqueeze(x, axes)`` -> ``Unsqueeze(x', axes + 1)``; negative axes count from the end of the result and stay."""
+    """``Unsqueeze(x, axes)`` -> ``Unsqueeze(x', axes + 1)``.
+
+    Negative axes are unchanged, because they count from the end.
+    """
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, None)
     if axes is DYNAMIC:
@@ -31,7 +34,7 @@ def insert_axes(call: Call) -> Sequence[Result]:
 
 @rule("Squeeze")
 def remove_axes(call: Call) -> Sequence[Result]:
-    """``Squeeze(x, axes)`` -> ``Squeeze(x', axes + 1)``; without axes, the axes of known size 1."""
+    """``Squeeze(x, axes)`` -> ``Squeeze(x', axes + 1)``. Without axes, squeeze all per-step axes of size 1."""
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, None)
     if axes is DYNAMIC:
@@ -49,7 +52,7 @@ def remove_axes(call: Call) -> Sequence[Result]:
 
 
 def _on_computed_axes(call: Call, full: int | None, rank: int | None) -> list[Result]:
-    """Shift the axes, of a value of ``full`` axes, at run time; the result has ``rank`` axes in one step."""
+    """Shift the axes at run time. They index a per-step shape of ``full`` axes. The per-step result has ``rank`` axes."""
     (result,) = call.like([call.operand(0).value, axes_after_steps(call, 1, full)])
     if result.value.shape is None and rank is not None:
         result.value.shape = ir.Shape([None] * (rank + 1))
@@ -58,7 +61,7 @@ def _on_computed_axes(call: Call, full: int | None, rank: int | None) -> list[Re
 
 @rule("Flatten")
 def flatten(call: Call) -> Sequence[Result]:
-    """``Flatten(x, axis)`` -> a reshape to the steps, the product of sizes before the axis, and that of the others."""
+    """``Flatten(x, axis)`` -> a Reshape to [steps, product of the sizes before ``axis``, product of the other sizes]."""
     x, rank, b = call.operand(0), call.rank(0), call.build
     axis = axis_of(call.node, 1, rank)
     if axis in (0, rank):
@@ -71,10 +74,12 @@ def flatten(call: Call) -> Sequence[Result]:
 
 @rule("Reshape")
 def reshape(call: Call) -> Sequence[Result]:
-    """``Reshape(x, shape)`` -> ``Reshape(x', [0, *shape])``: a 0 copies the dimension at its own index, so both move up together.
+    """``Reshape(x, shape)`` -> ``Reshape(x', [0, *shape])``.
+
+    A 0 copies the dimension of the same index, also after the shift.
 
     With ``allowzero``, the number of steps replaces the leading 0. A single computed dimension becomes -1, as in onnxruntime's
-    fusion; for an empty batch it would be a 0 that copies another size.
+    fusion. If it were 0 (an empty batch), it would copy another size.
     """
     call.same_each_step(1)
     x, b = call.operand(0).value, call.build
@@ -97,7 +102,7 @@ def reshape(call: Call) -> Sequence[Result]:
 
 
 def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
-    """Return the sizes joined in ``shape``: numbers above 0, and -1 for its only computed dimension; else None."""
+    """Return the constant sizes in a Concat, with -1 for the only computed size. Return None for any other ``shape``."""
     node = producer_of(shape, "Concat")
     if node is None:
         return None
@@ -118,7 +123,7 @@ def concatenate(call: Call) -> Sequence[Result]:
 
 @rule("Expand")
 def expand(call: Call) -> Sequence[Result]:
-    """``Expand(x, shape)`` -> ``Expand(x', shape)``; ``x'`` first gets as many axes as the result, after the steps."""
+    """``Expand(x, shape)`` -> ``Expand(x', shape)``. Axes inserted after the steps give ``x'`` the rank of the result."""
     call.same_each_step(1)
     count = dim_of(call.operand(1).inner, 0)
     if not isinstance(count, int):

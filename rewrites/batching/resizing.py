@@ -1,7 +1,7 @@
 """Resize and Upsample.
 
-If axis 0 keeps its size, the steps are merged into it. onnxruntime interpolates over two or three axes only, so data without a
-batch axis get one. Only the nearest neighbour works along any axes, so there the steps become one more axis that is not resized.
+If axis 0 keeps its size, the steps are merged into it. Otherwise, the steps become one more axis that is not resized. onnxruntime
+interpolates over at most two or three axes, so this works for the mode "nearest" and for images without batch and channel.
 
 Works around ORT-RESIZE-AXES.
 """
@@ -25,7 +25,7 @@ _END = 2**63 - 1
 
 @rule("Upsample")
 def upsample(call: Call) -> Sequence[Result]:
-    """Scales are an attribute up to opset 8."""
+    """Insert a scale of 1 for the steps, or merge the steps into axis 0. Scales are an attribute up to opset 8."""
     scales = call.node.attributes.get_floats("scales")
     if scales is None:
         return resize(call)
@@ -34,7 +34,10 @@ def upsample(call: Call) -> Sequence[Result]:
 
 @rule("Resize", since=11)
 def resize(call: Call) -> Sequence[Result]:
-    """Operands: data, region of interest, scales, sizes."""
+    """Merge the steps into axis 0, or pass them as an axis that is not resized.
+
+    Operands: data, region, scales, sizes.
+    """
     call.same_each_step(*range(1, len(call.operands)))
     rank, axes = call.rank(0), call.node.attributes.get_ints("axes")
     values = [*call.values, None, None, None][:4] if call.node.op_type == "Resize" and call.opset >= 11 else call.values
@@ -50,7 +53,7 @@ def resize(call: Call) -> Sequence[Result]:
 
 @rule("Resize", until=11)
 def resize_by_scales(call: Call) -> Sequence[Result]:
-    """In opset 10, scales are the only other operand."""
+    """Batch a Resize of opset 10, whose operands are data and scales."""
     return resize(call)
 
 
@@ -59,7 +62,10 @@ def _nearest(call: Call) -> bool:
 
 
 def _keeps_first(call: Call, rank: int) -> bool:
-    """Return True if axis 0 is surely not resized: by its scale or size, or because onnxruntime requires it for 4 or 5 axes."""
+    """Return True if axis 0 is known to keep its size.
+
+    This follows from its scale or size, or from onnxruntime, which requires it for 4 or 5 axes unless the mode is "nearest".
+    """
     if rank < 3:
         return False
     first, by_inputs = dim_of(call.operand(0).inner, 0), len(call.operands) > 2
@@ -72,7 +78,7 @@ def _keeps_first(call: Call, rank: int) -> bool:
 
 
 def _with_rows(call: Call, values: list[ir.Value | None]) -> list[ir.Value | None]:
-    """Replace the first of the sizes, if there are any, by the rows of all steps."""
+    """Replace the first size by the number of rows of all steps. Without sizes, return ``values`` unchanged."""
     if len(values) < 4 or values[3] is None:
         return values
     return [*values[:3], rows_first(call, values[3], first_dim(call, 0))]
@@ -91,7 +97,10 @@ def _merged(call: Call, values: list[ir.Value | None]) -> Sequence[Result]:
 
 
 def _one_more_axis(call: Call, values: list[ir.Value | None], rank: int) -> Sequence[Result]:
-    """Pass the steps as an axis that is not resized. Pictures without batch and channel also get an axis for channels."""
+    """Pass the steps as an axis that is not resized.
+
+    An image without batch and channel axes also gets a channel axis.
+    """
     b = call.build
     picture = rank == 2 and not _nearest(call)
     more = 2 if picture else 1
@@ -120,7 +129,7 @@ def _one_more_axis(call: Call, values: list[ir.Value | None], rank: int) -> Sequ
 
 @rule("AffineGrid")
 def affine_grid(call: Call) -> Sequence[Result]:
-    """``AffineGrid(theta [N, ...], [N, C, ...])`` -> the same of ``steps * N`` rows."""
+    """``AffineGrid(theta [N, ...], [N, C, ...])`` -> ``AffineGrid(theta' [steps * N, ...], [steps * N, C, ...])``."""
     call.same_each_step(1)
     batch, size = first_dim(call, 0), call.operand(1).value
     (result,) = call.build.like(call.node, [folded(call, 0), rows_first(call, size, batch)])

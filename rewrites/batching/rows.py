@@ -1,7 +1,9 @@
-"""Operators of the ai.onnx.ml domain, as onnxruntime's CPU provider runs them: on each element, or on each row of features.
+"""Operators of the ai.onnx.ml domain.
 
-A step of one row, ``[features]``, means ``[1, features]`` if the operator returns results for rows. Sums over trees, support
-vectors and features are computed row by row, in an order that may depend on the number of rows.
+On onnxruntime's CPU provider, they work on each element, or on each row of features.
+
+If an operator returns results for rows, a step of the shape ``[features]`` means one row, ``[1, features]``. The order in which
+onnxruntime sums over trees, support vectors and features may depend on the number of rows.
 """
 
 from collections.abc import Sequence
@@ -18,13 +20,13 @@ _ML = "ai.onnx.ml"
 
 @rule("Binarizer", "CategoryMapper", "LabelEncoder", domain=_ML)
 def each_element(call: Call) -> Sequence[Result]:
-    """Each element separately, for any shape."""
+    """Keep the node, which works on each element."""
     return call.like(call.values)
 
 
 @rule("Imputer", "Normalizer", "Scaler", domain=_ML)
 def each_feature(call: Call) -> Sequence[Result]:
-    """Rows keep their shape. More than two axes have no agreed meaning."""
+    """Fold the steps into the rows. The result has the shape of the data. More than two axes are refused."""
     if call.rank(0) == 1:
         return call.like(call.values)
     if call.rank(0) != 2:
@@ -35,7 +37,7 @@ def each_feature(call: Call) -> Sequence[Result]:
 @rule("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor", domain=_ML)
 @rule("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", domain=_ML)
 def each_row(call: Call) -> Sequence[Result]:
-    """Return results for each row of features."""
+    """Fold the steps into the rows. The operator returns results for each row of features."""
     if call.rank(0) not in (1, 2):
         raise call.refuse("NO-BATCHING-RULE", f"features of rank {call.rank(0)}")
     if call.rank(0) == 1:
@@ -45,7 +47,7 @@ def each_row(call: Call) -> Sequence[Result]:
 
 @rule("FeatureVectorizer", domain=_ML)
 def joined_features(call: Call) -> Sequence[Result]:
-    """The features of several inputs side by side."""
+    """Fold the steps into the rows. The operator concatenates the features of several inputs."""
     if any(call.rank(index) != 2 for index in range(len(call.operands))):
         raise call.refuse("NO-BATCHING-RULE", "inputs that are not rows of features")
     values = [folded(call, index) for index in range(len(call.operands))]
@@ -54,7 +56,7 @@ def joined_features(call: Call) -> Sequence[Result]:
 
 @rule("ArrayFeatureExtractor", domain=_ML)
 def picked_features(call: Call) -> Sequence[Result]:
-    """Elements of the last axis, the same ones in every step."""
+    """Pick the same elements of the last axis in every step. The indices must be loop-invariant."""
     call.same_each_step(1)
     if call.rank(0) < 2:
         raise call.refuse("NO-BATCHING-RULE", "a vector of features")

@@ -1,4 +1,4 @@
-"""Shape, Size and EyeLike read only the shape of a value, so their results are loop-invariant."""
+"""Shape, Size and EyeLike. They depend only on the shape of a value, so their results are loop-invariant."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _END = 2**63 - 1
 
 @rule("Shape")
 def shape(call: Call) -> Sequence[Result]:
-    """``Shape(x)`` -> the shape of ``x'`` without the steps, a constant if it is known."""
+    """``Shape(x)`` -> the shape of ``x'`` without axis 0. Known sizes become a constant."""
     start = call.node.attributes.get_int("start", 0)
     end = call.node.attributes.get_int("end", _END)
     known = call.operand(0).inner.shape
@@ -32,7 +32,7 @@ def shape(call: Call) -> Sequence[Result]:
 
 @rule("Size")
 def size(call: Call) -> Sequence[Result]:
-    """``Size(x)`` -> the product of the shape of ``x'`` without the steps."""
+    """``Size(x)`` -> the product of the sizes of ``x'`` except axis 0."""
     dims = static_dims(call.operand(0).inner)
     if dims is not None:
         return [Result(call.build.const(np.array(np.prod(dims, dtype=np.int64))), batched=False)]
@@ -41,7 +41,7 @@ def size(call: Call) -> Sequence[Result]:
 
 @rule("EyeLike")
 def eye_like(call: Call) -> Sequence[Result]:
-    """``EyeLike(x)`` -> the EyeLike of a value with the shape of one step."""
+    """``EyeLike(x)`` -> ``EyeLike(zeros)``, where ``zeros`` has the per-step shape of ``x``."""
     dtype = call.node.outputs[0].dtype
     if dtype is None:
         raise call.refuse("TYPE-UNKNOWN", "the element type of the result is not known")

@@ -1,4 +1,4 @@
-"""Slice and Pad: their axes move one position up, or the steps get an entry that changes nothing.
+"""Slice and Pad. Their axes are shifted, or the bounds or pads get an entry for the steps that has no effect.
 
 Works around ORT-PAD-WRAP-OF-NOTHING.
 """
@@ -21,7 +21,7 @@ __all__ = ["pad", "pad_by_attributes", "slice_", "slice_by_attributes"]
 
 @rule("Slice", until=10)
 def slice_by_attributes(call: Call) -> Sequence[Result]:
-    """Before opset 10 all bounds are attributes."""
+    """Shift the axes. Before opset 10, the bounds and axes are attributes."""
     spec = slice_spec(call.node, call.opset)
     if spec is DYNAMIC:
         raise call.refuse("MALFORMED", "starts or ends are missing")
@@ -30,7 +30,10 @@ def slice_by_attributes(call: Call) -> Sequence[Result]:
 
 @rule("Slice", since=10)
 def slice_(call: Call) -> Sequence[Result]:
-    """``Slice(x, starts, ends, axes)`` -> ``Slice(x', starts, ends, axes + 1)``; neither bounds nor axes need be constant."""
+    """``Slice(x, starts, ends, axes)`` -> ``Slice(x', starts, ends, axes + 1)``.
+
+    Bounds and axes need not be constant.
+    """
     call.same_each_step(1, 2, 3, 4)
     values = call.values
     if call.given(3) is not None:
@@ -43,13 +46,13 @@ def slice_(call: Call) -> Sequence[Result]:
 
 @rule("Pad", until=11)
 def pad_by_attributes(call: Call) -> Sequence[Result]:
-    """Before opset 11 the pads are an attribute."""
+    """Insert pads of 0 for the steps. Before opset 11, the pads are an attribute."""
     return call.like(call.values, pads=_with_steps(call.node.attributes.get_ints("pads", ())))
 
 
 @rule("Pad", since=11)
 def pad(call: Call) -> Sequence[Result]:
-    """``Pad(x, pads)`` -> ``Pad(x', pads with 0 for the steps)``, or the same pads on axes one position up."""
+    """``Pad(x, pads)`` -> ``Pad(x', pads with 0 for the steps)``. With ``axes``, keep the pads and shift the axes."""
     call.same_each_step(1, 3)
     if call.batched(2):
         return [Result(_filled_by_step(call))]
@@ -68,7 +71,7 @@ def pad(call: Call) -> Sequence[Result]:
 
 
 def _filled_by_step(call: Call) -> ir.Value:
-    """``Pad(x, pads, v)`` with another ``v`` in each step -> zeros, and ``Where`` to select the padding."""
+    """Pad with a value that differs between steps: pad with zeros, then replace the padding by ``Where``."""
     b, rank = call.build, call.rank(0)
     x, fill = call.operand(0), call.operand(2)
     plain = replace(call, operands=(*call.operands[:2], None, *call.operands[3:]))
@@ -86,6 +89,6 @@ def _with_steps(pads: Sequence[int]) -> list[int]:
 
 
 def _like_indices(call: Call, index: int, numbers: Sequence[int]) -> ir.Value:
-    """Return ``numbers`` as a constant of the integer type of operand ``index``, because all index inputs have one type."""
+    """Return ``numbers`` as a constant in the integer type of operand ``index``, because all index inputs share one type."""
     dtype = np.int32 if call.operand(index).inner.dtype == ir.DataType.INT32 else np.int64
     return call.build.const(np.array(numbers, dtype=dtype))

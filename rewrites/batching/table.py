@@ -1,4 +1,7 @@
-"""The table from (operator domain, type) to batching rules. The modules with the rules fill it at its first use."""
+"""The table from (domain, operator type) to batching rules.
+
+The modules that define rules are imported when it is first used.
+"""
 
 import functools
 import importlib
@@ -17,7 +20,7 @@ __all__ = ["BatchingRule", "batch", "has_rule", "rule", "settle_shapes"]
 
 
 BatchingRule = Callable[[Call], Sequence[Result]]
-"""Emits a call for all steps and returns one result for each output of its node; raises ``Refused`` if it cannot."""
+"""Emits a call for all steps and returns one result for each output of its node. Raises ``Refused`` if that is impossible."""
 
 _MODULES = (
     *("along_axes", "attention", "contrib", "einsum", "elementwise", "fold_into_batch", "gemm", "indexing", "nested_if"),
@@ -77,15 +80,15 @@ def _table() -> dict[tuple[str, str], list[_Entry]]:
 
 
 def has_rule(node: ir.Node) -> bool:
-    """Return True if the table has a rule for the operator, which may still refuse the node."""
+    """Return True if the table has a rule for the operator of ``node``. The rule may still refuse the node."""
     return (node.domain, node.op_type) in _table()
 
 
 def batch(call: Call) -> Sequence[Result] | NotApplicable:
     """Emit ``call``'s operator for all steps at once and return its results, one for each output of the node.
 
-    A batched result has the type of the node's output, and its shape with the steps as an extra axis 0. A result may be an
-    operand's own value, or a constant (the Shape of a batched value is loop-invariant). A refusal leaves nothing in the
+    A batched result has the type of the node's output, and its shape with the steps as an extra axis 0. A result may also be the
+    value of an operand, or a constant (the Shape of a batched value). If the call is refused, no new nodes remain in the
     builder. Codes: ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``, ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``,
     ``BATCHED-WEIGHTS``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``, ``SHAPE-UNKNOWN``, ``PRECISION``, ``EMPTY-STEPS``,
     ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``, ``TYPE-UNKNOWN``, ``TYPE-MISMATCH``, ``SHAPE-MISMATCH``.
@@ -107,7 +110,10 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
 
 
 def settle_shapes(call: Call, results: Sequence[Result], built: Sequence[ir.Node]) -> None:
-    """Complete the types and shapes of the new (``built``) results by those of one step; raise Refused if they contradict."""
+    """Complete the types and shapes of the results that ``built`` computes from the node's outputs.
+
+    Refuse a contradiction.
+    """
     for output, result in zip(call.node.outputs, results, strict=True):
         value = result.value
         if value.producer() not in built:

@@ -1,6 +1,6 @@
-"""Applies rules to a model: the engine, the phases before and after it, and the invariants.
+"""Applies rules to a model: the engine, the phases before and after the engine, and the invariants.
 
-The driver decides when a rule is tried, and what follows if it fires. It never decides what a rule does.
+The driver determines when rules are tried, and what happens after a rule applied a patch. The rules determine the patches.
 """
 
 __all__: list[str] = []

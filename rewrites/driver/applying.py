@@ -1,4 +1,7 @@
-"""Asks rules about subjects and applies their patches. Each patch is numbered, reported, and counted against the limit."""
+"""Tries rules on subjects and applies their patches.
+
+Each patch is numbered, reported, and counted against the limit.
+"""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -18,7 +21,7 @@ S = TypeVar("S")
 
 
 def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotApplicable:
-    """Return the answer of ``rule`` on ``subject`` at ``where``; requested constants enter the model with the patch."""
+    """Try ``rule`` on ``subject`` at the path ``where``. Return its patch, which also adds its constants, or a reason."""
     veto = ctx.vetoes.on(rule.name, where)
     if veto is not None:
         return veto
@@ -28,7 +31,10 @@ def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotAppli
 
 
 class Applying:
-    """``left``: the number of patches that may still be applied, None for any. ``unrolled``: True if a loop was unrolled."""
+    """Applies patches. ``left``: how many may still be applied, None for any number.
+
+    ``unrolled``: True if a loop was unrolled.
+    """
 
     def __init__(self, ctx: Context, report: RewriteReport, stop_after: int | None, debug: bool) -> None:
         self.ctx, self.report, self.left = ctx, report, stop_after
@@ -41,7 +47,7 @@ class Applying:
         return self.left == 0
 
     def apply(self, rule: Rule[Any], entry: LoopReport | NodeReport, patch: Patch) -> Sequence[ir.Node]:
-        """Apply the change and return the nodes that replace the subject."""
+        """Apply ``patch``, record it in the report, and return the nodes that replace the subject."""
         with self.ctx.vetoes.blaming(rule.name, entry.where):
             replaced = patch.edit()
         fired = Fired(len(self.report.patches) + 1, rule.name, entry.where, patch.what, patch.made)
@@ -56,5 +62,5 @@ class Applying:
         return replaced
 
     def change_node(self, rule: Rule[Any], entry: NodeReport, patch: Patch) -> Sequence[ir.Node] | None:
-        """Apply a change to a recurrent node and return the new nodes to look at; None if no more patches may be applied."""
+        """Apply a patch to a recurrent node and return the new nodes to try; None if no more patches may be applied."""
         return None if self.is_over else self.apply(rule, entry, patch)

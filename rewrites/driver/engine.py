@@ -1,4 +1,4 @@
-"""Applies rules to a model until none fires: to its recurrent nodes, its loops, and the directions of recurrent nodes."""
+"""Applies rules to the recurrent nodes and the loops of a model until no rule applies."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -41,15 +41,15 @@ def rewrite(
 
     Args:
         ctx: The context of the model.
-        rules: In the order in which they are tried.
-        stop_after: Apply at most this many patches.
+        rules: The rules, in the order in which they are tried.
+        stop_after: The largest number of patches to apply; None for any number.
         debug: Check the invariants after each patch.
-        progress: Called with the number of settled loops and of all loops.
+        progress: Called with the number of settled loops and the number of all loops.
         clean: Called after unrolled steps are rolled up.
-        learn: Called when no rule fires any more; if it learns something, the rules go on.
+        learn: Called when no rule applies any more. If it returns True, it learned new shapes, and the rules are tried again.
 
     Raises:
-        MalformedLoop: Before anything is changed.
+        MalformedLoop: A loop is invalid. Raised before the model is changed.
     """
     ctx.rules = rules
     report = RewriteReport(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
@@ -79,7 +79,7 @@ def rewrite(
 
 
 def count_operators(graph: ir.Graph) -> Counter[str]:
-    """Count the nodes of each operator, with those in bodies."""
+    """Count the nodes of each operator, including those in bodies."""
     return Counter(node.op_type if not node.domain else f"{node.domain}.{node.op_type}" for node in all_nodes(graph))
 
 
@@ -90,7 +90,7 @@ def _until_none_fires(
     progress: Callable[[int, int], None] | None,
     learn: Callable[[Context], bool] | None,
 ) -> list[LoopReport]:
-    """Sweep over the loops, and over recurrent nodes that the target lacks; return reports on the nodes that stay."""
+    """Try all rules until none applies. Return reports on the recurrent nodes that the target lacks but that remain."""
     ctx, report = applying.ctx, applying.report
     loops = engine.repair(adopt_loops(ctx, report))
     learned = lessons = 0
@@ -112,7 +112,10 @@ def _until_none_fires(
 
 
 def _unroll_nodes(applying: Applying, rules: Sequence[Rule[Absent]]) -> tuple[int, list[LoopReport]]:
-    """Turn the nodes into loops; return their number, and reports on those that stay."""
+    """Turn recurrent nodes that the target lacks into loops.
+
+    Return their number, and reports on the nodes that remain.
+    """
     ctx, count, refused = applying.ctx, 0, list[LoopReport]()
     if not rules or ctx.options.unroll.steps == 0:
         return 0, refused

@@ -1,4 +1,4 @@
-"""Invariants between any two patches; tests and ``debug`` check them."""
+"""Invariants that hold after each patch. Tests and the option ``debug`` check them."""
 
 import onnx_ir as ir
 
@@ -11,12 +11,15 @@ __all__ = ["check_invariants"]
 
 
 def check_invariants(model: ir.Model, after: str) -> None:
-    """Raise InvariantBroken, naming ``after``, for undefined values, shared names or outputs, or invalid loops."""
+    """Raise InvariantBroken for an undefined value, a shared name or output, or an invalid loop.
+
+    The message names ``after``, the last change.
+    """
     _check_graph(model.graph, set(), set(), model.opset_imports.get("", 1), after)
 
 
 def _check_graph(graph: ir.Graph, visible: set[ir.Value], names: set[str], opset: int, after: str) -> None:
-    """Check ``graph``. ``visible`` and ``names`` belong to the graphs around it, and are restored afterwards."""
+    """Check ``graph``. ``visible`` and ``names`` are those of the outer graphs, and are restored afterwards."""
     own: list[ir.Value] = []
     for entry in {*graph.inputs, *graph.initializers.values()}:
         own.append(_define(entry, visible, names, after))

@@ -1,7 +1,7 @@
-"""Applies rules to loops until none fires, with a worklist of the loops that may have changed since they were asked.
+"""Applies rules to loops until none applies. Only loops that may have changed since the last try are tried again.
 
-Each patch makes a loop smaller or plainer, so there is a fixpoint. If two rules undo each other on a loop, it stays, with the
-reason ``RULE-LIMIT``.
+Each patch makes a loop smaller or simpler, so a fixpoint exists. If two rules keep undoing each other on a loop, the engine stops
+and reports ``RULE-LIMIT`` for the loop.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ _PATCHES_PER_LOOP = 200
 
 
 class LoopEngine:
-    """The rules on loops and the state of the worklist; ``rules`` are in the order in which they are tried."""
+    """Applies ``rules`` to loops, in this order, and tracks which loops to try again."""
 
     def __init__(self, applying: Applying, rules: Sequence[Rule[Loop]]) -> None:
         self._applying, self._rules = applying, list(rules)
@@ -39,14 +39,17 @@ class LoopEngine:
         self._clock = 0
 
     def repair(self, loops: Sequence[ir.Node]) -> list[ir.Node]:
-        """Apply the rules without which onnxruntime computes garbage, to all loops, before any other rule."""
+        """Apply the rules with use "always" to ``loops``, because onnxruntime computes garbage without them.
+
+        Return all loops.
+        """
         always = LoopEngine(self._applying, [rule for rule in self._rules if rule.use == "always"])
         for node in loops:
             always._settle(node)
         return loops_in(self._ctx.model.graph)
 
     def sweep(self, loops: Sequence[ir.Node], progress: Callable[[int, int], None] | None = None) -> list[ir.Node]:
-        """Apply rules to those of ``loops`` that may have changed, inner ones first; return the loops that there are then."""
+        """Apply rules to the ``loops`` that may have changed, in order. Return all loops of the model afterwards."""
         neighbours = Neighbours(self._ctx.model.graph)
         for i, node in enumerate(loops):
             if self._is_to_be_asked(node):
@@ -60,20 +63,20 @@ class LoopEngine:
         return adopt_loops(self._ctx, self._applying.report)
 
     def ask_all_again(self) -> None:
-        """Ask about all loops in the next sweep."""
+        """Try all loops again in the next sweep."""
         self._settled.clear()
 
     def give_up(self) -> None:
-        """Add a reason to the loops that changed last."""
+        """Add the reason RULE-LIMIT to the loops that changed last."""
         last = max(self._changed.values(), default=0)
         for entry in (REPORT.of(node) for node, (clock, _) in self._settled.items() if clock == last):
             if entry is not None:
                 entry.reasons.append(Reason("engine", "RULE-LIMIT", "the rules still fire after the largest number of sweeps"))
 
     def spare(self) -> list[ir.Node]:
-        """Apply the rules that keep onnxruntime from crashing to the loops of a changed model, whichever rules the caller chose.
+        """If the model changed, apply the rules that prevent crashes of onnxruntime, even if the caller did not choose them.
 
-        A node that refused an empty sequence before may be gone.
+        A change may have removed a node that rejected an empty sequence before the loop could crash. Return all loops.
         """
         graph = self._ctx.model.graph
         for rule in LAST if self._applying.report.patches or unread_nodes(graph) else ():
@@ -87,7 +90,10 @@ class LoopEngine:
         return loops_in(graph)
 
     def hand_over(self) -> None:
-        """Apply the rules once to the remaining loops, outer ones first. A patch of a loop also counts for loops inside it."""
+        """Apply the rules once to the remaining loops, outer loops first.
+
+        A patch also counts for inner loops that it removes.
+        """
         left = deque(filter(is_loop, all_nodes(self._ctx.model.graph)) if self._rules else ())
         while left:
             node = left.popleft()
@@ -104,12 +110,12 @@ class LoopEngine:
                 left = deque(loop for loop in left if loop in there)
 
     def _is_to_be_asked(self, node: ir.Node) -> bool:
-        """Return True if something near the loop has changed since it was asked."""
+        """Return True if the loop is new, or if a loop of its group has changed since it was tried."""
         settled, group = self._settled.get(node, (-1, None))
         return settled < 0 or self._changed.get(group, 0) > settled
 
     def _settle(self, node: ir.Node) -> list[ir.Node]:
-        """Apply rules to ``node`` and its replacements until none fires; return the nodes that are then there."""
+        """Apply rules to ``node`` and its replacements until none applies. Return the remaining nodes."""
         entry, settled = REPORT.of(node), list[ir.Node]()
         if entry is None or node.graph is None:
             return settled
@@ -154,7 +160,7 @@ class LoopEngine:
 
 
 def _parts(node: ir.Node) -> list[Any]:
-    """Return the parts of a view of a loop: while they are the same, so is the view."""
+    """Return the values and graphs that determine the view of a loop. The view stays valid while they do not change."""
     values: list[Any] = [*node.inputs, *node.outputs, *node.attributes.data.values()]
     for body in node_graphs(node):
         values += [body, *body.inputs[:], *body.outputs[:]]
@@ -162,7 +168,10 @@ def _parts(node: ir.Node) -> list[Any]:
 
 
 class Neighbours:
-    """Groups of loops that do not affect each other: connected components of the main graph, not joined through initializers."""
+    """Groups of loops; loops of different groups do not affect each other.
+
+    The groups are the connected components of the main graph. A shared initializer does not connect nodes.
+    """
 
     def __init__(self, graph: ir.Graph) -> None:
         self._leader: dict[object, object] = {}
@@ -175,7 +184,7 @@ class Neighbours:
             self._around.update((loop, node) for loop in (node, *inner) if is_loop(loop))
 
     def group_of(self, loop: ir.Node) -> object:
-        """Return the key of the group of a loop that existed when the groups were built."""
+        """Return the key of the group of ``loop``, which must have existed when the groups were built."""
         return self._find(self._around[loop])
 
     def _find(self, item: object) -> object:

@@ -1,4 +1,4 @@
-"""Opens and closes the reports of loops: the origin of a loop, its remaining nodes, and its computation in words."""
+"""Creates and completes the reports of loops: the origin of a loop, its remaining nodes, and a description in words."""
 
 import ast
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,10 @@ __all__ = ["adopt_loops", "close_reports", "nature", "scope_of"]
 
 
 def adopt_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
-    """Return all loops, inner ones first; a new loop gets a report. Raise MalformedLoop if it is malformed."""
+    """Return all loops, inner loops first, and create reports for new loops.
+
+    Raise MalformedLoop if a new loop is invalid.
+    """
     loops = loops_in(ctx.model.graph)
     if not all(map(REPORT.on, loops)):
         for node, where in with_paths(ctx.model.graph):
@@ -32,7 +35,7 @@ def adopt_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
 
 
 def close_reports(ctx: Context, report: RewriteReport, loops: Sequence[ir.Node], unrolled: bool) -> None:
-    """Complete each loop of ``report`` with what is left of it; ``loops`` are all remaining loops."""
+    """Set the fate and the number of remaining nodes of each loop of ``report``. ``loops`` are all remaining loops."""
     for every in report.loops:
         planned = any(fired.made.planned for fired in every.fired)
         every.fate, every.nodes_after = "planned" if planned else "removed", 0
@@ -62,7 +65,7 @@ _LONGEST, _LONGEST_SHOWN = 10_000, 120
 
 
 def scope_of(node: ir.Node) -> str:
-    """Return the origin of ``node`` in the exported program, or an empty text."""
+    """Return the module and class of the exported program from which ``node`` comes, or an empty text if unknown."""
     noted = node.metadata_props
     names, classes = _listed(noted, _NAMES)[:-1], _listed(noted, _CLASSES)[:-1]
     if not names and not classes:
@@ -73,7 +76,7 @@ def scope_of(node: ir.Node) -> str:
 
 
 def _listed(noted: Mapping[str, str], key: str) -> list[str]:
-    """Return a list of texts in Python syntax; the last is the operator itself."""
+    """Parse the metadata entry ``key``, a list of strings in Python syntax. The last string is the operator itself."""
     text = noted.get(key, "")
     try:
         items = ast.literal_eval(text) if text and len(text) <= _LONGEST else []
@@ -83,7 +86,7 @@ def _listed(noted: Mapping[str, str], key: str) -> list[str]:
 
 
 def _of_space(space: str) -> tuple[list[str], list[str]]:
-    """Return the names and classes of ``: Model/encoder.rnn: GRUCell/scan: torch.ops...``."""
+    """Return the names and classes in a text such as ``: Model/encoder.rnn: GRUCell/scan: torch.ops...``."""
     parts = [part.partition(": ") for part in space[:_LONGEST].split("/")[:-1] if ": " in part]
     return [name for name, _, _ in parts], [kind for _, _, kind in parts]
 
@@ -100,12 +103,12 @@ _BY_CODE = (
     ("RECURRENCE", "recurrence"),
     ("NATIVE-", "recurrence"),
 )
-"""By the prefix of a reason's code, the most specific first."""
+"""Pairs of a prefix of reason codes and a description of the loop. More specific prefixes come first."""
 _RECURRENT = ("RNN", "LSTM", "GRU")
 
 
 def nature(entry: LoopReport) -> str:
-    """Return what the loop of ``entry`` computes, or an empty text."""
+    """Return a description of what the loop of ``entry`` computes, or an empty text if unknown."""
     if entry.kind in _RECURRENT:
         return entry.kind
     natures = [fired.made.is_a for fired in entry.fired if fired.made.is_a] or [

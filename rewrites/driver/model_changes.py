@@ -1,4 +1,7 @@
-"""Changes of a whole model, or of its Ifs. Each is a numbered patch of a rule that the caller may skip."""
+"""Applies rules to a complete model, or to its Ifs.
+
+Each change is a numbered patch of a rule that the caller may skip.
+"""
 
 import onnx_ir as ir
 
@@ -18,7 +21,7 @@ __all__ = ["change_model", "flatten_ifs"]
 
 
 def change_model(rule: Rule[ir.Model], ctx: Context) -> bool:
-    """Let ``rule`` change the model; return True if it did."""
+    """Apply ``rule`` to the model. Return True if it changed the model."""
     outcome = None if rule.name in ctx.left_out else ask(rule, ctx.model, "main", ctx)
     if not isinstance(outcome, Patch):
         return False
@@ -27,7 +30,10 @@ def change_model(rule: Rule[ir.Model], ctx: Context) -> bool:
 
 
 def flatten_ifs(ctx: Context) -> tuple[int, list[str]]:
-    """Let both branches of Ifs run if the target has no If; return the number of Ifs, and messages."""
+    """Replace each If by both of its branches if the target has no If.
+
+    Return the number of replaced Ifs, and messages.
+    """
     if FLATTEN_IFS.name in ctx.left_out:
         return 0, []
     done, left = _in_graph(ctx.model.graph, "main", ctx)

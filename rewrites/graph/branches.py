@@ -1,4 +1,4 @@
-"""Writes an If whose branches are built from detached nodes.
+"""Builds an If from branches of detached nodes.
 
 Works around ORT-IF-10-SIZES.
 """
@@ -16,7 +16,7 @@ from rewrites.graph.marks import CONDITION_OF_STEPS
 __all__ = ["SOME_STEPS", "has_steps", "of_a_size_not_inferred", "say_has_steps", "write_if"]
 
 SOME_STEPS = "some_steps"
-"""The prefix of the name of a branch that runs only if there are steps."""
+"""The name prefix of a branch that runs only if there are steps."""
 
 
 def write_if(
@@ -28,9 +28,12 @@ def write_if(
     *,
     unlike: bool = False,
 ) -> tuple[ir.Value, ...]:
-    """Write an If on ``condition``, a tensor of one boolean. Each branch is a builder with its nodes, and the results.
+    """Emit an If on ``condition``, a tensor of one boolean.
 
-    The results have the types and shapes of the first branch. If the branches are ``unlike``, they have no sizes.
+    Each branch is a pair: a builder with its nodes, and its results.
+
+    The results of the If have the types and shapes of the first branch. ``unlike``: the branches return different sizes, so the
+    results have no sizes.
     """
     if unlike:
         then, otherwise = (
@@ -48,7 +51,7 @@ def write_if(
 
 
 def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Value:
-    """Return ``value``, before opset 11 with hidden sizes: there, onnxruntime takes a size of one branch as a size of the If."""
+    """Hide the sizes of ``value`` before opset 11, because onnxruntime uses the sizes of one branch for the If there."""
     if b.opset >= since.IF_SIZES_APART:
         return value
     nothing = b.op("Mul", b.op("Cast", flag, to=ir.DataType.INT64), b.const(np.array(0, np.int64)))
@@ -58,7 +61,10 @@ def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Va
 
 
 def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *, both: bool) -> ir.Value:
-    """Hide the sizes of ``value`` if they differ from those of ``other``; with ``both``, only if two numbers differ."""
+    """Hide the sizes of ``value`` if they differ from the sizes of ``other``.
+
+    With ``both``, only two different numbers count.
+    """
     if not isinstance(value.type, ir.TensorType | None):
         return value
     if value.shape is None or other.shape is None:
@@ -69,18 +75,18 @@ def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *
 
 
 def _branch(b: Builder, part: Builder, outputs: Sequence[ir.Value], name: str) -> ir.Attr:
-    """Return a branch. If the same result occurs twice, the second is a copy, because onnxruntime returns only one of them."""
+    """Return a branch. If a result occurs twice, copy the second one, because onnxruntime would return only one of them."""
     outputs = [part.op("Identity", value) if value in outputs[:index] else value for index, value in enumerate(outputs)]
     nodes, part.nodes = part.nodes, []
     return ir.AttrGraph(name, ir.Graph([], outputs, nodes=nodes, name=b.names.fresh(name)))
 
 
 def say_has_steps(branch: ir.Graph | ir.Function | None) -> None:
-    """Mark ``branch`` as one that runs only if there are steps; its loop then needs no guard. Its name says so after a reload."""
+    """Mark ``branch`` as a branch that runs only if there are steps, so that a loop inside it needs no guard."""
     assert branch is not None
     CONDITION_OF_STEPS.put(branch, True)
 
 
 def has_steps(branch: ir.Graph | ir.Function | None) -> bool:
-    """Return True if ``branch`` was marked so."""
+    """Return True if ``branch`` is marked as running only if there are steps, or its name says so (in a reloaded model)."""
     return branch is not None and (CONDITION_OF_STEPS.on(branch) or (branch.name or "").startswith(SOME_STEPS))

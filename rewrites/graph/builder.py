@@ -1,6 +1,6 @@
 """Creates new nodes for a patch, with fresh names, inferred types and shapes, and shared constants.
 
-No graph holds the nodes until they are inserted.
+The nodes are in no graph until they are inserted.
 
 Works around ORT-LAYERNORM-EMPTY-NAME.
 """
@@ -20,7 +20,10 @@ __all__ = ["Builder", "ConstantPool"]
 
 
 class Builder:
-    """Collects detached nodes in order. They are users of their inputs, so a rule that refuses must ``discard`` them."""
+    """Collects detached nodes in order.
+
+    They count as users of their inputs, so a rule that refuses must ``discard`` them.
+    """
 
     def __init__(self, names: Names, constants: "ConstantPool", opsets: dict[str, int], ir_version: int) -> None:
         self.names = names
@@ -39,7 +42,7 @@ class Builder:
         version: int | None = None,
         **attributes: Any,
     ) -> ir.Value:
-        """Make a node with one output and return that output. Attributes that are None are left out."""
+        """Create a node with one output and return the output. Attributes that are None are omitted."""
         return self.ops(op_type, inputs, 1, domain=domain, hint=hint, version=version, **attributes)[0]
 
     def ops(
@@ -53,12 +56,12 @@ class Builder:
         version: int | None = None,
         **attributes: Any,
     ) -> tuple[ir.Value, ...]:
-        """Make a node with ``outputs`` outputs and return them; trailing absent inputs are dropped (ORT crashes on some)."""
+        """Create a node with ``outputs`` outputs and return them. Attributes that are None are omitted."""
         present = {key: value for key, value in attributes.items() if value is not None}
         return self.node(op_type, inputs, outputs, ir.convenience.convert_attributes(present), domain, hint, version)
 
     def like(self, node: ir.Node, inputs: Sequence[ir.Value | None], **changed: Any) -> tuple[ir.Value, ...]:
-        """Create a node like ``node`` on other inputs, with some attributes changed (None removes one)."""
+        """Create a node like ``node`` on other inputs, with ``changed`` attributes. None removes an attribute."""
         keep = [attribute for name, attribute in node.attributes.items() if name not in changed]
         present = {key: value for key, value in changed.items() if value is not None}
         attributes = [*keep, *ir.convenience.convert_attributes(present)]
@@ -75,7 +78,10 @@ class Builder:
         hint: str | None = None,
         version: int | None = None,
     ) -> tuple[ir.Value, ...]:
-        """Make a node from ready attributes; the general form behind ``op``, ``ops`` and ``like``."""
+        """Create a node and return its outputs. ``op``, ``ops`` and ``like`` call this.
+
+        Trailing absent inputs are dropped, because onnxruntime crashes on some of them.
+        """
         operands = list(inputs)
         while operands and operands[-1] is None:
             operands.pop()
@@ -87,7 +93,7 @@ class Builder:
         return tuple(node.outputs)
 
     def const(self, array: np.ndarray | Sequence[int] | int, dtype: Any = np.int64) -> ir.Value:
-        """Return a constant: an initializer of the main graph that equal constants share. Python integers become int64."""
+        """Return an initializer of the main graph with this value. Equal constants share one. Python integers become int64."""
         return self._constants.value(array if isinstance(array, np.ndarray) else np.asarray(array, dtype=dtype))
 
     def insert_before(self, anchor: ir.Node) -> None:
@@ -103,19 +109,19 @@ class Builder:
         self.nodes = []
 
     def prepend_to(self, graph: ir.Graph) -> None:
-        """Put the collected nodes at the start of ``graph``, in order."""
+        """Insert the collected nodes at the start of ``graph``, in order."""
         if len(graph):
             self.insert_before(graph[0])
         else:
             self.append_to(graph)
 
     def append_to(self, graph: ir.Graph) -> None:
-        """Put the collected nodes at the end of ``graph``, in order."""
+        """Append the collected nodes to ``graph``, in order."""
         graph.extend(self.nodes)
         self.nodes = []
 
     def discard(self, since: int = 0) -> None:
-        """Detach the collected nodes, from number ``since`` on, from their inputs and forget them."""
+        """Remove the collected nodes from index ``since`` on, and detach them from their inputs."""
         for node in reversed(self.nodes[since:]):
             for graph in node_graphs(node):
                 for inner in all_nodes(graph):
@@ -124,12 +130,15 @@ class Builder:
         del self.nodes[since:]
 
     def another(self) -> "Builder":
-        """Return a new, empty Builder for the same model, such as for the nodes of a body."""
+        """Return a new, empty Builder for the same model, for example for the nodes of a body."""
         return Builder(self.names, self._constants, self.opsets, self._ir_version)
 
 
 class ConstantPool:
-    """Initializers that equal constants share. While a rule only looks, they wait for its patch (``put``)."""
+    """Initializers that equal constants share.
+
+    While a rule is only matching, new ones are kept until its patch (``put``).
+    """
 
     def __init__(self, graph: ir.Graph, names: Names) -> None:
         self._graph = graph
@@ -138,7 +147,7 @@ class ConstantPool:
         self._wanted: list[ir.Value] | None = None
 
     def value(self, array: np.ndarray, hint: str = "const") -> ir.Value:
-        """Return the initializer that holds ``array``."""
+        """Return an initializer with the elements of ``array``."""
         tensor = _tensor(array)
         content = repr(array.tolist()).encode() if tensor.dtype == ir.DataType.STRING else array.tobytes()
         key = (str(tensor.dtype), array.shape, content)
@@ -156,7 +165,7 @@ class ConstantPool:
 
     @contextmanager
     def looking(self) -> Iterator[list[ir.Value]]:
-        """Leave the model unchanged meanwhile; yield the list of the requested constants."""
+        """Collect new constants in the yielded list instead of adding them to the model, until the context ends."""
         before, wanted = self._wanted, list[ir.Value]()
         self._wanted = wanted
         try:
@@ -165,7 +174,7 @@ class ConstantPool:
             self._wanted = before
 
     def put(self, values: Iterable[ir.Value]) -> None:
-        """Make the requested ``values`` initializers if they are not yet."""
+        """Add the constants ``values`` to the main graph unless it already has them."""
         for value in values:
             if not value.is_initializer():
                 self._graph.register_initializer(value)

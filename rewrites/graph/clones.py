@@ -1,4 +1,4 @@
-"""Copies nodes, with their bodies and branches, and lets the copies read other values."""
+"""Copies nodes with their bodies and branches. The copies may read other values."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,14 +14,14 @@ __all__ = ["copy_nodes"]
 def copy_nodes(
     nodes: Iterable[ir.Node], value_map: dict[ir.Value, ir.Value], names: Names, suffix: str, *, named: bool
 ) -> list[ir.Node]:
-    """Copy ``nodes`` (producers before users) under fresh names; the copies are in no graph. An Identity is not copied.
+    """Copy ``nodes`` (producers before users) under fresh names. The copies are detached. An Identity is not copied.
 
     Args:
         nodes: The nodes to copy.
-        value_map: The values to read instead of others; the results of the copies are added.
+        value_map: Maps the inputs of the nodes to the values that the copies read. The results of the copies are added to it.
         names: The names of the model.
         suffix: The suffix of the new names.
-        named: True if the names of dimensions mean the same for the copies.
+        named: True if the names of dimensions are also valid for the copies.
     """
     copies = []
     for node in nodes:

@@ -25,23 +25,23 @@ Evaluator = Callable[[onnx.ModelProto], Sequence[np.ndarray] | None]
 """Runs a model without inputs and returns its outputs, or None if the runtime cannot run it."""
 
 KernelCheck = Callable[[onnx.ModelProto], bool | None]
-"""Returns True if the runtime has a kernel for the one node of a model, None if it refuses the node for another reason."""
+"""Returns True if the runtime has a kernel for the only node of a model. None: the runtime refuses the node for another reason."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """The caller's options that concern rules.
+    """The caller's options that affect rules.
 
     Args:
-        memory_budget: The most bytes that the temporaries of one vectorised part may take at a time.
+        memory_budget: The largest number of bytes that the temporaries of one vectorised part may take at a time.
         sizes: A typical value of each symbolic dimension, for cost decisions only.
         assumed_dim: The assumed size of an unknown dimension without a hint.
-        native_always: True if a recurrent node is always preferred, because the target has no loops or its nodes are fast.
-        bidirectional: When recurrent nodes of two directions become one: always, if their activations are equal, only if they are
-            narrow and run on one row, or never.
-        domains: Operator domains that the target runs besides the standard one.
-        target, costs: Its other abilities, and the costs of loops and operators there.
-        unroll: How far loops are unrolled.
+        native_always: True if the target has no loops or runs recurrent nodes fast, so that such nodes are always preferred.
+        bidirectional: When two recurrent nodes of opposite directions become one: "always", "equal" (if their activations are
+            equal), "narrow" (if they are narrow and run on one row), or "never".
+        domains: Operator domains that the target supports besides the standard domain.
+        target, costs: Other abilities of the target, and its costs of loops and operators.
+        unroll: The limits up to which loops are unrolled.
     """
 
     memory_budget: int = 256 << 20
@@ -62,38 +62,38 @@ class RuleInUse(Protocol):
 
     @property
     def name(self) -> str:
-        """Return its name in reports."""
+        """Return the name of the rule in reports."""
 
     @property
     def phase(self) -> str:
-        """Return the folder that it is in."""
+        """Return the package that contains the rule."""
 
     @property
     def subject(self) -> str:
-        """Return the kind of its subjects."""
+        """Return the kind of nodes or graphs that the rule rewrites."""
 
     @property
     def recognises(self) -> bool:
-        """Return True if it replaces a whole recurrence."""
+        """Return True if the rule replaces a complete recurrence."""
 
     @property
     def check(self) -> "Callable[[Any, Context], object]":
-        """Return the function that returns a patch for a subject, or the reason why there is none."""
+        """Return the function that maps a subject to a patch, or to the reason why the rule does not apply."""
 
 
 @dataclass
 class Context:
-    """The state shared by all rules while one model is rewritten.
+    """The state that all rules share while one model is rewritten.
 
     Args:
-        evaluate, has_kernel: Run a small model; tell if the runtime has a kernel for a node.
+        evaluate, has_kernel: Run a small model; test if the runtime has a kernel for a node.
         names, constants: The names of the model, and its shared constants.
-        rules: The rules in use, for a rule that asks what others would do.
+        rules: The rules in use, for a rule that needs to know what other rules would do.
         left_out: Names of rules that the caller skips.
-        changes: Patches of the whole model so far.
-        owners: The nodes last found around graphs.
+        changes: The patches of the complete model so far.
+        owners: A cache of the node that contains each graph.
         vetoes: Patches that are forbidden.
-        written_out: Steps that stay unrolled, by their names in reports.
+        written_out: Names of unrolled loops, as reports show them, that remain unrolled.
     """
 
     model: ir.Model
@@ -121,7 +121,7 @@ class Context:
         return self.model.opset_imports.get("", 1)
 
     def if_around(self, branch: ir.Graph) -> ir.Node | None:
-        """Return the If that has ``branch``, or None."""
+        """Return the If to which ``branch`` belongs; None if the graph is no branch of an If."""
         owner = self.owners.get(branch)
         if owner is None or owner.graph is None or branch not in node_graphs(owner):
             self.owners.clear()
@@ -142,7 +142,10 @@ class Context:
 def evaluate_nodes(
     nodes: Sequence[onnx.NodeProto], constants: Mapping[ir.Value, np.ndarray], wanted: Iterable[ir.Value], ctx: Context
 ) -> Sequence[np.ndarray] | None:
-    """Run ``nodes`` (producers before users) on ``constants`` and return the values ``wanted``; None if the runtime fails."""
+    """Run ``nodes`` (producers before users) on ``constants``.
+
+    Return the arrays of ``wanted``, or None if the runtime fails.
+    """
     tensors = [ir.serde.serialize_tensor(ir.tensor(array, name=value.name)) for value, array in constants.items()]
     outputs = [onnx.helper.make_value_info(value.name or "", onnx.TypeProto()) for value in wanted]
     graph = onnx.helper.make_graph(list(nodes), "constants", [], outputs, tensors)

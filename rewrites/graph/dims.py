@@ -1,7 +1,7 @@
-"""The algebra of sizes: equal and contradicting shapes, the sizes that several shapes have in common, and their combined knowledge.
+"""Compares and combines shapes: tests for equality and contradictions, common sizes (``meet``) and combined sizes (``refined``).
 
-A dimension is a number, a name, or unknown. In one graph a name is the same size everywhere, unless it says that the size
-``varies``. A shape is None if even its rank is unknown.
+A dimension is a number, a name, or unknown. In one graph, a name means the same size everywhere, unless it has the prefix
+``VARIES``. A shape is None if its rank is unknown.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,39 +47,39 @@ def is_made_up(name: str) -> bool:
 
 
 def varies(dim: Dim) -> bool:
-    """Return True if ``dim`` is known to change."""
+    """Return True if ``dim`` is known to change from step to step."""
     return not isinstance(dim, int) and dim.value is not None and dim.value.startswith(VARIES)
 
 
 def is_unknown(dim: Dim) -> bool:
-    """Return True if nothing is known of ``dim``."""
+    """Return True if ``dim`` is neither a number nor a name. A name that onnx's inference invented counts as unknown."""
     return not isinstance(dim, int) and (dim.value is None or dim.value.startswith(_INVENTED))
 
 
 def is_one_size(dim: Dim) -> bool:
-    """Return True if ``dim`` is a number, or has a name that means the same size everywhere."""
+    """Return True if ``dim`` is a number, or a name that means the same size everywhere."""
     return not is_unknown(dim) and not varies(dim)
 
 
 def is_vague(shape: ir.Shape | None) -> bool:
-    """Return True if the rank of ``shape`` is known, and one of its sizes has neither a number nor a name."""
+    """Return True if the rank of ``shape`` is known, but one of its sizes is neither a number nor a name."""
     return shape is not None and None in shape_dims(shape)
 
 
 def equal(left: Dim, right: Dim) -> bool:
-    """Return True if two dimensions are known to be the same."""
+    """Return True if two dimensions are known to be equal."""
     if isinstance(left, int) or isinstance(right, int):
         return left == right
     return left.value is not None and left.value == right.value
 
 
 def same(left: ir.Shape | None, right: ir.Shape | None) -> bool:
-    """Return True if two shapes are known, and known to be the same."""
+    """Return True if two shapes are known to be equal. Unknown shapes are not."""
     return left is not None and right is not None and len(left) == len(right) and all(map(equal, left.dims, right.dims))
 
 
 def differ(left: ir.Shape | None, right: ir.Shape | None) -> bool:
-    """Return True if two shapes cannot be equal: their ranks differ, or two numbers at the same position."""
+    """Return True if two shapes are known to differ: in their ranks, or in two numbers at the same position."""
     if left is None or right is None:
         return False
     pairs = zip(left.dims, right.dims, strict=False)
@@ -87,7 +87,10 @@ def differ(left: ir.Shape | None, right: ir.Shape | None) -> bool:
 
 
 def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> ir.Shape | None:
-    """Return the sizes that all ``shapes`` have; ``unlike`` returns the knowledge of a size that may differ between them."""
+    """Return the shape of the sizes that are equal in all ``shapes``.
+
+    ``unlike`` returns the size to use for unequal sizes.
+    """
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
         return None
@@ -96,7 +99,7 @@ def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> 
 
 
 def refined(*shapes: ir.Shape | None) -> ir.Shape | None:
-    """Return the combined knowledge of ``shapes``, all of one value. The first known size counts; other ranks are ignored."""
+    """Combine several ``shapes`` of one value: use the first known size of each axis. Ignore shapes of other ranks."""
     known = [shape for shape in shapes if shape is not None]
     alike = [shape_dims(shape) for shape in known if len(shape) == len(known[0])]
     dims = [next((dim for dim in column if dim is not None), None) for column in zip(*alike, strict=True)]
@@ -104,27 +107,27 @@ def refined(*shapes: ir.Shape | None) -> ir.Shape | None:
 
 
 def forgotten(shape: ir.Shape | None, which: Callable[[Dim], bool]) -> ir.Shape | None:
-    """Return ``shape`` without the dimensions for which ``which`` is true."""
+    """Return ``shape`` with each dimension for which ``which`` is true replaced by an unknown dimension."""
     if shape is None or not any(map(which, shape.dims)):
         return shape
     return ir.Shape([None if which(dim) else dim for dim in shape.dims])
 
 
 def without_names(shape: ir.Shape | None) -> ir.Shape | None:
-    """Return ``shape`` without names of dimensions, because they may mean something else outside the body that declares them."""
+    """Return ``shape`` with unknown dimensions instead of names. In other graphs, a name may mean another size."""
     return forgotten(shape, lambda dim: not isinstance(dim, int))
 
 
 def without_axis(shape: ir.Shape | None, axis: int) -> ir.Shape | None:
-    """Return ``shape`` without ``axis`` (0 or more)."""
+    """Return ``shape`` without ``axis``, which must not be negative."""
     return None if shape is None else ir.Shape([dim for i, dim in enumerate(shape.dims) if i != axis])
 
 
 def with_size(shape: ir.Shape | None, axis: int, size: int | str | None) -> ir.Shape | None:
-    """Return ``shape`` with ``size`` at ``axis`` (0 or more)."""
+    """Return ``shape`` with ``size`` at ``axis``, which must not be negative."""
     return None if shape is None else ir.Shape([size if i == axis else dim for i, dim in enumerate(shape.dims)])
 
 
 def with_axes(shape: ir.Shape | None, axis: int, *sizes: int | str | None) -> ir.Shape | None:
-    """Return ``shape`` with new axes of ``sizes``, the first of which becomes axis ``axis``."""
+    """Return ``shape`` with new axes of the ``sizes`` inserted at index ``axis``."""
     return None if shape is None else ir.Shape([*shape.dims[:axis], *sizes, *shape.dims[axis:]])

@@ -1,7 +1,6 @@
-"""Facts attached to nodes, values and graphs while a model is rewritten; they are never written to a file.
+"""Marks: facts attached to nodes, values and graphs while a model is rewritten. They are never written to a file.
 
-A copy of a node, and a node that replaces it, carries all of its marks (``carry``). A node that computes something else carries
-none.
+``carry`` copies all marks of a node to its copy or replacement. A node that computes something else gets no marks.
 """
 
 from collections.abc import Hashable, Iterable
@@ -50,7 +49,7 @@ class Marked(Protocol):
 
     @property
     def meta(self) -> Any:
-        """Return its facts."""
+        """Return the facts attached to it, by key."""
 
 
 @dataclass(frozen=True)
@@ -60,51 +59,51 @@ class Mark(Generic[T]):
     key: Hashable
 
     def put(self, bearer: Marked, fact: T) -> None:
-        """Attach the fact to ``bearer``."""
+        """Attach ``fact`` to ``bearer``."""
         bearer.meta[self.key] = fact
 
     def put_new(self, bearer: Marked, fact: T) -> T:
-        """Attach the fact to ``bearer`` if it has none of this kind; return the fact that it then has."""
+        """Attach ``fact`` to ``bearer`` unless it has a fact of this kind. Return the fact that it has now."""
         kept: T = bearer.meta.setdefault(self.key, fact)
         return kept
 
     def of(self, bearer: Marked) -> T | None:
-        """Return the fact of ``bearer``, or None."""
+        """Return the fact of this kind attached to ``bearer``, or None if it has none."""
         fact: T | None = bearer.meta.get(self.key)
         return fact
 
     def on(self, bearer: Marked) -> bool:
-        """Return True if ``bearer`` has such a fact."""
+        """Return True if ``bearer`` has a fact of this kind."""
         return self.key in bearer.meta
 
     def take(self, bearer: Marked) -> T | None:
-        """Remove the fact of ``bearer`` and return it, or None."""
+        """Remove the fact of this kind from ``bearer`` and return it, or None if it has none."""
         fact: T | None = bearer.meta.pop(self.key, None)
         return fact
 
 
 def carry(old: Marked, new: Marked) -> None:
-    """Copy all facts of ``old`` to ``new``, a copy or replacement of it."""
+    """Copy all facts of ``old`` to ``new``, its copy or replacement."""
     new.meta.update(old.meta)
 
 
 REPORT = Mark[LoopReport]("ortscan.report")  # on a loop or recurrent node: its entry in the report
-UNROLLED_FROM = Mark[LoopReport]("ortscan.written out of")  # on a node: the entry of the loop to whose steps it belongs
+UNROLLED_FROM = Mark[LoopReport]("ortscan.written out of")  # on a node of an unrolled step: the report entry of the loop
 WAS_REFUSED = Mark[bool]("ortscan.was_refused")  # on a recurrent node: onnxruntime could not run the original node
 UNSHIELDED = Mark[bool]("ortscan.unshielded")  # on a recurrent node of the original model: it ran without a guard
 GUARDED = Mark[bool]("ortscan.guarded")  # on a recurrent node: it is under an If for sequences without steps or rows
 ROWS_WITHOUT_STEPS = Mark[bool]("ortscan.rows_without_steps")
-"""On a recurrent node: its rows without steps end in their initial states."""
+"""On a recurrent node: a row whose sequence length is 0 returns its initial state."""
 
-ROWS_OF_STEPS = Mark[bool]("ortscan.rows_of_steps")  # on a recurrent node: its rows are the steps of a loop that it was in
+ROWS_OF_STEPS = Mark[bool]("ortscan.rows_of_steps")  # on a recurrent node: its batch contains the steps of a loop it was in
 BLOCKS = Mark[bool]("ortscan.blocks")  # on a Scan: each step works on a block of the original steps
-OVER_BLOCKS = "over_blocks"  # the prefix of the name of its body, so that this is known after a reload
+OVER_BLOCKS = "over_blocks"  # the name prefix of the body of a Scan over blocks, which marks it in a reloaded model
 ONE_BLOCK = Mark[bool]("ortscan.one_block")  # on a loop: it runs the steps of one block
 ROLLED_UP = Mark[bool]("ortscan.rolled_up")  # on a Scan: its steps were unrolled in the original model
 ASSUMED_SIZE = Mark[int]("ortscan.assumed_size")
-"""On a loop: the assumed size of unknown dimensions, because the loop runs only if they are no larger."""
+"""On a loop: the assumed size of unknown dimensions. The loop runs only if they are at most this large."""
 
-IS_NARROW = Mark[bool]("ortscan.is_narrow")  # on a loop: it runs only if its states are narrow; an If around it checks that
+IS_NARROW = Mark[bool]("ortscan.is_narrow")  # on a loop: an If around it checks that its states are narrow
 STACK_BYTES = Mark[int]("ortscan.stacks")  # on a loop: the bytes of stacks that exist while it runs
 STACK_AXIS = Mark[int]("ortscan.stack_axis")  # on a node: it stacks the steps of an unrolled loop along this axis
 EMPTY_SIZES = Mark[list[Any]]("ortscan.sizes_without_steps")
@@ -126,14 +125,14 @@ CONDITION_OF_STEPS = Mark[bool]("ortscan.has_steps")  # on a branch: it runs for
 
 
 def hand_on(old: ir.Node, new: ir.Node) -> None:
-    """Let ``new`` replace ``old`` in the report: it gets the entry of the loop that ``old`` is or replaces."""
+    """Give ``new`` the report entry of ``old``, because ``new`` replaces the same loop of the original model."""
     entry = REPORT.of(old)
     if entry is not None:
         REPORT.put(new, entry)
 
 
 def mark_unrolled(nodes: Iterable[ir.Node], loop: ir.Node) -> None:
-    """Mark ``nodes`` as steps of ``loop`` unless they are already steps of a loop inside it."""
+    """Mark ``nodes`` as nodes of unrolled steps of ``loop``, unless they are marked for a loop inside it already."""
     entry = REPORT.of(loop)
     if entry is not None:
         for node in nodes:

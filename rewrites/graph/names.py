@@ -1,7 +1,7 @@
 """Fresh names, unique in the whole model.
 
-onnxruntime may refuse a name in a body that also exists in an outer scope, depending on the order of nodes. So unique names per
-graph are not enough.
+If a name in a body also exists in an outer scope, onnxruntime may refuse the model, depending on the order of nodes. So it is not
+enough that names are unique in each graph.
 
 Works around ORT-INNER-NAMES and ORT-NODE-NAMES.
 """
@@ -17,7 +17,7 @@ __all__ = ["Names"]
 
 
 class Names:
-    """All value and node names of a model, and a source of new names."""
+    """The names of all values and nodes of a model. Creates new names."""
 
     def __init__(self, model: ir.Model) -> None:
         self._taken: Counter[str] = Counter()
@@ -40,11 +40,14 @@ class Names:
         return frozenset(self._taken)
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Never use ``names`` as new names. Removed values had them, and results are compared with the original by name."""
+        """Never use ``names`` for new values.
+
+        Removed values had them, and values are compared with the original model by name.
+        """
         self._taken.update(dict.fromkeys(set(names) - self._taken.keys(), 1))
 
     def fresh(self, hint: str) -> str:
-        """Return ``hint`` if it is free, else ``hint_N``; the name is then in use."""
+        """Return ``hint`` if the name is free, else ``hint_N``. The returned name is in use from now on."""
         hint = hint or "value"
         name, count = hint, self._next.get(hint, 0)
         while name in self._taken:
@@ -55,5 +58,5 @@ class Names:
         return name
 
     def unshared(self, name: str | None) -> str:
-        """Return ``name`` if only the asking value or node has it, else a fresh name like it."""
+        """Return ``name`` if only one value or node has it, else a fresh name derived from it."""
         return name if name and self._taken[name] <= 1 else self.fresh(name or "value")

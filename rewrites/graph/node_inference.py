@@ -1,6 +1,6 @@
-"""Infers types and shapes of the results of single nodes, from schemas or, for operators of onnxruntime, from the rows here.
+"""Infers types and shapes of the results of single nodes: by onnx's schemas, or for some operators of onnxruntime by code here.
 
-If a rule only looks, the shapes that it infers are set aside; they take effect with its patch.
+Rules also infer shapes while they match. Such shapes are removed again, and set when the rule's patch is applied.
 
 Works around ONNX-AXES-WITHOUT-SHAPE.
 """
@@ -49,7 +49,7 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
 
 
 def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:
-    """Return True if ``node``, which holds no graphs, does not accept operands of these sizes."""
+    """Return True if the operator of ``node`` rejects the sizes of its operands. Nodes with nested graphs are not checked."""
     if node_graphs(node):
         return False
     try:
@@ -64,7 +64,7 @@ def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:
 _DATA_BYTES = 4096
 
 _TAKEN_FOR_ABSENT = {"Pad": (3,), "Slice": (3, 4)}
-"""The operands that onnx treats as absent if their shapes are unknown, by operator."""
+"""For each operator, the operands that onnx treats as absent if their shapes are unknown."""
 
 
 def _found(node: ir.Node, opsets: dict[str, int], ir_version: int) -> dict[str, onnx.TypeProto]:
@@ -115,16 +115,16 @@ _LIKE_FIRST = frozenset(
         *("RotaryEmbedding", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
     ]
 )
-"""Operators whose result has the type and shape of their first operand."""
+"""Operators whose first result has the type and shape of the first operand."""
 
 
 def is_told_here(node: ir.Node) -> bool:
-    """Return True if ``infer_contrib`` knows the results of ``node``."""
+    """Return True if ``infer_contrib`` can infer the results of ``node``."""
     return node.domain == "com.microsoft" and (node.op_type in _LIKE_FIRST or node.op_type == "DynamicQuantizeLSTM")
 
 
 def infer_contrib(node: ir.Node) -> None:
-    """Set the missing types and shapes of the outputs."""
+    """Set the missing types and shapes of the outputs of an operator of com.microsoft."""
     data = node.inputs[0] if node.inputs else None
     if data is None or not node.outputs:
         return
@@ -152,7 +152,7 @@ def shapes_of(values: Iterable[ir.Value]) -> dict[ir.Value, ir.Shape | None]:
 
 
 def taken_back(before: LearnedShapes) -> dict[ir.Value, ir.Shape | None]:
-    """Restore the shapes ``before``; return the shapes that had changed, with the values they had meanwhile."""
+    """Restore the shapes ``before``. Return the shapes that the changed values had until now."""
     learned = {value: value.shape for value, shape in before.items() if value.shape is not shape}
     put_shapes({value: before[value] for value in learned})
     return learned
@@ -166,7 +166,7 @@ def put_shapes(shapes: LearnedShapes) -> None:
 
 @contextmanager
 def shapes_kept(values: Iterable[ir.Value]) -> Iterator[dict[ir.Value, ir.Shape | None]]:
-    """Restore the present shapes of ``values`` at the end; the caller may add more values to the yielded mapping."""
+    """Restore the current shapes of ``values`` at the end of the context. The caller may add values to the yielded mapping."""
     before = shapes_of(values)
     try:
         yield before
@@ -175,7 +175,10 @@ def shapes_kept(values: Iterable[ir.Value]) -> Iterator[dict[ir.Value, ir.Shape 
 
 
 def told_anew(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Value, ir.Shape | None]:
-    """Return the shapes that ``infer`` determines for the results of ``node`` from scratch; the results keep their shapes."""
+    """Return the shapes that ``infer`` infers for the results of ``node`` from scratch.
+
+    The shapes in the model do not change.
+    """
     with shapes_kept(node.outputs):
         put_shapes(dict.fromkeys(node.outputs))
         infer(node)
@@ -183,7 +186,10 @@ def told_anew(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Value,
 
 
 def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:
-    """Infer incomplete shapes of the nodes in ``changed`` and of their dependents in ``body`` again; only numbers are added."""
+    """Infer incomplete shapes of ``changed`` nodes and of the nodes in ``body`` that depend on them again.
+
+    Add only numbers.
+    """
     waiting = set(changed)
     for node in body if waiting else ():
         if node not in waiting or not any(_is_open(value) for value in node.outputs):

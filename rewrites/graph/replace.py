@@ -1,4 +1,4 @@
-"""Replaces values, and moves or removes nodes. Public names, types and shapes stay; names stay unique in their scope.
+"""Replaces values, and moves or removes nodes. Names, types and shapes of graph outputs do not change.
 
 Works around ORT-BODY-WEIGHTS-BY-NAME.
 """
@@ -25,14 +25,17 @@ __all__ = [
 
 
 def can_copy(value: ir.Value, opset: int) -> bool:
-    """Return True if an Identity of this opset can copy ``value``: always for tensors, later for sequences and optionals."""
+    """Return True if an Identity can copy ``value`` in ``opset``.
+
+    Sequences and optionals need a newer opset than tensors.
+    """
     if isinstance(value.type, ir.TensorType):
         return True
     return opset >= (since.IDENTITY_OF_SEQUENCES if isinstance(value.type, ir.SequenceType) else since.IDENTITY_OF_OPTIONALS)
 
 
 def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Let every user of ``old`` read ``new``. If ``old`` is a graph output, the output keeps its name, type and shape."""
+    """Replace ``old`` by ``new`` in all nodes and graph outputs. A graph output keeps its name, type and shape."""
     if old.is_graph_output():
         replace_output(old, new, names)
     for node, index in old.uses():
@@ -40,10 +43,12 @@ def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
 
 
 def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Let a graph return ``new`` instead of ``old``, under the same name, type and shape; ``old`` loses its name.
+    """Return ``new`` instead of ``old`` from the graph of ``old``, with the same name, type and shape.
 
-    ``new`` becomes the output itself if a node of the same graph computes it and it is no output already. Otherwise an Identity
-    copies it, so that every output has a node of its own. An output that is listed twice stays listed twice.
+    Rename ``old``.
+
+    If a node of the same graph computes ``new``, and ``new`` is not an output already, it becomes the output. Otherwise, an
+    Identity copies ``new``, so that every output has its own node. An output that is listed twice is replaced twice.
     """
     graph = old.graph
     assert isinstance(graph, ir.Graph)
@@ -60,7 +65,7 @@ def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
 
 
 def take_over(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Replace ``old`` by ``new``, which also gets its name, type and shape."""
+    """Replace ``old`` by ``new``, and give ``new`` the name, type and shape of ``old``."""
     public, old_name, new_name = old.is_graph_output(), old.name, new.name
     new.type = old.type if old.type is not None else new.type
     new.shape = old.shape if old.shape is not None else new.shape
@@ -77,14 +82,14 @@ def _copy(value: ir.Value, graph: ir.Graph, names: Names) -> ir.Value:
 
 
 def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None:
-    """Remove ``nodes`` (in order, all of one graph) from their graph and insert them before ``anchor``."""
+    """Move ``nodes`` (in order, all from one graph) before ``anchor``, which may be in another graph."""
     assert anchor.graph is not None
     take_out(nodes, names)
     anchor.graph.insert_before(anchor, nodes)
 
 
 def take_out(nodes: Sequence[ir.Node], names: Names) -> None:
-    """Remove ``nodes`` (all of one graph) from their graph, and make their names unique in the model."""
+    """Remove ``nodes`` (all from one graph) from their graph, and make their names unique in the model."""
     if nodes and nodes[0].graph is not None:
         nodes[0].graph.remove(nodes)
     for node in nodes:
@@ -95,9 +100,9 @@ def take_out(nodes: Sequence[ir.Node], names: Names) -> None:
 
 
 def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int = 0) -> None:
-    """Move the initializers (of ``least`` bytes or more) of ``body`` and its inner graphs to the main graph.
+    """Move the initializers of ``body`` and its nested graphs to the main graph, except those smaller than ``least`` bytes.
 
-    onnxruntime cannot set the weights of a body by name, and a node that leaves a body needs its weights outside.
+    onnxruntime cannot set the weights of a body by name. A node that is moved out of a body also needs its weights outside.
     """
     for graph in [body, *inner_graphs(body)]:
         for value in list(graph.initializers.values()):
@@ -113,10 +118,10 @@ def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int =
 
 
 def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
-    """Move each DequantizeLinear of ``body`` and its inner graphs that reads only constants to ``main``.
+    """Move each DequantizeLinear that reads only constants from ``body`` and its nested graphs to ``main``.
 
-    onnxruntime looks for the weights of a product beside its DequantizeLinear, and refuses the model if they are outside. If the
-    other operand is dequantized too, it multiplies the integers instead, so such a node stays.
+    onnxruntime expects the weights of a product in the graph of their DequantizeLinear, and refuses the model if they are outside.
+    If the other operand of the product is dequantized too, onnxruntime multiplies the integers. Such a node is not moved.
     """
     for graph in [body, *inner_graphs(body)]:
         for node in [node for node in graph if node.op_type == "DequantizeLinear" and not node.outputs[0].is_graph_output()]:
@@ -129,14 +134,14 @@ def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
 
 
 def _meets_quantized_operand(node: ir.Node) -> bool:
-    """Return True if a user of the DequantizeLinear ``node`` reads another result of a DequantizeLinear."""
+    """Return True if a user of the DequantizeLinear ``node`` also reads the result of another DequantizeLinear."""
     operands = [value for user, _ in node.outputs[0].uses() for value in user.inputs if value is not node.outputs[0]]
     makers = (value.producer() for value in operands if value is not None)
     return any(maker is not None and maker.op_type == "DequantizeLinear" for maker in makers)
 
 
 def remove_nodes(nodes: Iterable[ir.Node]) -> None:
-    """Remove nodes without users, with all graphs nested in them, and detach them from their inputs."""
+    """Remove nodes without users from their graphs. Detach them and all nodes nested in them from their inputs."""
     doomed = list(nodes)
     by_graph: dict[ir.Graph | ir.Function, list[ir.Node]] = {}
     nested = [inner for node in doomed for graph in node_graphs(node) for inner in all_nodes(graph)]

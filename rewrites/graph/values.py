@@ -1,4 +1,4 @@
-"""Static knowledge of a value: its constant, its rank, its dimensions, its size in bytes."""
+"""Static facts about a value: its constant, its rank, its dimensions, its size in bytes."""
 
 import math
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ def is_overridable(value: ir.Value) -> bool:
 
 
 def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.ndarray | None:
-    """Return the constant behind ``value``, through Identity and Constant nodes, or None.
+    """Return the array of a constant ``value``, which may pass through Identity nodes; None if ``value`` is not constant.
 
-    An overridable initializer is no constant. Neither is a tensor of more than ``limit`` bytes, so that no large weight is read by
-    accident.
+    An overridable initializer does not count as constant. Neither does a tensor of more than ``limit`` bytes, so that large weights
+    are not read by accident.
     """
     value = through_identity(value)
     if value is None or is_overridable(value):
@@ -47,7 +47,7 @@ def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.n
 
 
 def _tensor_of_constant(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the tensor of the Constant that produces ``value``, or None. (onnx_ir's own function is slow.)"""
+    """Return the tensor of the Constant node that produces ``value``, or None. (The function of onnx_ir is slow.)"""
     node = value.producer()
     attribute = node.attributes.get("value") if node is not None and node.op_type == "Constant" and node.domain == "" else None
     return (
@@ -56,12 +56,12 @@ def _tensor_of_constant(value: ir.Value) -> ir.TensorProtocol | None:
 
 
 def is_constant(value: ir.Value) -> bool:
-    """Return True if ``value`` is a constant: an initializer that no input overrides, or a Constant. Its elements are not read."""
+    """Return True if ``value`` is an initializer that no caller can replace, or the result of a Constant node."""
     return not is_overridable(value) and (value.const_value is not None or _tensor_of_constant(value) is not None)
 
 
 def const_scalar(value: ir.Value | None) -> int | float | bool | None:
-    """Return the element of a numeric constant of one element, or None."""
+    """Return the only element of a numeric constant; None for any other value."""
     array = const_array(value)
     if array is None or array.size != 1 or array.dtype.kind not in "biuf":
         return None
@@ -70,7 +70,7 @@ def const_scalar(value: ir.Value | None) -> int | float | bool | None:
 
 
 def through_identity(value: ir.Value | None) -> ir.Value | None:
-    """Follow Identity nodes back to the value they copy."""
+    """Return the value that a chain of Identity nodes copies to ``value``."""
     while value is not None:
         node = value.producer()
         if node is None or node.op_type != "Identity" or node.domain not in ("", "ai.onnx") or not node.inputs:
@@ -80,7 +80,10 @@ def through_identity(value: ir.Value | None) -> ir.Value | None:
 
 
 def producer_of(value: ir.Value | None, *op_types: str) -> ir.Node | None:
-    """Return the node of the standard operator set that computes ``value``, of one of ``op_types`` if there are any, or None."""
+    """Return the node that computes ``value`` if it belongs to the standard domain and has one of ``op_types``, else None.
+
+    If ``op_types`` is empty, the node may have any type.
+    """
     node = None if value is None else value.producer()
     return node if node is not None and node.domain == "" and (not op_types or node.op_type in op_types) else None
 
@@ -96,7 +99,7 @@ def rank_of(value: ir.Value) -> int | None:
 
 
 def static_dims(value: ir.Value) -> tuple[int, ...] | None:
-    """Return the dimensions if all are numbers, else None."""
+    """Return the dimensions of ``value`` if all are known numbers, else None."""
     if value.shape is None:
         return None
     dims = tuple(d for d in value.shape.dims if isinstance(d, int))
@@ -104,12 +107,12 @@ def static_dims(value: ir.Value) -> tuple[int, ...] | None:
 
 
 def shape_dims(shape: ir.Shape) -> list[int | str | None]:
-    """Return the dimensions of a shape: numbers, names of symbols, or None if unknown."""
+    """Return the dimensions of a shape. Each is a number, the name of a symbol, or None if unknown."""
     return [dim if isinstance(dim, int) else dim.value for dim in shape.dims]
 
 
 def dim_of(value: ir.Value, axis: int) -> int | str | None:
-    """Return one dimension: a number, the name of a symbol, or None if unknown."""
+    """Return the dimension of ``value`` along ``axis``: a number, the name of a symbol, or None if unknown."""
     if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
         return None
     dim = value.shape[axis]
@@ -126,7 +129,10 @@ def bytes_per_element(value: ir.Value) -> int:
 
 
 def size_estimate(value: ir.Value, sizes: Mapping[str, int], assume: int) -> int:
-    """Estimate the bytes of ``value``. The size of a symbol comes from ``sizes``, other unknown sizes are ``assume``."""
+    """Estimate the bytes of ``value``. ``sizes`` has the sizes of symbols.
+
+    Each unknown dimension counts as ``assume``.
+    """
     if value.shape is None:
         return assume * bytes_per_element(value)
     count = 1
@@ -136,9 +142,11 @@ def size_estimate(value: ir.Value, sizes: Mapping[str, int], assume: int) -> int
 
 
 def same_type(left: ir.Value, right: ir.Value) -> bool:
-    """Return True if two tensors have equal element types, or if one is not declared as a tensor.
+    """Return True if two values have the same element type.
 
-    Exporters declare tensors for sequences, so other types count as equal.
+    If one of them is not declared as a tensor, also return True.
+
+    Exporters declare some sequences as tensors, so such types cannot be compared.
     """
     tensors = isinstance(left.type, ir.TensorType) and isinstance(right.type, ir.TensorType)
     return not tensors or left.dtype == right.dtype

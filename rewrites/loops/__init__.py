@@ -1,7 +1,9 @@
-"""The loop views: the only code that knows operand positions, opset dialects, axes and directions of Scan and Loop.
+"""The loop views.
+
+Only this package knows the operand positions, opset dialects, axes and directions of Scan and Loop.
 
 ``view(node, opset)`` returns a ScanView or a LoopView, or raises MalformedLoop. Rules work on the parts of a view (states, scan
-inputs, scan outputs, captures) and change a loop by ``rebuild``.
+inputs, scan outputs, captures) and change a loop with ``rebuild``.
 """
 
 from rewrites.loops.loop_view import LoopView

@@ -1,6 +1,6 @@
-"""One view of Loop 1, 11, 13, 16, 19, 21, 23, 24, 25.
+"""The view of a Loop, for all versions of the operator (1, 11, 13, 16, 19, 21, 23, 24, 25).
 
-Sources: the operator texts Loop-1 to Loop-25; checks follow the shape inference in onnx/defs/controlflow.
+Sources: the specifications of Loop-1 to Loop-25. The checks are those of the shape inference in onnx/defs/controlflow.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ __all__ = ["LoopView"]
 
 @dataclass(frozen=True)
 class LoopView:
-    """A Loop node by its parts.
+    """The parts of a Loop node.
 
     ``limit``: the maximal trip count M, or None. ``condition``: the initial condition, or None (true).
     ``iteration``, ``condition_in``: the body's first two inputs. ``condition_out``: the body's first output.
@@ -40,7 +40,7 @@ class LoopView:
 
     @property
     def never_stops_early(self) -> bool:
-        """Return True if the condition is true before every step, so that only the trip count decides."""
+        """Return True if the condition is always true, so that only the trip count limits the loop."""
         if self.condition is not None and const_scalar(self.condition) is not True:
             return False
         after = through_identity(self.condition_out)
@@ -48,19 +48,19 @@ class LoopView:
 
     @property
     def steps(self) -> int | str | None:
-        """Return the trip count if it is a constant and the condition never stops the loop, else None."""
+        """Return the trip count if it is constant and the condition never stops the loop early, else None."""
         limit = const_scalar(self.limit)
         return max(0, int(limit)) if limit is not None and self.never_stops_early else None
 
     @property
     def always_runs(self) -> bool:
-        """Return True if the body surely runs at least once."""
+        """Return True if the body is known to run at least once."""
         limit = const_scalar(self.limit) if self.limit is not None else 1
         starts = self.condition is None or const_scalar(self.condition) is True
         return limit is not None and limit >= 1 and starts
 
     def inputs_in_step(self, step: int) -> dict[ir.Value, np.ndarray]:
-        """Return the step number and the true condition of a step, in the ranks of the body's inputs."""
+        """Return the values of the step number and the condition (true) in ``step``, with the ranks of the body's inputs."""
         return {
             value: np.full((1,) if rank_of(value) == 1 else (), number, dtype)
             for value, number, dtype in ((self.iteration, step, np.int64), (self.condition_in, True, np.bool_))
@@ -68,12 +68,12 @@ class LoopView:
 
     @property
     def body_inputs(self) -> list[ir.Value]:
-        """Return the body's inputs that change from step to step."""
+        """Return the body's inputs that change from step to step, which are all inputs of a Loop."""
         return list(self.body.inputs)
 
     @classmethod
     def of(cls, node: ir.Node, opset: int) -> "LoopView":
-        """Return the view of a Loop node. Raise MalformedLoop, which names the node and the field, if it is invalid."""
+        """Return the view of a Loop node. If it is invalid, raise MalformedLoop, which names the node and the field."""
         del opset
         body = body_of(node)
         if len(node.inputs) < 2:

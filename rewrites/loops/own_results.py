@@ -1,4 +1,6 @@
-"""Finds outputs of a loop's body without a node of their own, which onnxruntime computes wrongly, and gives them copies.
+"""Finds outputs of a loop's body that onnxruntime computes wrongly because no node computes only them.
+
+Inserts copies.
 
 Works around ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
 """
@@ -20,7 +22,7 @@ def not_own(loop: Loop) -> list[int]:
 
 
 def shared_outputs(body: ir.Graph) -> list[int]:
-    """Return the positions of outputs that no node of ``body`` computes, and of repeated outputs."""
+    """Return the positions of repeated outputs of ``body``, and of outputs that no node of ``body`` computes."""
     seen: set[ir.Value] = set()
     positions = []
     for i, value in enumerate(body.outputs):
@@ -37,7 +39,7 @@ def give_own_nodes(body: ir.Graph, names: Names) -> None:
 
 
 def copy_outputs(body: ir.Graph, positions: list[int], names: Names) -> None:
-    """Let the body return copies at ``positions``."""
+    """Replace the outputs of ``body`` at ``positions`` by copies."""
     for i in positions:
         body.outputs[i] = append_copy(body, body.outputs[i], names)
 

@@ -1,6 +1,6 @@
-"""The shared parts and checks of the views of Scan and Loop. A part has a body value and the outer value that it holds.
+"""Parts and checks that the views of Scan and Loop share. A part pairs a value of the body with a value outside.
 
-A check raises MalformedLoop with one sentence that names the node and the field.
+A failed check raises MalformedLoop with a sentence that names the node and the field.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class State:
-    """A state: ``inner`` is ``initial`` in the first step and then the previous step's ``next``.
+    """A state. Its value ``inner`` in the body is ``initial`` in the first step, and later the previous step's ``next``.
 
-    ``final`` is the node's output, if there is one.
+    ``final`` is the node's output with the last ``next``. It is None in a new part that has no output yet.
     """
 
     initial: ir.Value
@@ -40,7 +40,10 @@ class State:
 
 @dataclass(frozen=True)
 class ScanInput:
-    """A scanned tensor: step t reads ``inner`` = slice t of ``outer`` along ``axis`` (0 or more), from the end if ``reverse``."""
+    """A scanned tensor. In step t, ``inner`` is slice t of ``outer`` along ``axis``.
+
+    If ``reverse``, it counts from the end.
+    """
 
     outer: ir.Value
     inner: ir.Value
@@ -50,9 +53,11 @@ class ScanInput:
 
 @dataclass(frozen=True)
 class ScanOutput:
-    """A stacked result: ``outer`` holds the ``inner`` of all steps along ``axis``, the last step first if ``reverse``.
+    """A stacked result. ``outer`` stacks ``inner`` of all steps along ``axis``.
 
-    ``empty``: the sizes that ``outer`` of a Loop has if there is no step, as far as onnxruntime knows them.
+    If ``reverse``, the last step comes first.
+
+    ``empty``: for a Loop, the sizes of one step's result as onnxruntime knows them, which ``outer`` has if there is no step.
     """
 
     inner: ir.Value
@@ -63,7 +68,7 @@ class ScanOutput:
 
 
 def label(node: ir.Node) -> str:
-    """Return the name of a node for messages: its own, or that of its first output."""
+    """Return the name of a node for messages. For a node without a name, return the name of its first output."""
     if node.name:
         return quoted(node.name)
     named = next((value.name for value in node.outputs if value.name), None)
@@ -71,12 +76,12 @@ def label(node: ir.Node) -> str:
 
 
 def malformed(node: ir.Node, field: str, problem: str) -> MalformedLoop:
-    """Return the error for ``field`` of ``node``."""
+    """Return the error to raise if ``field`` of ``node`` is invalid."""
     return MalformedLoop(f"{node.op_type} {label(node)}: {field} {problem}.")
 
 
 def body_of(node: ir.Node) -> ir.Graph:
-    """Return the body graph."""
+    """Return the body of the loop ``node``. Raise MalformedLoop if it has none."""
     attribute = node.attributes.get("body")
     if attribute is None or attribute.is_ref() or attribute.type != ir.AttributeType.GRAPH:
         raise malformed(node, "body", "is missing")
@@ -84,7 +89,7 @@ def body_of(node: ir.Node) -> ir.Graph:
 
 
 def check_body_values(node: ir.Node, body: ir.Graph) -> None:
-    """Refuse invalid bodies as onnxruntime does: a repeated body input, or an output that is not a value of the body."""
+    """Raise MalformedLoop for a repeated body input, or an output that the body does not compute, as onnxruntime does."""
     names = [value.name for value in body.inputs]
     if len(set(names)) != len(names):
         raise malformed(node, "body", "names the same input twice")
@@ -99,7 +104,7 @@ def check_body_values(node: ir.Node, body: ir.Graph) -> None:
 
 
 def check_element_types(node: ir.Node, outer: ir.Value, inner: ir.Value) -> None:
-    """Refuse different element types of an outer value and its body value."""
+    """Raise MalformedLoop if an outer value and its value in the body have different element types."""
     if not same_type(outer, inner):
         raise malformed(
             node, "body", f"has type {inner.type} for '{inner.name}', but '{outer.name}' of type {outer.type} is passed to it"
@@ -114,7 +119,10 @@ def int_list(
     allowed: tuple[int, ...] | None = None,
     ranks: Sequence[int | None] | None = None,
 ) -> list[int]:
-    """Return an ints attribute of ``count`` entries, zeros if absent. With ``ranks``, the entries are axes, made non-negative."""
+    """Return an attribute that is a list of ``count`` integers. If it is absent, return zeros.
+
+    With ``ranks``, the integers are axes of tensors of these ranks. Negative axes are converted.
+    """
     attribute = node.attributes.get(name)
     if attribute is None:
         for rank in ranks or ():

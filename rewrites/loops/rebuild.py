@@ -1,4 +1,4 @@
-"""Rebuilds a loop node from changed parts, around the same body."""
+"""Replaces a loop node by a node with changed parts and the same body."""
 
 from collections.abc import Sequence
 
@@ -22,10 +22,12 @@ def rebuild(
     scan_inputs: Sequence[ScanInput] | None = None,
     scan_outputs: Sequence[ScanOutput] | None = None,
 ) -> ir.Node:
-    """Replace ``loop``'s node by one with these parts (None keeps those of the view) and return the new node.
+    """Replace the node of ``loop`` by a node with these parts, and return the new node.
 
-    A part with a result of the old node keeps its users and public name; a part without ``final`` or ``outer`` gets a new result.
-    Inputs and results of dropped parts must have no users.
+    None keeps the parts of ``loop``.
+
+    If a part has a result of the old node as ``final`` or ``outer``, the new result gets its users and its name as an output. Other
+    parts get a new result. The body inputs and results of dropped parts must have no users.
     """
     old, body = loop.node, loop.body
     states = loop.states if states is None else states
@@ -60,7 +62,7 @@ def make_scan(
     scan_outputs: Sequence[ScanOutput],
     hint: str,
 ) -> ir.Node:
-    """Return a detached opset-9+ Scan around ``body``, whose inputs and outputs it sets; results have the order of the parts."""
+    """Return a detached Scan of opset 9 or later. Set the inputs and outputs of ``body`` to those of the parts, in order."""
     body.inputs[:] = [*(state.inner for state in states), *(scan.inner for scan in scan_inputs)]
     inner = [*(state.next for state in states), *(output.inner for output in scan_outputs)]
     body.outputs[:] = inner
@@ -73,7 +75,7 @@ def make_scan(
 
 
 def written_again(loop: ScanView, names: Names) -> ir.Node:
-    """Return a detached node like ``loop`` with the same body and new results; the old node then has no body."""
+    """Return a detached copy of the node of ``loop`` with new results. The copy takes the body, so the old node has none."""
     old = loop.node
     del old.attributes["body"]
     outputs = [ScanOutput(output.inner, None, output.axis, output.reverse) for output in loop.scan_outputs]
@@ -104,7 +106,10 @@ def _exchange(
 
 
 def stand_in_for(old: ir.Node, node: ir.Node, results: Sequence[tuple[ir.Value, ir.Value]], names: Names) -> None:
-    """Replace ``old`` by ``node``, with its metadata and marks. ``results`` are pairs of an old result and its replacement."""
+    """Replace ``old`` by ``node``, and copy metadata and marks.
+
+    ``results`` are pairs of an old result and its replacement.
+    """
     node.doc_string = old.doc_string
     node.metadata_props.update(old.metadata_props)
     carry(old, node)

@@ -1,6 +1,6 @@
-"""One view of every Scan dialect: 8 (batched, with sequence_lens) and 9, 11, 16, 19, 21, 23, 24, 25.
+"""The view of a Scan, for all versions of the operator: 8 (batched, with sequence_lens) and 9, 11, 16, 19, 21, 23, 24, 25.
 
-Sources: the operator texts Scan-8 to Scan-25; checks follow the shape inference in onnx/defs/controlflow.
+Sources: the specifications of Scan-8 to Scan-25. The checks are those of the shape inference in onnx/defs/controlflow.
 
 Works around ORT-SCAN-NO-STEPS.
 """
@@ -19,10 +19,10 @@ __all__ = ["ScanView", "refuse_contradictions"]
 
 @dataclass(frozen=True)
 class ScanView:
-    """A Scan node by its parts.
+    """The parts of a Scan node.
 
-    ``batched``: the opset-8 dialect, whose outer tensors have a batch axis 0 before the scanned axis 1.
-    ``sequence_lens``: the optional lengths input of that dialect.
+    ``batched``: True for a Scan of opset 8, whose outer tensors have the batch as axis 0 and the steps as axis 1.
+    ``sequence_lens``: the optional input of a Scan of opset 8 with the length of each row.
     """
 
     node: ir.Node
@@ -37,24 +37,24 @@ class ScanView:
 
     @property
     def steps(self) -> int | str | None:
-        """Return the trip count: a number, the name of a symbol, or None."""
+        """Return the trip count: a number, the name of a symbol, or None if unknown."""
         dims = [dim_of(scan.outer, scan.axis) for scan in self.scan_inputs]
         numbers = [dim for dim in dims if isinstance(dim, int)]
         return numbers[0] if numbers else next((dim for dim in dims if dim), None)
 
     @property
     def always_runs(self) -> bool:
-        """Return True if the body surely runs: onnxruntime refuses to run a Scan of opset 9 or later without steps."""
+        """Return True if the body runs at least once. onnxruntime refuses to run a Scan of opset 9 or later without steps."""
         return not self.batched
 
     @property
     def body_inputs(self) -> list[ir.Value]:
-        """Return the body's inputs that change from step to step (all of them, for a Scan)."""
+        """Return the body's inputs that change from step to step, which are all inputs of a Scan."""
         return list(self.body.inputs)
 
     @classmethod
     def of(cls, node: ir.Node, opset: int) -> "ScanView":
-        """Return the view of a Scan node. Raise MalformedLoop, which names the node and the field, if it is invalid."""
+        """Return the view of a Scan node. If it is invalid, raise MalformedLoop, which names the node and the field."""
         body = body_of(node)
         batched = opset < 9
         first = 1 if batched else 0
@@ -114,7 +114,7 @@ def _count_of_scan_inputs(node: ir.Node, operands: int) -> int:
 
 
 def refuse_contradictions(node: ir.Node, opset: int) -> None:
-    """Raise MalformedLoop if scanned inputs differ in length or rows, or if the body declares other sizes than it gets."""
+    """Raise MalformedLoop if scanned inputs differ in length or batch size, or if sizes in the body contradict the inputs."""
     loop = ScanView.of(node, opset)
     lead = 1 if loop.batched else 0
     states = [(state.initial, state.inner, [0][:lead]) for state in loop.states]
@@ -148,7 +148,10 @@ def _refuse_unlike(node: ir.Node, axes: Sequence[tuple[ir.Value, int]], what: st
 
 
 def _certain(value: ir.Value) -> Sequence[int | ir.SymbolicDimProtocol] | None:
-    """Return the shape of a value if it surely has that shape at run time, or the run fails."""
+    """Return the shape of an initializer or a graph input. The run fails if the value has another shape.
+
+    Else return None.
+    """
     if value.is_initializer() and not value.is_graph_input() and value.const_value is not None:
         return value.const_value.shape.dims
     return value.shape.dims if value.is_graph_input() and value.shape is not None else None

@@ -1,4 +1,4 @@
-"""Finds the loops of a graph, returns their views, and answers questions about both Scan and Loop.
+"""Finds the loops of a graph and returns their views. Has functions that work for both Scan and Loop.
 
 Works around ORT-SCAN-MOVED-AXES.
 """
@@ -43,9 +43,9 @@ def loops_in(nodes: Iterable[ir.Node]) -> list[ir.Node]:
 
 
 def with_paths(graph: ir.Graph, path: str = "main", *, into_loops: bool = True) -> Iterator[tuple[ir.Node, str]]:
-    """Yield the nodes of ``graph`` and its inner graphs with their paths; ``path`` is that of ``graph``.
+    """Yield the nodes of ``graph`` and its nested graphs with their paths. ``path`` is the path of ``graph``.
 
-    Bodies of loops are included only if ``into_loops``.
+    If ``into_loops`` is false, skip the bodies of loops.
     """
     for node in graph:
         here = f"{path}/{node.op_type} {label(node)}"
@@ -55,7 +55,7 @@ def with_paths(graph: ir.Graph, path: str = "main", *, into_loops: bool = True) 
 
 
 def captured_values(graph: ir.Graph) -> list[ir.Value]:
-    """Return the outer values that ``graph`` or a graph nested in it reads, each once, in order of first use."""
+    """Return the outer values that ``graph`` or a graph nested in it reads, without duplicates, in order of first use."""
     inside = set(map(id, [graph, *inner_graphs(graph)]))
     captured: dict[ir.Value, None] = {}
     for node in all_nodes(graph):
@@ -66,12 +66,12 @@ def captured_values(graph: ir.Graph) -> list[ir.Value]:
 
 
 def fewest_states(loop: Loop, ctx: Context) -> int:
-    """Return the smallest number of states that the operator accepts."""
+    """Return the smallest number of states that the operator of ``loop`` accepts."""
     return int(isinstance(loop, LoopView) and ctx.opset < since.STATELESS_LOOPS)
 
 
 def may_end_the_process(loop: Loop) -> bool:
-    """Return True if onnxruntime moves an axis of a tensor that may be empty, and so may crash."""
+    """Return True if ``loop`` may crash onnxruntime, because it scans along an axis other than 0 of a possibly empty tensor."""
     if isinstance(loop, LoopView) or loop.batched:
         return False
     moved = [scan.outer for scan in loop.scan_inputs if scan.axis != 0]

@@ -1,6 +1,6 @@
-"""ONNX's operators: their traits, their versions, the recurrent operators in full, and onnxruntime's defects.
+"""ONNX's operators: their traits, their versions, the recurrent operators in detail, and onnxruntime's defects.
 
-These are facts of single operators, and functions that read and write them. ``rewrites.loops`` handles loops.
+This package has facts about single operators, and functions that read and emit their nodes. ``rewrites.loops`` handles loops.
 """
 
 __all__: list[str] = []

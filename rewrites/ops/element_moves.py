@@ -1,8 +1,8 @@
-"""Operators that only move elements, as functions on arrays, one per operator, for all code that follows values.
+"""Operators that only move elements, as functions on numpy arrays. Analyses of values use them.
 
-    Split([B, 4], [1, 3], axis=1)    axes (0, 1), cut {1}, make: x  ->  x[:, :1], x[:, 1:]
+    Split([B, 4], [1, 3], axis=1): axes = (0, 1), cut = {1}, make = x  ->  x[:, :1], x[:, 1:]
 
-The arrays may be the elements of a constant, the factors of affine expressions, or the indices of features.
+The arrays may contain elements of a constant, factors of affine expressions, or indices of features.
 """
 
 import math
@@ -20,16 +20,17 @@ Size = int | str | None
 Known = Callable[[int], np.ndarray | None]
 
 _END = 2**31 - 1
-"""The smallest number that exporters write for the end of an axis."""
+"""The smallest ``end`` that exporters write to slice up to the end of an axis."""
 
 
 @dataclass(frozen=True)
 class Movement:
-    """How an operator moves elements.
+    """Describes how an operator moves elements.
 
-    ``make``: returns the results, from one array for each moved input (all of a Concat, else the first). ``axes``: for each axis of
-    a result, the axis of the first input, or None for a new axis of size 1; None if axes are merged or split. ``cut``: the input's
-    axes whose elements are dropped, reordered, repeated or joined; all others stay unchanged.
+    ``make``: computes the results. It takes one array for each moved input (all inputs of a Concat, else the first input).
+    ``axes``: for each axis of a result, the corresponding axis of the first input, or None for a new axis of size 1. ``axes`` is
+    None if axes are merged or split. ``cut``: the axes of the first input along which elements are dropped, reordered, repeated or
+    joined.
     """
 
     axes: tuple[int | None, ...] | None
@@ -38,9 +39,9 @@ class Movement:
 
 
 def movement(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
-    """Return how ``node`` moves elements, or None.
+    """Return how ``node`` moves elements; None if it does something else or an operand is unknown.
 
-    ``dims``: the sizes of the first input; ``known``: returns the elements of an input, or None.
+    ``dims``: the sizes of the first input. ``known``: returns the elements of an input, or None if they are unknown.
     """
     row = _ROWS.get(node.op_type) if node.domain == "" else None
     return None if row is None else row(node, opset, dims, known)

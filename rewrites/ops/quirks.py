@@ -1,6 +1,6 @@
 """The register of defects of onnxruntime and onnx, with their effects and versions.
 
-The docstring of each module that works around a defect names its id. If a defect is fixed, a test fails and names these modules.
+A module that works around a defect names its id in the docstring. If a defect is fixed, a test fails and names these modules.
 """
 
 import re
@@ -26,7 +26,7 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True)
 class Quirk:
-    """A defect. ``seen``: the versions that have it. ``not_shown``: why no test shows it; all others have a test."""
+    """A defect. ``seen``: the versions that have it. ``not_shown``: why no test reproduces it; empty if a test does."""
 
     id: str
     seen: str
@@ -40,7 +40,7 @@ _REGISTER = """
 ORT-SCAN-SHARED-OUTPUT 1.31-1.32 GARBAGE
     A Scan whose body returns one value twice, or one of its inputs, returns uninitialised states and results.
 ORT-LOOP-STEP-NUMBER 1.31-1.32 WRONG_NUMBERS
-    If the body of a Loop returns its step number, each element of the stack is the number after the last step.
+    If the body of a Loop returns its step number, every element of the stack is the number after the last step.
 ORT-SCAN-CHANGING-STATE 1.31-1.32 REFUSAL
     A Scan whose state changes its shape from step to step fails at load or run time.
 ORT-SCAN-NO-STEPS 1.31-1.32 REFUSAL
@@ -72,7 +72,7 @@ ORT-BRANCH-INITIALIZER 1.32 WRONG_NUMBERS
 ORT-LOOP-UNDECLARED-INPUTS 1.32 REFUSAL
     A Loop is not loaded if its body does not declare the types and ranks of its step number and condition.
 ORT-SCAN-RESULT-RANK 1.31-1.32 REFUSAL
-    A Scan fails at run time if neither inference nor a declaration tells the rank of a result of its body.
+    A Scan fails at run time if the rank of a result of its body is neither inferred nor declared.
 ORT-OUTER-VALUE-RETURNED 1.31-1.32 REFUSAL
     A body or branch that returns an outer value is not loaded.
 ORT-BRANCH-CONTRADICTION 1.32 REFUSAL
@@ -93,17 +93,17 @@ ORT-RECURRENT-SOFTPLUS 1.31-1.32 WRONG_NUMBERS
 ORT-RECURRENT-DEFAULTS 1.31-1.32 WRONG_NUMBERS
     Affine, ScaledTanh and ThresholdedRelu in a recurrent node use 0 for each omitted parameter.
 ORT-RECURRENT-EMPTY-ROW 1.31-1.32 WRONG_NUMBERS
-    A row of length 0 ends in zeros instead of its initial state.
+    The final state of a row of length 0 is zero instead of the initial state.
 ORT-RNN-NO-STEPS 1.31-1.32 WRONG_NUMBERS
-    An RNN without steps ends in zeros instead of its initial state.
+    The final state of an RNN without steps is zero instead of the initial state.
 ORT-GRU-NO-STEPS 1.31-1.32 DEATH
-    A GRU without lengths and steps crashes.
+    A GRU without sequence lengths crashes if there are no steps.
 ORT-LSTM-NO-STEPS 1.31-1.32 GARBAGE
-    An LSTM without lengths and steps returns uninitialised memory as its last cell.
+    An LSTM without sequence lengths returns uninitialised memory as its last cell state if there are no steps.
 ORT-RECURRENT-NO-ROWS 1.31-1.32 DEATH
     A GRU or LSTM on an empty batch crashes.
 ORT-QUANTIZED-LSTM-NO-STEPS 1.32 GARBAGE
-    A DynamicQuantizeLSTM without lengths and steps returns uninitialised memory as its last cell.
+    A DynamicQuantizeLSTM without sequence lengths returns an uninitialised last cell state if there are no steps.
 ORT-QUANTIZED-LSTM-NO-ROWS 1.32 DEATH
     A DynamicQuantizeLSTM on an empty batch crashes.
 ORT-RECURRENT-HIDDEN-SIZE 1.31-1.32 REFUSAL
@@ -111,7 +111,7 @@ ORT-RECURRENT-HIDDEN-SIZE 1.31-1.32 REFUSAL
 ORT-RECURRENT-ACTIVATION-NAMES 1.31-1.32 REFUSAL
     An RNN refuses lower-case names of activations, but GRU and LSTM accept them.
 ORT-RECURRENT-CLIP 1.31-1.32 REFUSAL
-    A GRU or LSTM with a clip of 0 or less, by which exporters mean none, is not loaded.
+    A GRU or LSTM with a clip of 0 or less is not loaded. Exporters write such a clip to disable clipping.
 ORT-RECURRENT-NAN 1.31-1.32 WRONG_NUMBERS
     Activations of recurrent nodes do not propagate NaN: Relu of an RNN returns 0.
 # The optimiser, which moves, fuses, folds or drops nodes wrongly
@@ -120,11 +120,11 @@ ORT-CAST-AFTER-TRANSPOSE 1.31-1.32 DEATH
 ORT-HALVES-AFTER-TRANSPOSE 1.32 DEATH
     A MatMul of float16 that reads a Transpose and an operand of another rank crashes at load time.
 ORT-DEQUANTIZED-INTO-BODY 1.32 DEATH
-    Dequantized numbers that are moved and then read in a body or branch crash at load time.
+    A model crashes at load time if dequantized numbers are moved and then read in a body or branch.
 ORT-DEQUANTIZED-INT8 1.32 REFUSAL
     From opset 21 on, dequantized int8 that is moved is quantized again as uint8, and the model is then refused.
 ORT-DEQUANTIZED-INT32 1.32 REFUSAL
-    Dequantized int32 that is moved is quantized again to int32, which QuantizeLinear does not support: a refusal.
+    Dequantized int32 that is moved is quantized again. The model is refused, because QuantizeLinear has no int32.
 ORT-QUANTIZED-OUTPUT 1.32 WRONG_NUMBERS
     An output that another user transposes and quantizes is returned quantized and dequantized.
 ORT-QUANTIZED-WEIGHTS 1.32 WRONG_NUMBERS
@@ -132,7 +132,7 @@ ORT-QUANTIZED-WEIGHTS 1.32 WRONG_NUMBERS
 ORT-DEQUANTIZED-OUTER-WEIGHTS 1.32 REFUSAL
     A body that dequantizes constant weights of an outer graph for a single product does not load.
 ORT-RETURNING-CASTS 1.32 REFUSAL
-    Casts to a wider type and back are dropped even if a body or branch reads the result, which is then missing.
+    Casts to a wider type and back are dropped even if a body or branch reads the result. The value is then missing.
 ORT-TRANSPOSED-TIMES-VECTOR 1.31-1.32 WRONG_NUMBERS
     A Transpose before a product with a vector is fused into the product, which then uses the untransposed matrix.
 ORT-GATHER-AT-RANGE 1.31-1.32 NO_ERROR
@@ -142,7 +142,7 @@ ORT-RESHAPE-FUSED 1.32 NO_ERROR
 ORT-SHARED-MEMORY 1.31-1.32 REFUSAL
     Tensors whose sizes have the same name share memory; a Slice of opset 10 keeps the name, and the run fails.
 ORT-DEQUANTIZED-CAPTURED 1.32 DEATH
-    Numbers that are dequantized and then moved (reshaped, transposed, cut, …) for an inner graph crash at load time.
+    A model crashes at load time if dequantized numbers are moved (reshaped, transposed, cut, …) for an inner graph.
 ORT-FOLDED-JOINS 1.32 MEMORY
     Constants that are repeatedly joined with themselves are computed at load time, however large they become.
 ORT-PRODUCT-OF-NOTHING 1.31 REFUSAL
@@ -164,7 +164,7 @@ ORT-CONV-EMPTY-FILTER 1.31-1.32 HANG
 ORT-LAYERNORM-EMPTY-NAME 1.31-1.32 DEATH
     A LayerNormalization whose last input is an empty name crashes.
 ORT-DIVISION-OVERFLOW 1.31-1.32 DEATH
-    The smallest integer of a type divided by -1 crashes, at run time or when it is folded.
+    Dividing the smallest integer of a type by -1 crashes, at run time or during constant folding.
 ORT-GATHER-STRINGS 1.31-1.32 WRONG_NUMBERS
     A Gather of rows of strings copies the first string of each row and leaves the others empty.
 ORT-WHERE-MINUS-ZERO 1.32 WRONG_NUMBERS
@@ -172,22 +172,22 @@ ORT-WHERE-MINUS-ZERO 1.32 WRONG_NUMBERS
 ORT-REDUCED-INTEGERS 1.32 WRONG_NUMBERS
     ReduceSum of integers saturates, but Add wraps around.
 ORT-REDUCED-NAN 1.32 WRONG_NUMBERS
-    Whether ReduceMax, ReduceMin, ArgMax and ArgMin ignore NaN depends on its position and the number of elements.
+    ReduceMax, ReduceMin, ArgMax and ArgMin ignore NaN or not, depending on its position and the number of elements.
 ORT-SATURATED-PRODUCTS 1.32 WRONG_NUMBERS
     Without VNNI, products of uint8 and int8 are added in pairs that saturate at 32767, for example in MatMulInteger.
     No test: it needs a processor without VNNI
 ORT-LOGSOFTMAX-NAN 1.31-1.32 WRONG_NUMBERS
     A LogSoftmax of float64 returns large numbers beside NaN, unless NaN is the first element.
 ORT-CLIP-HALF 1.31-1.32 WRONG_NUMBERS
-    From opset 12 on, a Clip of float16 without an upper bound turns infinity into the largest number; before, not.
+    From opset 12 on, a Clip of float16 without an upper bound turns infinity into the largest finite number.
 ORT-LOG-SUM-EXP-28 1.32 WRONG_NUMBERS
-    From opset 28 on, ReduceLogSumExp overflows above 88 and returns -inf below -103; up to 27 it does not.
+    From opset 28 on, ReduceLogSumExp overflows above 88 and returns -inf below -103. Older opsets are correct.
 ORT-LOG-SUM-EXP-FIRST 1.32 WRONG_NUMBERS
     ReduceLogSumExp over some axes returns -inf if the first number is infinite and all others are below -103.
 ORT-ATTENTION-SCORES 1.32 WRONG_NUMBERS
-    Up to opset 24, Attention (mode 2) returns finite scores for masked positions; from 25 on they are -inf.
+    Up to opset 24, Attention (mode 2) returns finite scores for masked positions. From 25 on, they are -inf.
 ORT-CONCAT-MISFIT 1.32 GARBAGE
-    A Concat accepts an empty tensor of any sizes; the rows that it counts for are uninitialised memory.
+    A Concat accepts an empty tensor of wrong sizes. The rows that it adds to the result are uninitialised memory.
 ORT-PAD-WRAP-OF-NOTHING 1.31-1.32 REFUSAL
     A Pad of mode wrap fails on an empty tensor, for any axis.
 ORT-GROUPNORM-OF-NOTHING 1.31-1.32 REFUSAL
@@ -240,7 +240,7 @@ ONNX-REFERENCE-OPERATORS 1.23 WRONG_NUMBERS
 ONNX-REFERENCE-SCAN 1.23 REFUSAL
     The reference of Scan supports neither directions nor axes other than 0.
 """
-"""For each defect its id, the versions and its kind, then the symptom, then why no test shows it, if none does."""
+"""For each defect: a line with id, versions and kind, the symptom, and, if no test reproduces it, the reason."""
 
 _ENTRY = re.compile(r"^(\S+) (\S+) ([A-Z_]+)\n    (.+)(?:\n    No test: (.+))?$", re.MULTILINE)
 

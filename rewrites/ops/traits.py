@@ -1,15 +1,15 @@
-"""Traits of the operators of the standard domain, one row per operator.
+"""The traits of the operators of the standard domain, one row per operator.
 
-* ``elementwise``: each element of the result depends on the elements at its position, after broadcasting.
-* ``total``: it never fails, for any elements and any sizes, so it is speculatable.
-* ``calculates``: it never fails because of its elements; if the sizes fit, it is speculatable.
-* ``shaped``: its later inputs are sizes, axes or positions, which may make it fail; the elements of its first never do.
-* ``indexed``: its second input has positions, which may make it fail.
-* ``random``: it returns other numbers in every run.
-* ``recurrent``: it runs over steps; its fifth input has the number of steps of each row.
-* ``copies``: the result consists of the elements of its first input, all of them, some maybe repeated.
-* ``survives-empty``: onnxruntime runs or refuses empty tensors without a crash; each was run with every axis empty, alone and
-  together. All other operators run in a subprocess if sizes may be zero.
+* ``elementwise``: each element of the result depends only on the elements at the same position, after broadcasting.
+* ``total``: never fails, whatever the elements and sizes of the inputs, so it is speculatable.
+* ``calculates``: never fails because of elements. If the sizes of the inputs fit, it is speculatable.
+* ``shaped``: may fail because of its later inputs (sizes, axes or indices), but not because of the elements of the first input.
+* ``indexed``: may fail because of its second input, which contains indices.
+* ``random``: returns different numbers in every run.
+* ``recurrent``: runs over steps. Its fifth input has the number of steps of each row.
+* ``copies``: the result contains all elements of the first input, and no others. Elements may be repeated.
+* ``survives-empty``: onnxruntime runs or refuses empty tensors without a crash. This was tested with each axis empty, and with all
+  axes empty. Operators without this trait run in a subprocess if sizes may be zero.
 """
 
 from functools import cache
@@ -195,7 +195,7 @@ Xor                        elementwise calculates survives-empty
 """
 
 TRAITS = {row.split()[0]: frozenset(row.split()[1:]) for row in _ROWS.strip().splitlines()}
-"""The traits of each operator by its name."""
+"""The traits of each operator, by the operator's name."""
 
 
 @cache

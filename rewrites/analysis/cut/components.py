@@ -1,7 +1,7 @@
 """Finds the states of a loop that need each other: the strongly connected components of their dependence, in topological order.
 
-``a`` needs ``b`` if the next value of ``a`` is computed from ``b``. States that need each other, maybe through others, form a
-component. The components come from the transitive closure, by Warshall's algorithm on bit sets.
+``a`` needs ``b`` if the next value of ``a`` is computed from ``b``. States that need each other, directly or through other states,
+form a component. Warshall's algorithm on bit sets computes the transitive closure, from which the components follow.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,13 @@ __all__ = ["Components", "find_components"]
 
 @dataclass(frozen=True)
 class Components:
-    """The ``members`` (states) of each component. A component comes after those it needs.
+    """The components of a loop. ``members``: the states of each component.
 
-    ``needs``: for each component, a bit for every component that it needs, directly or not, and for itself. ``behind``: for a value
-    of the body, a bit for every component whose states it is computed from in one step. ``of``: the same for a node.
+    A component comes after the components that it needs.
+
+    ``needs``: for each component, a bit for itself and for every component that it needs, directly or indirectly. ``behind``: for
+    each value of the body, a bit for every component from whose states the value is computed in one step. ``of``: the same bits for
+    each node.
     """
 
     members: tuple[tuple[State, ...], ...]
@@ -28,7 +31,7 @@ class Components:
     of: dict[ir.Node, int]
 
     def needing(self, number: int) -> int:
-        """Return a bit for component ``number`` and for each component that needs it."""
+        """Return a bit set of component ``number`` and of all components that need it."""
         return sum(1 << i for i, needs in enumerate(self.needs) if needs >> number & 1)
 
 

@@ -1,4 +1,4 @@
-"""The bytes that body values take in one step and in all steps, known or assumed."""
+"""The bytes of the values of a loop's body, in one step and in all steps. Unknown dimensions are assumed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -23,9 +23,9 @@ _PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "Einsum", "MatMulInteger", "Fus
 class StepSizes:
     """Sizes of the values of one loop. Unknown dimensions come from hints or are assumed.
 
-    ``steps``: the trip count: known, hinted or assumed. ``own``: the bytes per step of the loop's scan inputs and outputs; callers
-    already have the memory for temporaries of this size. ``stacked``: the values that the loop stacks itself, so that their stacks
-    are not new. ``known``: the dimensions with a name and a number.
+    ``steps``: the trip count (known, hinted or assumed). ``own``: the bytes per step of the loop's scan inputs and outputs. Callers
+    have memory for these, so temporaries of this size are acceptable. ``stacked``: the values that the loop already stacks; a stack
+    of one of them takes no new memory. ``known``: the sizes of named dimensions.
     """
 
     options: Options
@@ -56,11 +56,14 @@ class StepSizes:
         return size_estimate(value, self.options.sizes, self.options.assumed_dim)
 
     def outside(self, value: ir.Value) -> int:
-        """Return the bytes of a value outside the loop, one of whose dimensions may be the number of steps."""
+        """Return the bytes of a value outside the loop. One of its dimensions may be the number of steps."""
         return size_estimate(value, self.known, self.options.assumed_dim)
 
     def note(self, size: int, values: Iterable[ir.Value]) -> tuple[str, ...]:
-        """Return a note that stacks take ``size`` bytes at a time, with the assumptions about the sizes of ``values``."""
+        """Return a note for the report: the stacks of ``values`` take ``size`` bytes at a time.
+
+        Include the assumed sizes.
+        """
         if not size:
             return ()
         shapes = [value.shape for value in values]
@@ -83,7 +86,7 @@ class StepSizes:
     def refusal(self, value: ir.Value) -> NotApplicable | None:
         """Return a reason if a stack of ``value`` exceeds the memory budget.
 
-        If the trip count is unknown, also return one if a step takes more than 16 times the bytes of the loop's inputs and outputs.
+        If the trip count is unknown, ``value`` may take at most 16 times the bytes of the loop's inputs and outputs per step.
         """
         if value in self.stacked:
             return None
@@ -98,7 +101,7 @@ class StepSizes:
         return None
 
     def not_a_stack(self, value: ir.Value) -> NotApplicable | None:
-        """Return a reason if no loop can scan or stack ``value`` for all steps, or only beyond the memory budget."""
+        """Return a reason if a loop cannot scan or stack ``value``, or if the stack exceeds the memory budget."""
         if value in self._unsteady:
             return NotApplicable("DATA-DEPENDENT-SHAPE", f"'{value.name}' may have another shape in another step")
         return unscanned(value) or self.refusal(value)
@@ -108,14 +111,17 @@ class StepSizes:
         return unsteady_values(self.loop, self.ctx)
 
     def weights(self, node: ir.Node) -> list[ir.Value]:
-        """Return the factors of ``node``, a product, from outside the body, or the operands that are dequantized to them."""
+        """Return the factors of the product ``node`` that come from outside the body.
+
+        For a dequantized factor, return the quantized tensor. If ``node`` is no product, return an empty list.
+        """
         if node.op_type not in _PRODUCTS:
             return []
         factors = map(_stored, node.inputs[:2])
         return [value for value in factors if value is not None and value.graph is not node.graph]
 
     def rows(self, node: ir.Node) -> int | None:
-        """Return the number of rows of a product in one step; None if it is unknown."""
+        """Return the number of rows of the product ``node`` in one step, or None if the number is unknown."""
         result = node.outputs[0]
         if result.shape is None or len(result.shape) == 0 or not self.hinted(result):
             return None

@@ -1,8 +1,9 @@
-"""The costs of the parts of a loop per step, in ns, measured with onnxruntime 1.31 on one core of a server CPU.
+"""The cost per step, in ns, of the parts of a loop, measured with onnxruntime 1.31 on one core of a server CPU.
 
-``base/abilities.py`` has the costs of a node and of an iteration. Carrying a value from one loop to another costs 300 ns. If the
-stack fits in the processor's second cache, add 50 ns per KB, else 400 ns and 100 ns per KB. A product by weights reads them in each
-step, but only once for all steps at once. This costs 4, 12 or 40 ns per KB, depending on all weights of the loop.
+``base/abilities.py`` has the costs of a node and of an iteration. Passing a value from one loop to another costs 300 ns, plus
+50 ns per KB if the stack fits in the L2 cache, else 400 ns plus 100 ns per KB. A product by weights in a loop reads the weights
+in every step; outside the loop, one product reads them once for all steps. Reading costs 4, 12 or 40 ns per KB. The rate depends on
+the total size of the loop's weights.
 """
 
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ _CARRY_NS, _READ_NS = 300, 150
 _CACHE = 2 << 20
 _NEAR_BYTES_PER_NS, _FAR_BYTES_PER_NS, _FAR_NS = 20, 10, 400
 _WEIGHT_RATES = ((1 << 19, 4), (3 << 19, 12), (1 << 60, 40))
-"""Pairs: the most bytes of weights that a loop reads, and the ns for one KB of them."""
+"""Pairs (limit, rate): a loop that reads at most ``limit`` bytes of weights per step takes ``rate`` ns per KB."""
 
 _MANY_ROWS = 16
 _ASSUMED_ROWS = 4
@@ -36,7 +37,7 @@ def carrying_ns(value: ir.Value, sizes: StepSizes) -> int:
 
 
 def reading_ns(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the cost of reading ``value`` in a loop from a stack that exists anyway."""
+    """Return the cost of reading ``value`` in a loop from a stack that already exists."""
     return _READ_NS + to_carry(sizes.step(value), sizes) // 2
 
 
@@ -46,10 +47,10 @@ def start_ns(sizes: StepSizes) -> int:
 
 
 def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
-    """Return True if ``node`` multiplies few rows per step by weights, which all steps at once would read only once.
+    """Return True if ``node`` is a product of few rows per step by weights, so that one product for all steps is faster.
 
-    A product of many rows is as fast in the loop. So is one whose results cost more to write for all steps than is saved. Unknown
-    sizes count as few rows.
+    A product of many rows is as fast in the loop. So is a product if writing its results for all steps costs more than reading the
+    weights once saves. Unknown sizes count as few rows.
     """
     weights = weight_bytes([node], sizes)
     rows = sizes.rows(node) if weights else None
@@ -66,9 +67,9 @@ def weight_bytes(nodes: Iterable[ir.Node], sizes: StepSizes) -> int:
 
 
 def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
-    """Return the cost of reading the weights of ``node`` in a loop that reads ``in_loop`` bytes of weights.
+    """Return the cost of reading the weights of ``node`` in a loop that reads ``in_loop`` bytes of weights per step.
 
-    Work on several rows hides a part of it.
+    If the product has several rows, computing hides a part of this cost.
     """
     if not few_rows(node, sizes):
         return 0
@@ -77,7 +78,7 @@ def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
 
 
 def staying_ns(nodes: Iterable[ir.Node], in_loop: int, sizes: StepSizes) -> int:
-    """Return the cost of ``nodes`` in the loop, compared with running them for all steps at once."""
+    """Return how much more ``nodes`` cost in the loop than outside, where they run once for all steps."""
     each = round(sizes.options.costs.node)
     work = (node for node in nodes if node.op_type not in ("Constant", "Identity"))
     return sum(each + product_ns(node, in_loop, sizes) for node in work)

@@ -1,6 +1,6 @@
 """Integers as affine expressions of the step number: trip counts, induction variables, indices of rows.
 
-Recurrences of floats and matrices are read in ``rewrites.recurrences``.
+``rewrites.recurrences`` analyses recurrences of floats and matrices.
 """
 
 __all__: list[str] = []

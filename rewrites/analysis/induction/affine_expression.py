@@ -1,7 +1,8 @@
-"""Integers as affine expressions: a constant and an integer multiple of each symbol, for every element of a small tensor.
+"""Small integer tensors as affine expressions: each element is a constant plus an integer multiple of each symbol.
 
-A symbol is the step number, a dimension of a tensor (0 or more), or an integer that is computed elsewhere. Arithmetic has no
-overflow. So constants near the ends of their type are not followed, nor floats that do not hold every integer.
+A symbol is the step number, a dimension of a tensor (0 or more), or an integer that is computed elsewhere. The arithmetic assumes
+that integers do not overflow and floats do not round. So constants near the limits of their type, and floats too large to represent
+every integer, are unknown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,21 +34,21 @@ STEP: Final = "step"
 """The symbol of the step number: 0, 1, 2, …"""
 
 LARGEST = 1 << 13
-"""The most elements of an expression."""
+"""The largest number of elements of an expression."""
 
 EXACT = {ir.DataType.FLOAT16: 1 << 11, ir.DataType.FLOAT: 1 << 24, ir.DataType.DOUBLE: 1 << 53}
-"""The magnitude up to which a floating-point type holds all integers."""
+"""For each floating-point type, the magnitude up to which it represents all integers."""
 
 INTEGERS = {ir.DataType.INT32: 1 << 31, ir.DataType.INT64: 1 << 62}
-"""The magnitude up to which constants of a type are followed through calculations."""
+"""For each integer type, the magnitude below which constants in calculations are known. Larger constants are unknown."""
 
 SLOPE_IN_FLOATS = 16
-"""The greatest change from step to step that is followed in floats."""
+"""The greatest change per step of a float that counts. Expressions with a greater change are unknown."""
 
 
 @dataclass(frozen=True)
 class Dim:
-    """A dimension of ``value`` at ``axis``; dimensions with the same ``key`` are equal."""
+    """The dimension of ``value`` along ``axis``. Dimensions with the same ``key`` are equal."""
 
     key: object
     value: ir.Value = field(compare=False)
@@ -59,9 +60,11 @@ Symbol = Dim | ir.Value | str
 
 @dataclass(frozen=True, eq=False)
 class AffineExpression:
-    """``const`` plus each symbol times its factors; the arrays hold Python integers and have the shape of the tensor.
+    """``const`` plus the sum of symbol times factor over ``terms``.
 
-    ``exact_to``: the magnitude up to which the floats in between hold integers exactly; None without floats.
+    The arrays hold Python integers and have the tensor's shape.
+
+    ``exact_to``: the magnitude up to which all types used in the calculation represent integers exactly; None without floats.
     """
 
     const: np.ndarray
@@ -70,17 +73,17 @@ class AffineExpression:
 
     @classmethod
     def of(cls, array: np.ndarray | int) -> "AffineExpression":
-        """Return the expression of constants."""
+        """Return the expression of the constant ``array``."""
         return cls(np.asarray(array).astype(object), {})
 
     @classmethod
     def symbol(cls, symbol: Symbol, shape: tuple[int, ...] = ()) -> "AffineExpression":
-        """Return the expression of one symbol."""
+        """Return the expression of ``shape`` whose elements all equal ``symbol``."""
         return cls(np.full(shape, 0, object), {symbol: np.full(shape, 1, object)})
 
     @classmethod
     def dim(cls, value: ir.Value, axis: int) -> "AffineExpression":
-        """Return one dimension of a value of known rank: a number or a symbol."""
+        """Return the dimension of ``value`` along ``axis``: a number or a symbol. The rank of ``value`` must be known."""
         assert value.shape is not None
         dim = value.shape[axis]
         if isinstance(dim, int):
@@ -94,32 +97,32 @@ class AffineExpression:
 
     @property
     def number(self) -> int | None:
-        """The only element if it is a constant."""
+        """The value of the only element if it is constant, else None."""
         return int(self.const.item()) if not self.terms and self.const.size == 1 else None
 
     @property
     def numbers(self) -> np.ndarray | None:
-        """The elements as int64 if all are constants."""
+        """The elements as int64 if all are constant, else None."""
         return self.const.astype(np.int64) if not self.terms else None
 
     @property
     def uniform(self) -> "AffineExpression | None":
-        """The expression that all elements have in common, without axes."""
+        """The common value of all elements, as an expression without axes; None if the elements differ."""
         if not self.const.size:
             return None
         flat = self.reshaped((-1,))
         return flat.element(0) if surely_equal(flat, flat.element(0)) else None
 
     def element(self, index: int) -> "AffineExpression":
-        """Return one element of a vector, without axes."""
+        """Return element ``index`` of a vector, as an expression without axes."""
         return self.moved(lambda array: array[index])
 
     def factor(self, symbol: Symbol) -> int:
-        """Return the factor of ``symbol`` in an expression of one element."""
+        """Return the factor of ``symbol``. The expression must have one element."""
         return int(self.terms[symbol].reshape(-1)[0]) if symbol in self.terms else 0
 
     def without(self, *symbols: Symbol) -> "AffineExpression":
-        """Return the expression without its terms of ``symbols``."""
+        """Return the expression without the terms of ``symbols``."""
         return AffineExpression(self.const, {key: array for key, array in self.terms.items() if key not in symbols}, self.exact_to)
 
     def substituted(self, values: Mapping[Symbol, "AffineExpression"]) -> "AffineExpression":
@@ -131,15 +134,15 @@ class AffineExpression:
         return result
 
     def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> "AffineExpression":
-        """Return the expression with its elements rearranged."""
+        """Return the expression with its elements rearranged by ``move``, which is applied to each array."""
         return _expression(move(self.const), {key: move(array) for key, array in self.terms.items()}, self.exact_to)
 
     def reshaped(self, shape: tuple[int, ...]) -> "AffineExpression":
-        """Return the same elements in another shape."""
+        """Return the expression with the same elements in another shape."""
         return self.moved(lambda array: array.reshape(shape))
 
     def limited(self, exact_to: int | None) -> "AffineExpression":
-        """Return the same expression with ``exact_to`` lowered to the argument."""
+        """Return the same expression with ``exact_to`` lowered to the argument if that is smaller."""
         return AffineExpression(self.const, self.terms, _least(self.exact_to, exact_to))
 
     def __add__(self, other: "AffineExpression | int") -> "AffineExpression":
@@ -151,7 +154,7 @@ class AffineExpression:
         return _expression(const, terms, _least(self.exact_to, right.exact_to))
 
     def __mul__(self, other: "AffineExpression | int") -> "AffineExpression":
-        """Multiply elementwise, with broadcasting; one side has no symbols."""
+        """Multiply elementwise, with broadcasting. Raise ValueError if both sides have symbols."""
         right = _operand(other)
         if self.terms and right.terms:
             raise ValueError("the product of two symbols is not affine")
@@ -175,7 +178,7 @@ def _operand(value: AffineExpression | int) -> AffineExpression:
 
 
 def _expression(const: Any, terms: Mapping[Symbol, Any], exact_to: int | None) -> AffineExpression:
-    """Return an expression without zero terms; numpy makes bare numbers of arrays without axes."""
+    """Return an expression without zero terms. Convert numbers to arrays, because numpy turns arrays without axes into numbers."""
     arrays = {key: np.asarray(array, dtype=object) for key, array in terms.items() if np.any(array)}
     return AffineExpression(np.asarray(const, dtype=object), arrays, exact_to)
 
@@ -185,14 +188,14 @@ def _least(*limits: int | None) -> int | None:
 
 
 def joined(parts: Sequence[AffineExpression], axis: int) -> AffineExpression:
-    """Return the expressions joined along ``axis``."""
+    """Concatenate the expressions along ``axis``."""
     symbols = {key for part in parts for key in part.terms}
     terms = {key: np.concatenate([part.terms.get(key, 0 * part.const) for part in parts], axis) for key in symbols}
     return _expression(np.concatenate([part.const for part in parts], axis), terms, _least(*(part.exact_to for part in parts)))
 
 
 def at_least(value: AffineExpression, least: int, steps: AffineExpression | None = None) -> bool:
-    """Return True if every element is provably ``least`` or more in each of ``steps`` steps (None: any number of steps)."""
+    """Return True if every element is known to be at least ``least`` in all ``steps`` steps (None: in any number of steps)."""
     rest, slopes = value.without(STEP), value.terms.get(STEP)
     known: dict[Symbol, int] = {}
     if steps is not None and steps.shape == () and len(steps.terms) == 1:
@@ -213,13 +216,13 @@ def at_least(value: AffineExpression, least: int, steps: AffineExpression | None
 
 
 def surely_equal(left: AffineExpression, right: AffineExpression | int) -> bool:
-    """Return True if two expressions are the same, element by element."""
+    """Return True if two expressions are known to be equal, element by element."""
     difference = left - right
     return not difference.terms and not np.any(difference.const)
 
 
 def constants(array: np.ndarray) -> AffineExpression | None:
-    """Return the expression of a constant of integers, or of floats that are integers; None for others."""
+    """Return the expression of a constant whose elements are integers, or floats with integer values; else None."""
     if array.size > LARGEST:
         return None
     if array.dtype.kind == "f" and array.dtype.itemsize >= 2:
@@ -231,7 +234,7 @@ def constants(array: np.ndarray) -> AffineExpression | None:
 
 
 def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
-    """Return True if constants are far from the ends of their type; floats leave room for some hundred thousand steps."""
+    """Return True if the constants are far from the limits of ``dtype``. Floats have room for some hundred thousand steps."""
     if dtype in EXACT:
         slopes = expression.terms.get(STEP, np.zeros((), object))
         return bool(np.all(abs(expression.const) <= EXACT[dtype] >> 2) and np.all(abs(slopes) <= SLOPE_IN_FLOATS))
@@ -239,5 +242,5 @@ def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
 
 
 def within(steps: int, exact_to: int) -> bool:
-    """Return True if floats exact up to ``exact_to`` hold all numbers that are followed in them for ``steps`` steps."""
+    """Return True if floats that are exact up to ``exact_to`` count exactly for ``steps`` steps."""
     return SLOPE_IN_FLOATS * (steps + 1) <= exact_to - (exact_to >> 2)

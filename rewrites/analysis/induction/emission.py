@@ -1,4 +1,4 @@
-"""Writes affine expressions of one element as nodes (int64 without axes), and comparisons of such numbers in any opset."""
+"""Emits nodes that compute affine expressions of one element (int64 without axes), and nodes that compare such numbers."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -15,7 +15,7 @@ __all__ = ["emit", "exceeds", "larger", "scalar_of", "smaller", "times"]
 
 
 def emit(b: Builder, expression: AffineExpression, values: Mapping[Symbol, ir.Value] | None = None) -> ir.Value:
-    """Return the value of ``expression``; ``values``: the values of symbols such as STEP."""
+    """Emit nodes that compute ``expression``. ``values``: the values of symbols such as STEP."""
     parts = []
     for symbol in expression.terms:
         factor, part = expression.factor(symbol), _value(b, symbol, values or {})
@@ -31,14 +31,14 @@ def emit(b: Builder, expression: AffineExpression, values: Mapping[Symbol, ir.Va
 
 
 def times(b: Builder, numbers: ir.Value, step: int, kind: ir.DataType | None) -> ir.Value:
-    """Return int64 ``numbers`` times ``step``, as ``kind``: int32 or int64."""
+    """Emit the product of the int64 ``numbers`` and ``step``, in the type ``kind`` (int32 or int64)."""
     assert kind is not None
     typed = numbers if kind == ir.DataType.INT64 else b.op("Cast", numbers, to=int(kind))
     return typed if step == 1 else b.op("Mul", typed, b.const(np.array(step, kind.numpy())))
 
 
 def scalar_of(b: Builder, value: ir.Value) -> ir.Value:
-    """Return a one-element integer as an int64 without axes."""
+    """Convert an integer tensor of one element to an int64 without axes."""
     wide = value if value.dtype == ir.DataType.INT64 else b.op("Cast", value, to=int(ir.DataType.INT64))
     return wide if static_dims(value) == () else reshape(b, wide, [])
 
@@ -57,24 +57,24 @@ def _number(b: Builder, number: int) -> ir.Value:
 
 
 def larger(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return the larger number."""
+    """Emit the larger of two numbers."""
     return b.op("Max", x, y) if b.opset >= 12 else _chosen(b, exceeds(b, x, y), x, y)
 
 
 def smaller(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return the smaller number."""
+    """Emit the smaller of two numbers."""
     return b.op("Min", x, y) if b.opset >= 12 else _chosen(b, exceeds(b, y, x), x, y)
 
 
 def exceeds(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return the flag that ``x`` is larger. Before opset 9 it compares doubles, so numbers beyond 2**53 may seem equal."""
+    """Emit ``x > y``. Before opset 9, doubles are compared, so numbers beyond 2**53 may seem equal."""
     if b.opset < 9:
         x, y = (b.op("Cast", value, to=int(ir.DataType.DOUBLE)) for value in (x, y))
     return b.op("Greater", x, y)
 
 
 def _chosen(b: Builder, first: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return ``x`` if ``first`` holds, else ``y``, by products, because Where is of opset 9."""
+    """Emit ``x`` if ``first`` is true, else ``y``, by products, because Where exists only since opset 9."""
     first = b.op("Cast", first, to=int(ir.DataType.INT64))
     other = b.op("Sub", b.const(1), first)
     return b.op("Add", b.op("Mul", first, x), b.op("Mul", other, y))

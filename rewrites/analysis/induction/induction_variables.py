@@ -1,9 +1,9 @@
 """The induction variables of a loop, and its trip count, as affine expressions.
 
-A state is an induction variable if its next value is itself plus a constant, or the step number plus a constant that fits its
-initial value. By induction it is its initial value plus a multiple of the step number in every step. Floats that count, and
-integers that depend on them, stop at some number: they are exact for as many steps as ``within`` says, start from constants that
-leave room for that, and change by little in each step.
+A state is an induction variable if its next value is itself plus a constant, or an affine function of the step number that agrees
+with its initial value. By induction, it equals its initial value plus a multiple of the step number in every step. Floats count
+exactly only up to some number. So float counters, and integers computed from them, must start from small constants and change
+little per step; ``within`` tests if the number of steps is small enough.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,10 @@ __all__ = ["Counter", "counters", "integers_of", "trip_count"]
 
 @dataclass(frozen=True)
 class Counter:
-    """A state that is ``start`` in the first step and grows by ``step`` in each later step; ``exact_to``: see AffineExpression."""
+    """A state that is ``start`` in the first step and grows by ``step`` per step.
+
+    ``exact_to`` is that of AffineExpression.
+    """
 
     state: State
     start: AffineExpression
@@ -31,12 +34,12 @@ class Counter:
 
     @property
     def value(self) -> AffineExpression:
-        """The state in a step."""
+        """The value of the state, as an expression of the step number."""
         return (self.start + AffineExpression.symbol(STEP) * self.step).limited(self.exact_to)
 
 
 def trip_count(loop: Loop, opset: int) -> AffineExpression | None:
-    """Return the length of a Scan, or the limit of a Loop that never stops early; a negative limit counts as 0."""
+    """Return the length of a Scan, or the limit of a Loop that never stops early (negative limits mean 0 steps); else None."""
     if isinstance(loop, LoopView):
         return Integers(opset).scalar(loop.limit) if loop.limit is not None and loop.never_stops_early else None
     scan, steps = loop.scan_inputs[0], loop.steps
@@ -46,7 +49,7 @@ def trip_count(loop: Loop, opset: int) -> AffineExpression | None:
 
 
 def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]:
-    """Return the induction variables; with ``any_rank`` also those whose rank changes in a step."""
+    """Return the induction variables of ``loop``. With ``any_rank``, include states whose rank changes in a step."""
     outside = Integers(opset)
     starts: dict[ir.Value, AffineExpression] = {}
     for state in loop.states:
@@ -70,13 +73,13 @@ def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]
 
 
 def _one_element(iteration: ir.Value) -> tuple[int, ...]:
-    """Return the shape of the step number, of one element whatever is declared."""
+    """Return the declared shape of the step number if it has one element, else the shape of a scalar."""
     dims = static_dims(iteration)
     return dims if dims is not None and all(dim == 1 for dim in dims) else ()
 
 
 def _last_exact(dtype: ir.DataType | None) -> int | None:
-    """Return the largest number up to which ``dtype`` counts exactly; None for integers."""
+    """Return the largest number to which a float ``dtype`` counts exactly; None for other types."""
     return EXACT[dtype] - 1 if dtype in EXACT else None
 
 
@@ -95,7 +98,10 @@ def _counter(state: State, start: AffineExpression, after: AffineExpression) -> 
 
 
 def integers_of(loop: Loop, opset: int, steps: AffineExpression | None = None, *, any_rank: bool = False) -> Integers:
-    """Return the integers of the body of ``loop``, whose step number is STEP. With ``any_rank``, ranks may be wrong."""
+    """Return the analysis of the integers in the body of ``loop``.
+
+    With ``any_rank``, the ranks of results may be wrong.
+    """
     known: dict[ir.Value, AffineExpression] = {
         counter.state.inner: counter.value.reshaped(static_dims(counter.state.initial) or ())
         for counter in counters(loop, opset, any_rank=any_rank)
@@ -110,7 +116,7 @@ def integers_of(loop: Loop, opset: int, steps: AffineExpression | None = None, *
 
 
 def _scanned_number(scan: ScanInput, opset: int) -> AffineExpression | None:
-    """Return the number that a Scan reads in each step from a progression, or None."""
+    """Return the number that a Scan input has in each step if it scans a progression, else None."""
     array, row, dims = const_array(scan.outer), Progressions(Integers(opset)).of(scan.outer), static_dims(scan.inner)
     if array is not None and array.dtype in (np.int32, np.int64) and array.size > 1:
         first, second = map(int, array.reshape(-1)[:2])

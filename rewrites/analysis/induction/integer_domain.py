@@ -1,7 +1,8 @@
-"""Reads small integer tensors as affine expressions of the step number, of dimensions and of other integers.
+"""Describes small integer tensors by affine expressions of the step number, of dimensions and of other integers.
 
-It follows the operators with which exporters compute indices, bounds and shapes. An unknown value is None, or a symbol of its own
-if it is one integer computed outside the loop. Integers count as unbounded, but constants near the ends of their type are unknown.
+It supports the operators with which exporters compute indices, bounds and shapes. The expression of an unknown value is None, or a
+new symbol if the value is a single integer computed outside the loop. Overflow is ignored, but constants near the limits of their
+type are unknown.
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ class IntegerDomain(Domain[AffineExpression]):
         body: The body, or None to read outer values only.
         known: Expressions of body inputs.
         steps: The trip count.
-        same_sizes: True if a named size in the body is loop-invariant.
+        same_sizes: True if the named dimensions in the body are loop-invariant.
     """
 
     def __init__(
@@ -62,12 +63,12 @@ class IntegerDomain(Domain[AffineExpression]):
         self._truths: dict[ir.Value, bool | None] = {}
 
     def scalar(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return the expression of the only element of ``value``, without axes, or None."""
+        """Return the expression of ``value`` without axes if ``value`` has one element and is known, else None."""
         expression = self.of(value)
         return expression.reshaped(()) if expression is not None and expression.const.size == 1 else None
 
     def truth(self, value: ir.Value | None) -> bool | None:
-        """Return True or False if every element of a boolean is true or false in every step; None if unknown."""
+        """Return True if all elements of a boolean are true in every step, False if all are false, None if unknown."""
         if value is None or self._depth > self.deepest:
             return None
         if value not in self._truths:
@@ -92,7 +93,7 @@ class IntegerDomain(Domain[AffineExpression]):
         return True if at_least(room, 1, self.steps) else False if at_least(-room, 0, self.steps) else None
 
     def room(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return the expression that is 1 or more exactly if a comparison of integers holds, or None."""
+        """Return an expression that is at least 1 if and only if the comparison ``value`` is true; None if unknown."""
         node = producer_of(value)
         if node is None:
             return None
@@ -112,7 +113,7 @@ class IntegerDomain(Domain[AffineExpression]):
         return None if low is None or high is None else high - low + int(has_equal)
 
     def read(self, value: ir.Value) -> AffineExpression | None:
-        """Return the expression of ``value``, or None."""
+        """Return the expression of ``value``, or None if it is unknown."""
         return self._exactly(self._expression(value))
 
     def _expression(self, value: ir.Value) -> AffineExpression | None:
@@ -131,21 +132,21 @@ class IntegerDomain(Domain[AffineExpression]):
         return AffineExpression.symbol(value, static_dims(value) or ())
 
     def transferred(self, node: ir.Node) -> AffineExpression | None:
-        """Return the expression of the result of ``node``, or None if its operands do not fit."""
+        """Return the expression of the result of ``node``; None if it is unknown or the shapes of the operands are invalid."""
         try:
             return super().transferred(node)
-        except ValueError:  # from numpy: after unknown operators, onnx does not detect the error
+        except ValueError:  # numpy rejects the shapes; onnx does not detect invalid shapes that follow unknown operators
             return None
 
     def _exactly(self, expression: AffineExpression | None) -> AffineExpression | None:
-        """Return ``expression`` without its limit if the floats in between hold the integers of all steps."""
+        """Return ``expression`` without ``exact_to`` if the floats in the calculation are exact in all steps."""
         if expression is None or expression.exact_to is None or self.steps is None or self.steps.number is None:
             return expression
         is_held = not expression.terms.keys() - {STEP} and within(self.steps.number, expression.exact_to)
         return AffineExpression(expression.const, expression.terms) if is_held else expression
 
     def bounds(self, node: ir.Node) -> list[Bounds] | None:
-        """Return the bounds of a Slice with step 1, or None."""
+        """Return the bounds of a Slice with step 1, or None if they are unknown."""
         source, operands = node.inputs[0], [self.operand(node, index) for index in range(1, 5)]
         starts, ends, axes, steps = operands
         rank, is_there = None if source is None else rank_of(source), [value is not None for value in (*node.inputs, None, None)]
@@ -160,7 +161,7 @@ class IntegerDomain(Domain[AffineExpression]):
         return [Bounds(int(axis) % rank, starts.element(i), ends.element(i)) for i, axis in enumerate(positions)]
 
     def size_of(self, value: ir.Value, axis: int) -> AffineExpression | None:
-        """Return one dimension of ``value``; None if no rank is known or if it may change from step to step."""
+        """Return the dimension of ``value`` along ``axis``; None if the rank is unknown or the dimension may vary between steps."""
         if value.shape is None:
             return None
         dim, inside = value.shape[axis], self.body is not None and value.graph is self.body
@@ -171,7 +172,7 @@ class IntegerDomain(Domain[AffineExpression]):
         return None if may_change else AffineExpression.dim(value, axis)
 
     def _sliced(self, value: ir.Value, axis: int) -> AffineExpression | None:
-        """Return the number of elements that a Slice reads along ``axis`` if all of them exist."""
+        """Return the size along ``axis`` of a Slice result if the bounds are known to be within the source; else None."""
         node = producer_of(value, "Slice")
         source = None if node is None else node.inputs[0]
         bounds = None if node is None or source is None or source.shape is None else self.bounds(node)
@@ -186,7 +187,7 @@ class IntegerDomain(Domain[AffineExpression]):
 
 
 def _whole(value: ir.Value | None, rounded: np.ufunc) -> AffineExpression | None:
-    """Return one constant float, rounded."""
+    """Return the expression of a constant float, rounded; None if ``value`` is anything else."""
     array = const_array(value)
     return constants(rounded(array)) if array is not None and array.dtype.kind == "f" and array.size == 1 else None
 

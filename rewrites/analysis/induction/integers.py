@@ -1,4 +1,4 @@
-"""The transfer functions of integers of a body, as affine expressions of the step number."""
+"""The transfer functions that describe integers of a body by affine expressions of the step number."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -38,13 +38,13 @@ def _negated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _min_or_max(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the input of a Min or Max that surely is the smallest or largest."""
+    """Return the input of a Min or Max that is known to be the smallest or largest in all steps."""
     parts = [part for value in node.inputs if (part := integers.of(value)) is not None]
     return _extreme(integers, parts, node.op_type == "Max") if len(parts) == len(node.inputs) else None
 
 
 def _clipped(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the input of a Clip if it surely is within the bounds."""
+    """Return the input of a Clip if it is known to be within the bounds, or the bound if it is known to be beyond."""
     data = integers.operand(node, 0)
     low, high = clip_bounds(node, integers.opset)
     for bound, greatest in ((low, True), (high, False)):
@@ -68,7 +68,7 @@ def _extreme(integers: IntegerDomain, parts: list[AffineExpression], greatest: b
 
 
 def _chosen(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the side of a Where that its condition surely chooses in all steps."""
+    """Return the operand of a Where that its condition is known to choose in all steps."""
     condition, holds = node.inputs[0], integers.truth(node.inputs[0])
     dims = None if condition is None or holds is None else static_dims(condition)
     sides = [integers.operand(node, 1), integers.operand(node, 2)]
@@ -80,7 +80,7 @@ def _chosen(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _range(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the numbers of a Range of known length."""
+    """Return the elements of a Range of known length."""
     start, limit, by = (integers.scalar(value) for value in node.inputs)
     wide = None if start is None or limit is None else (limit - start).number
     step = None if by is None else by.number
@@ -91,7 +91,7 @@ def _range(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _shape(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the dimensions of the input of a Shape. Dimensions inside the body may change from step to step."""
+    """Return the dimensions of the input of a Shape; None if one of them may vary between steps."""
     source = node.inputs[0]
     if source is None or source.shape is None:
         return None
@@ -107,12 +107,12 @@ def _element_count(integers: IntegerDomain, node: ir.Node) -> AffineExpression |
     dims, product = _shape(integers, node), AffineExpression.of(1)
     for i in range(0 if dims is None else dims.const.size):
         assert dims is not None
-        product = product * dims.element(i)  # a product of two symbols is a ValueError, and so unknown
+        product = product * dims.element(i)  # a product of two symbols raises ValueError, so the size is unknown
     return None if dims is None else product
 
 
 def _gather(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return chosen elements, or the number at one index of evenly spaced numbers."""
+    """Return the elements at constant indices, or, from evenly spaced numbers, the number at an index that varies."""
     data, indices = integers.operand(node, 0), integers.operand(node, 1)
     if indices is None:
         return None
@@ -138,12 +138,12 @@ def _from_range(integers: IntegerDomain, node: ir.Node, indices: AffineExpressio
 
 
 def _is_index(integers: IntegerDomain, indices: AffineExpression, size: AffineExpression) -> bool:
-    """Return True if ``indices`` are in range, and not negative, in all steps."""
+    """Return True if ``indices`` are known to be between 0 and ``size`` - 1 in all steps."""
     return at_least(indices, 0, integers.steps) and at_least(size - indices, 1, integers.steps)
 
 
 def _moved(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the elements after a constant movement."""
+    """Return the elements as ``node`` rearranges them, if its other operands are constant."""
     data = integers.operand(node, 0)
     if data is None:
         return None
@@ -159,7 +159,7 @@ def _numbers(integers: IntegerDomain, node: ir.Node, index: int) -> np.ndarray |
 
 
 def _concatenated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the joined elements."""
+    """Return the concatenated elements."""
     parts = [integers.of(value) for value in node.inputs]
     known = [part for part in parts if part is not None and part.const.ndim]
     return joined(known, axis_of(node, 0)) if len(known) == len(parts) else None
@@ -193,6 +193,6 @@ _TRANSFER: Mapping[str, Callable[[IntegerDomain, ir.Node], AffineExpression | No
 
 
 class Integers(IntegerDomain):
-    """The affine expressions of the integers of a body, or outside loops."""
+    """The affine expressions of the integers in a body, or outside of loops."""
 
     transfer = _TRANSFER

@@ -1,4 +1,4 @@
-"""Progressions: numbers that are an affine expression of their index, along one axis of known or unknown length.
+"""Progressions: vectors whose elements are an affine expression of their index. The length may be unknown.
 
 Range(0, T, 1)    ->    index, T numbers        T - 1 - Range(0, T, 1)    ->    T - 1 - index, T numbers
 """
@@ -16,14 +16,14 @@ from rewrites.analysis.induction.integers import Integers
 __all__ = ["INDEX", "Progression", "Progressions"]
 
 INDEX: Final = "index"
-"""The symbol of the index of a number."""
+"""The symbol of the index of an element."""
 
 _HOLD_SIZES = frozenset({ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE})
 
 
 @dataclass(frozen=True)
 class Progression:
-    """``count`` numbers, each the value of ``number`` at its INDEX."""
+    """A vector of ``count`` numbers. ``number`` is an element as an expression of INDEX."""
 
     number: AffineExpression
     count: AffineExpression
@@ -46,7 +46,7 @@ def _negative(rows: "Progressions", node: ir.Node) -> Progression | None:
 
 
 def _sum(rows: "Progressions", node: ir.Node) -> Progression | None:
-    """Return the sum or difference of a progression and a number, in either order."""
+    """Return the sum or difference of a progression and a number. The number may be the left or the right operand."""
     left, right = rows.operand(node, 0), rows.operand(node, 1)
     row = left or right
     added = rows.integers.scalar(node.inputs[0 if left is None else 1])
@@ -65,7 +65,10 @@ _TRANSFER: Mapping[str, Callable[["Progressions", ir.Node], Progression | None]]
 
 
 class Progressions(Domain[Progression]):
-    """The progressions that a Range makes, and sums and negatives of them; ``integers`` reads single numbers."""
+    """The progressions that a Range computes, plus or minus a number, or negated.
+
+    ``integers`` has the facts about the numbers.
+    """
 
     transfer = _TRANSFER
     deepest = 32

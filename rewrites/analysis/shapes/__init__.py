@@ -1,6 +1,6 @@
-"""Sizes: inferred by onnx, left open by it, or inferred wrongly.
+"""Shape inference: runs onnx's inference, corrects wrong shapes, and infers sizes that onnx does not.
 
-This room writes types and shapes of values, and nothing else in a model. ``rewrites.graph.dims`` compares sizes.
+This package changes only the types and shapes of values in a model. ``rewrites.graph.dims`` compares sizes.
 """
 
 __all__: list[str] = []

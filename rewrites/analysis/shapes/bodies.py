@@ -1,10 +1,10 @@
-"""The walk that infers shapes in bodies and branches, and the search for the shapes of a Loop's results.
+"""Infers the shapes in loop bodies and branches, and the shapes of a Loop's results.
 
-An input of a Scan has the same shape in all steps, and so has every value computed from it. An If returns the sizes that its
-branches have in common. onnx infers no shape for a Loop's state, because any step may change it. The search infers the body from
-the shapes of the initial values: if a step returns the same shapes, induction proves them for all steps. A size that a step may
-change gets a name that says so (``varies``), and the body is inferred again until nothing changes. The declared shape of a state
-proves nothing here.
+An input of a Scan has the same shape in all steps, and so has every value computed from it. The result of an If has the sizes that
+both branches return. onnx infers no shape for a Loop's state, because any step may change the shape. This module infers the body
+from the shapes of the initial values. If the body returns the same shapes, they hold for all steps by induction. Otherwise, a size
+that a step changes gets a special name (``varies``), and the body is inferred again until nothing changes. The declared shape of a
+state is not trusted.
 
 Works around ONNX-CAPTURED-CONSTANTS.
 """
@@ -42,7 +42,7 @@ def is_open(value: ir.Value) -> bool:
 
 
 def out_of_scan(loop: ScanView, *, named: bool) -> dict[ir.Value | None, ir.Shape | None]:
-    """Return the shapes of the results of a Scan, derived from its body; ``named``: names of dimensions are valid outside."""
+    """Return the shapes of the results of a Scan, derived from its body. ``named``: keep the names of dimensions."""
     shapes = {state.final: state.initial.shape for state in loop.states}
     for output in loop.scan_outputs:
         shape = output.inner.shape if named else without_names(output.inner.shape)
@@ -53,11 +53,12 @@ def out_of_scan(loop: ScanView, *, named: bool) -> dict[ir.Value | None, ir.Shap
 
 @dataclass
 class Walk:
-    """A walk over graphs.
+    """Infers shapes in a graph and its nested graphs, in topological order.
 
-    ``infer`` handles each node without nested graphs, ``at_loop`` each Loop, ``meet`` the results of branches. ``afresh``: all
-    shapes follow from those of the graph's inputs, so a name is the same size inside and outside; otherwise known shapes stay.
-    ``declared_rows``: the row of an unknown stack keeps its shape. ``found``: values whose shapes the walk inferred.
+    ``infer`` handles a node without nested graphs, ``at_loop`` a Loop. ``meet`` merges the shapes that branches return. ``afresh``:
+    infer all shapes from the shapes of the graph's inputs, so a name is the same size inside and outside; otherwise, keep known
+    shapes. ``declared_rows``: if the shape of a scanned input is unknown, its row in the body keeps its declared shape.
+    ``found``: the values whose shapes were inferred.
     """
 
     opset: int
@@ -91,7 +92,7 @@ class Walk:
                 self.infer(node)
 
     def tell(self, shapes: Mapping[ir.Value, ir.Shape | None] | Mapping[ir.Value | None, ir.Shape | None]) -> None:
-        """Set the inferred shapes of tensors of unknown shape."""
+        """Set the shapes of those tensors whose shape is unknown so far, and add the tensors to ``found``."""
         for value, shape in shapes.items():
             if value is not None and shape is not None and is_open(value):
                 value.shape = shape
@@ -112,10 +113,13 @@ class Walk:
 
 
 def find_open_shapes(graph: ir.Graph, opset: int, infer: Callable[[ir.Node], None], *, proven: bool) -> Set[ir.Value]:
-    """Infer unknown shapes, bodies included; return the body inputs of states that some step surely changes.
+    """Infer unknown shapes, including those in bodies.
 
-    ``infer`` sets the unknown shapes of a node's outputs. ``proven``: all known shapes except those of states come from operators,
-    so no body needs a second pass. Dimensions for which ``varies`` is true stay in the model; another search names them again.
+    Return the body inputs of states whose shape is known to change.
+
+    ``infer`` sets the unknown shapes of a node's outputs. ``proven``: all known shapes except those of states were inferred from
+    operators, so no body needs a second pass. The names of varying dimensions (``varies``) remain in the model. They are only valid
+    until the next call, which uses the same names again.
     """
     search = _Search(graph, opset, infer, proven)
     search.again.follow(graph)
@@ -128,7 +132,7 @@ def infer_body(body: ir.Graph, opset: int, infer: Callable[[ir.Node], None]) -> 
 
 
 class _Search:
-    """Two walks: ``again`` infers open shapes, and ``afresh`` infers all shapes in the body of a Loop from its inputs."""
+    """Two walks: ``again`` infers unknown shapes, and ``afresh`` infers all shapes in the body of a Loop from its inputs."""
 
     def __init__(self, graph: ir.Graph, opset: int, infer: Callable[[ir.Node], None], proven: bool) -> None:
         self.graph, self.infer, self.proven = graph, infer, proven
@@ -138,7 +142,10 @@ class _Search:
         self._variations = 0
 
     def _infer_open(self, node: ir.Node) -> None:
-        """Infer a node whose inputs are better known now, and in bodies all open nodes."""
+        """Infer a node with outputs of unknown shape if this may succeed now.
+
+        It may if the node is in a body, if ``infer_contrib`` supports it, or if the shape of an input was inferred here.
+        """
         better = any(value in self.again.found for value in node.inputs)
         if any(map(is_open, node.outputs)) and (node.graph is not self.graph or is_told_here(node) or better):
             self.infer(node)
@@ -162,7 +169,7 @@ class _Search:
                 value.shape = refined(value.shape, shape)
 
     def _infer_loop(self, loop: LoopView) -> None:
-        """Infer all shapes in the body, and those of the results, from the outer shapes alone."""
+        """Infer all shapes in the body and the shapes of the results from the outer shapes alone."""
         shapes = [state.initial.shape for state in loop.states]
         while True:
             for state, shape in zip(loop.states, shapes, strict=True):
@@ -177,7 +184,10 @@ class _Search:
         self.afresh.tell({output.outer: _stacked(output.inner.shape) for output in loop.scan_outputs})
 
     def _meet(self, shapes: Sequence[ir.Shape | None]) -> ir.Shape | None:
-        """Return the common knowledge of ``shapes``; sizes that vary in the first stay."""
+        """Return the sizes that all ``shapes`` share.
+
+        Sizes that differ get a new name, or keep their name if the first varies.
+        """
         return meet(shapes, self._variation_of)
 
     def _variation_of(self, dims: Sequence[Dim]) -> str | None:
@@ -187,7 +197,7 @@ class _Search:
         return None if any(map(is_unknown, dims)) else self._variation()
 
     def _anew(self, shape: ir.Shape | None) -> ir.Shape | None:
-        """Rename varying sizes, because outside the loop they are other sizes."""
+        """Return ``shape`` with new names of varying sizes, because the final size is not the size within a step."""
         return None if shape is None else ir.Shape([self._variation() if varies(dim) else dim for dim in shape.dims])
 
     def _variation(self) -> str:
@@ -196,5 +206,5 @@ class _Search:
 
 
 def _stacked(shape: ir.Shape | None) -> ir.Shape | None:
-    """Return the shape of a Loop's stack of values of ``shape``."""
+    """Return the shape of a Loop's result that stacks values of ``shape``."""
     return with_axes(forgotten(shape, varies), 0, None)

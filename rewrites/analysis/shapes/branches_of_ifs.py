@@ -2,13 +2,15 @@
 
     If(c) else: MatMul(x, w)    ->    If(c) else: MatMul(Reshape(x, Where(c, s, s)), w)      s: the sizes of x, which w does not fit
 
-A model may have a branch for each of several sizes. If one of the sizes is built in, the other branches contradict themselves,
-and onnxruntime refuses the model. With hidden sizes, such a branch fails only when it runs, as before.
+A model may have one branch for each of several sizes. If one of the sizes is fixed, operators of the other branches have
+operands that do not fit each other, and onnxruntime refuses the model. If the sizes are hidden, such a branch fails only when it
+runs, as in the original model.
 
     If (c) then [2, 3] else [n, 3]    ->    y [2, 3] for onnx, but in truth y is [?, 3]
 
-Before opset 11, onnx uses a size of one branch for the result. Only the copy of the model for onnx changes. Results of different
-shapes are hidden from the If, and calls of functions with an If become unknown operators with declared results.
+Before opset 11, onnx uses the size that one branch returns for the result. So the results of branches with different shapes are
+hidden in the copy of the model that onnx infers. Calls of functions that contain an If become unknown operators with declared
+results there.
 
 Works around ORT-BRANCH-CONTRADICTION and ONNX-IF-10-SIZES.
 """
@@ -32,7 +34,7 @@ __all__ = ["declare_calls_with_branches", "hide_sizes_from_branches", "hide_unli
 
 
 def hide_sizes_from_branches(ctx: Context) -> None:
-    """Hide sizes from all branches that contradict them, all over the model."""
+    """Hide the sizes of captured values from each branch of the model in which these sizes contradict an operator."""
     if ctx.opset < since.WHERE:
         return
     for node in list(all_nodes(ctx.model.graph)):
@@ -69,7 +71,10 @@ _UNKNOWN = "functions that hold an If"
 
 
 def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.ModelProto], onnx.ModelProto | None]) -> None:
-    """Hide calls of functions that hold an If in ``proto``, and declare their results as ``infer`` finds them after inlining."""
+    """Turn calls of functions that contain an If into unknown operators.
+
+    Declare their results as ``infer`` finds them inlined.
+    """
     holding = _holding(proto)
     if not holding:
         return
@@ -86,7 +91,7 @@ def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.Mo
 
 
 def _holding(proto: onnx.ModelProto) -> set[tuple[str, str]]:
-    """Return the functions of an opset before 11 that hold an If, or call such a function."""
+    """Return the functions of an opset before 11 that contain an If, directly or in a function that they call."""
     held: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for function in proto.functions:
         if opset_of(function) < since.IF_SIZES_APART or opset_of(proto) < since.IF_SIZES_APART:
@@ -103,7 +108,7 @@ _HIDDEN = "hidden from the If: "
 
 
 def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
-    """Hide results from each If of ``proto`` whose ``inferred`` shapes differ between its branches; return True if any is new."""
+    """Hide the results of branches in ``proto`` whose ``inferred`` shapes differ. Return True if this changes ``proto``."""
     if opset_of(proto) >= since.IF_SIZES_APART:
         return False
     news = False
@@ -120,7 +125,7 @@ def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> b
 
 
 def _kinds(branch: onnx.GraphProto) -> list[onnx.TypeProto]:
-    """Return the types of the results of ``branch``, hidden or not."""
+    """Return the types of the results of ``branch``. A hidden result has the type of the value that it hides."""
     known = {info.name: info.type for info in branch.value_info}
     return [known.get(info.name.removeprefix(_HIDDEN), info.type) for info in branch.output]
 
@@ -132,7 +137,10 @@ def _are_alike(kinds: Sequence[onnx.TypeProto]) -> bool:
 
 
 def _hide_result(result: onnx.ValueInfoProto, kind: onnx.TypeProto, common: ir.Shape | None) -> bool:
-    """Let a branch return a value of which only the type and the ``common`` sizes are known; return True if that is new."""
+    """Replace a result of a branch by a new name with the type ``kind`` and the shape ``common``.
+
+    Return True if it changes.
+    """
     before = result.SerializeToString()
     if not result.name.startswith(_HIDDEN):
         result.name = _HIDDEN + result.name

@@ -1,9 +1,9 @@
-"""Infers types and shapes of all values by onnx, without declared shapes that the operators contradict.
+"""Infers types and shapes of all values with onnx, and removes declared shapes that the operators contradict.
 
 Tools that edit models leave stale value_infos behind, and exporters write the sizes of one traced step for a Loop's growing
-state. onnxruntime warns and believes the operators, but onnx's inference believes the declarations. Sizes of declared outputs
-prove nothing either: people write them by hand, and may use "time" both for the steps of the input and the fewer steps of the
-output.
+state. onnxruntime warns and uses the inferred shapes, but onnx's inference uses the declared ones. Declared sizes of outputs are
+not reliable either. People write them by hand, and may use the name "time" both for the steps of the input and for the fewer steps
+of the output.
 
 Works around ORT-SCAN-RESULT-RANK and ONNX-STALE-DECLARATIONS.
 """
@@ -28,9 +28,9 @@ __all__ = ["forget_stale_shapes", "infer_model"]
 
 
 def infer_model(model: ir.Model) -> None:
-    """Infer types and shapes all over ``model``. Declared shapes stay unless the operators contradict them.
+    """Infer the types and shapes of all values of ``model``. Keep declared shapes unless the operators contradict them.
 
-    onnx alone handles bodies of Scan-8 and Scan-9+, untyped bodies and captures correctly.
+    This uses onnx, because no other inference handles bodies of Scan-8 and Scan-9+, untyped bodies and captures correctly.
     """
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in all_nodes(model.graph) for value in node.outputs if value.type is None]
@@ -52,13 +52,16 @@ def infer_model(model: ir.Model) -> None:
 
 
 def _forget_variations(graph: ir.Graph) -> None:
-    """Remove the names of dimensions that vary, because another search would give them to other dimensions."""
+    """Remove the names of varying dimensions, because the next search would use the same names for other dimensions."""
     for value in inner_values(graph):
         value.shape = forgotten(value.shape, varies)
 
 
 def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:
-    """Remove the nodes that return maps, and these outputs, because the IR has no type for maps."""
+    """Remove the nodes and outputs of ``graph`` that return maps, because the IR has no type for maps.
+
+    Return the removed nodes and the original list of outputs.
+    """
     nodes = [node for node in graph if node.op_type in _MAKE_MAPS and not any(value.uses() for value in node.outputs)]
     outputs = list(graph.outputs)
     maps = {value for node in nodes for value in node.outputs}
@@ -73,11 +76,12 @@ def _put_back_maps(graph: ir.Graph, nodes: list[ir.Node], outputs: list[ir.Value
 
 
 def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> bool:
-    """Remove declared shapes of node results and of Loops' states if ``infer``, which then cannot see them, contradicts them.
+    """Remove the declared shapes of node results and Loop states that contradict the inferred shapes.
 
-    If a state's shape is wrong, all values of its Loop keep only the shapes confirmed by ``infer``. All other
-    values have their declared shapes afterwards. ``infer`` returns the states that some step surely changes. Return False if
-    ``infer`` has already inferred everything, and True if it should run once more with the declared shapes.
+    ``infer`` runs without the declared shapes, and returns the states whose shape is known to change in some step. If the declared
+    shape of a state is wrong, all values of its Loop keep only the shapes that ``infer`` confirms. All other values have their
+    declared shapes afterwards. Return True if ``infer`` should run once more with the declared shapes, or False if it
+    has already inferred all of them.
     """
     results = [value for node in all_nodes(graph) for value in node.outputs]
     states = [state for node in all_nodes(graph) for state in _states(node)]
@@ -110,7 +114,7 @@ def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> 
         unconfirmed = value in doubted.values and not _confirms(value, shape)
         if value not in results_of_loops or shape is not None:
             value.shape = shape
-            if unconfirmed and shape is not None:  # onnxruntime does not run a Scan whose results have unknown ranks
+            if unconfirmed and shape is not None:  # keep the rank in a Scan: onnxruntime does not run one with unknown ranks
                 value.shape = ir.Shape([None] * len(shape)) if value in stacked else None
     return True
 
@@ -157,7 +161,11 @@ class _State:
 
 @dataclass
 class _Doubted:
-    """The ``loops`` with wrongly declared states or that depend on such loops, and the ``values`` computed in or from them."""
+    """Loops and values whose declared shapes are doubtful.
+
+    ``loops``: Loops that have a wrongly declared state or depend on such
+    a Loop. ``values``: the values computed in these loops or from their results.
+    """
 
     loops: set[ir.Node] = field(default_factory=set)
     values: set[ir.Value] = field(default_factory=set)
@@ -174,7 +182,7 @@ class _Doubted:
 
 
 def _states(node: ir.Node) -> list[_State]:
-    """Return the states of a Loop. A malformed Loop is refused later."""
+    """Return the states of a Loop, or none for other nodes. A malformed Loop is accepted here and refused later."""
     if node.op_type != "Loop" or node.domain != "":
         return []
     states = []
@@ -206,7 +214,7 @@ def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
 
 
 def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> set[str]:
-    """Return the names of sizes that outputs of different nodes share with each other or with inputs."""
+    """Return the names of dimensions that occur in graph outputs of several nodes, or in a graph output and an input."""
     owners: dict[str, set[ir.Node | None]] = {}
     shapes = [(value.producer(), declared.get(value)) for value in graph.outputs] + [(None, value.shape) for value in graph.inputs]
     for node, shape in shapes:
@@ -217,7 +225,10 @@ def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None
 
 
 def _with_proven_sizes(declared: ir.Shape | None, proven: ir.Shape | None, doubtful: Set[str]) -> ir.Shape | None:
-    """Return the ``declared`` shape of an output without the numbers and ``doubtful`` names that were not also ``proven``."""
+    """Return the ``declared`` shape of an output.
+
+    Remove the numbers and ``doubtful`` names that ``proven`` does not confirm.
+    """
     known = forgotten(declared, lambda dim: isinstance(dim, int) or dim.value in doubtful)
     return refined(known, meet([declared, proven]))
 

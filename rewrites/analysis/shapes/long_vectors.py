@@ -1,9 +1,9 @@
-"""Bounds the length and the numbers of vectors that onnx would follow element by element, before onnx is called.
+"""Estimates, before onnx's inference runs, how long the vectors may be whose elements onnx would compute one by one.
 
-    Concat (v, v)  twice as long      Add (Tile (u, 2**40), w)  2**40 numbers of 200 bytes      Range (0, Mul (a, a))
+    Concat (v, v): twice as long      Add (Tile (u, 2**40), w): 2**40 elements of 200 bytes each      Range (0, Mul (a, a))
 
-The upper bounds go through nodes, nested bodies and called functions, in time that grows with the file. Values that depend only on
-inputs of a model count as 1.
+The upper bounds are propagated through nodes, nested bodies and called functions, in time proportional to the size of the file.
+Numbers that depend only on inputs of a model count as 1.
 
 Works around ONNX-LONG-VECTORS.
 """
@@ -22,24 +22,24 @@ from rewrites.graph.walk import all_nodes, node_graphs
 __all__ = ["GROWING", "LONGEST", "Measure", "Part", "VectorStep", "Vectors", "has_long_vectors", "largest_number"]
 
 LONGEST = 1 << 20
-"""The most elements of a vector that onnx may follow, at 200 bytes each."""
+"""The largest number of elements of a vector that onnx may compute one by one. It needs 200 bytes for each."""
 _MOST = 10**18
 _READ_BYTES = 4096
 
 
 GROWING = frozenset({"Concat", "ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Resize", "Tile", "Upsample"})
-"""Operators that lengthen vectors. In a model without them, no vector is longer than declared."""
+"""Operators whose result may be longer than their operands. In a model without them, no vector is longer than declared."""
 
 
 class Measure(NamedTuple):
-    """The longest axis, and the largest number, that a value may have."""
+    """Upper bounds of a value: the length of its longest axis, and the magnitude of its largest number."""
 
     length: int = 1
     number: int = 1
 
 
 class Part(NamedTuple):
-    """A graph or a function."""
+    """A graph or a function, with its nodes as ``steps``."""
 
     inputs: Sequence[Hashable]
     steps: Iterable["VectorStep"]
@@ -47,7 +47,10 @@ class Part(NamedTuple):
 
 
 class VectorStep(NamedTuple):
-    """A node. ``operator``: its name in onnx, or the key of a function. ``given``: the bound of its results by its attributes."""
+    """A node. ``operator``: its operator's name in onnx, or the key of a function.
+
+    ``given``: the bounds that attributes give.
+    """
 
     operator: Hashable
     inputs: Sequence[Hashable]
@@ -57,7 +60,7 @@ class VectorStep(NamedTuple):
 
 
 def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, ir.Function] | None = None) -> bool:
-    """Return True if a vector may be too long for onnx to follow its elements, at 200 bytes each."""
+    """Return True if a vector may be too long for onnx to compute its elements one by one."""
     parts: list[ir.Graph | ir.Function] = [graph, *(functions or {}).values()]
     if not any(node.op_type in GROWING for part in parts for node in all_nodes(part)):
         return any(
@@ -69,9 +72,11 @@ def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, 
 
 @dataclass
 class Vectors:
-    """Upper bounds of values: ``own`` by the value itself, ``known`` better bounds.
+    """Upper bounds of values. ``own`` returns the bounds that a value's declaration or constant gives.
 
-    ``joined_only``: only joins lengthen vectors.
+    ``known`` has better bounds.
+
+    ``joined_only``: assume that only Concat and StringConcat lengthen vectors.
     """
 
     own: Callable[[Hashable], Measure]
@@ -84,7 +89,7 @@ class Vectors:
     _called: dict[tuple[Hashable, Measure], Measure] = field(default_factory=dict)
 
     def too_long(self, part: Part) -> bool:
-        """Return True if a value of ``part`` or a function may be longer than ``longest``; ``offender`` is the first such node."""
+        """Return True if a value of ``part`` or of a function may be longer than ``longest``. Set ``offender`` to its node."""
         for each in (part, *self.functions.values()):
             self._walk(each)
         return self.offender is not None
@@ -115,7 +120,7 @@ class Vectors:
         return Measure(min(length, _MOST), min(number, _MOST))
 
     def _call(self, key: Hashable, largest: Measure) -> Measure:
-        """Return the bound of a call with operands up to ``largest``. The operands are rounded up, so that few calls differ."""
+        """Return the bounds of the results of a call. ``largest`` bounds the operands, rounded up so that few calls differ."""
         rounded = Measure(1 << (largest.length - 1).bit_length(), 1 << (largest.number - 1).bit_length())
         if (key, rounded) not in self._called:
             self._called[key, rounded] = rounded  # for a recursive call
@@ -159,7 +164,7 @@ def _most(measures: Sequence[Measure]) -> Measure:
 
 
 def largest_number(array: np.ndarray) -> int:
-    """Return the largest magnitude in a small numeric array, at least 1; 1 for anything else."""
+    """Return the largest magnitude in a numeric array, but at least 1. Return 1 for other arrays and infinite numbers."""
     if not array.size or array.dtype.kind not in "iuf":
         return 1
     least, most = float(array.min()), float(array.max())

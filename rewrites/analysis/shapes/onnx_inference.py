@@ -1,6 +1,8 @@
-"""Runs onnx's own inference on a model, in time and memory that grow only with the number of values.
+"""Runs onnx's own inference on a model.
 
-Large weights are inputs for onnx, because no shape depends on their elements; small ones stay visible.
+Time and memory grow only with the number of values, not with their size.
+
+Large weights are passed to onnx as inputs, because no shape depends on their elements. Small weights are passed as constants.
 """
 
 from collections.abc import Iterator
@@ -19,11 +21,11 @@ __all__ = ["infer_by_onnx", "infer_proto"]
 
 _LARGE_BYTES = 1000
 _MOST_ROUNDS = 20
-"""The most rounds for Ifs before opset 11 that depend on each other, more than any model needs."""
+"""The largest number of rounds for Ifs before opset 11 that depend on each other. No model needs so many."""
 
 
 def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
-    """Set the types and shapes that onnx infers in all graphs of ``model``; change nothing if onnx fails."""
+    """Set the types and shapes that onnx infers in all graphs of ``model``. If onnx fails, change nothing."""
     try:
         with _weights_as_inputs(model.graph):
             proto = ir.to_proto(model)
@@ -38,9 +40,9 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
 
 
 def infer_proto(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto | None:
-    """Return ``proto`` with inferred types and shapes, or None if its branches are not settled after 20 rounds.
+    """Return a copy of ``proto`` with inferred types and shapes, or None if the shapes of branches still change after 20 rounds.
 
-    Changes ``proto``: details that mislead onnx are hidden in it.
+    This changes ``proto``: it hides details that mislead onnx.
     """
     hide_unknown_bounds(proto)
     inferred = _inferred(proto, data_prop)
@@ -56,7 +58,7 @@ def infer_proto(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto | No
 def _inferred(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=data_prop)
-    except MemoryError:  # vectors may be longer than memory; onnx has freed its memory
+    except MemoryError:  # data propagation computes vectors that do not fit in memory; the next try runs without it
         pass
     try:
         return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=False)
@@ -65,7 +67,7 @@ def _inferred(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto:
 
 
 _Known = dict[bytes, tuple[ir.Shape | None, ir.DataType | None]]
-"""Shapes and element types by the bytes of a type: the values of a model have few types."""
+"""A cache of shapes and element types, by the serialised type. The values of a model have few different types."""
 
 
 def _take_over(graph: ir.Graph, inferred: onnx.GraphProto, known: _Known) -> None:

@@ -1,9 +1,9 @@
-"""Infers sizes that the first inference left open, and finds out if a Loop's states keep their shapes.
+"""Infers sizes that the first inference did not find, and tests if a Loop's states keep their shapes.
 
-Shapes computed from other shapes (``Expand``, ``ConstantOfShape``, ``Reshape`` to a ``Concat`` of dimensions) are read as
-affine expressions. Results of a Scan have the sizes that its body has. All other values are inferred again from what is known
-now. A body is inferred once from the shapes of the initial values: if it returns the same shapes, induction proves them for all
-steps.
+Shapes that the model computes from other shapes (``Expand``, ``ConstantOfShape``, ``Reshape`` to a ``Concat`` of dimensions) are
+found as affine expressions. The results of a Scan have the sizes that its body returns. All other values are inferred again by onnx
+from the shapes that are known now. A body is inferred once from the shapes of the initial values. If it returns the same shapes,
+they hold for all steps by induction.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,10 @@ _TO_THE_END = (1 << 31) - 1
 
 
 def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape | None]:
-    """Infer the backward slices of ``values`` again; return the values whose shapes improved, with their old shapes."""
+    """Infer ``values`` and everything they depend on again.
+
+    Return the values with improved shapes, mapped to their old shapes.
+    """
     changed: dict[ir.Value, ir.Shape | None] = {}
     for node in _makers(values):
         for value in node.outputs:
@@ -46,14 +49,17 @@ def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape
 
 
 def dims_said_by(sizes: AffineExpression | None) -> list[int | str | None] | None:
-    """Return the dimensions in a vector of sizes: numbers, symbols, or None for others."""
+    """Return the dimensions that a vector of sizes describes.
+
+    A size that is neither a number nor a named dimension is None.
+    """
     if sizes is None or sizes.const.ndim != 1:
         return None
     return [size_said_by(sizes.element(i)) for i in range(sizes.const.size)]
 
 
 def size_said_by(size: AffineExpression) -> int | str | None:
-    """Return the dimension that an integer represents, as in ``dims_said_by``."""
+    """Return the dimension that one size describes: a number, the name of a dimension, or None."""
     symbols = list(size.terms)
     alone = len(symbols) == 1 and size.factor(symbols[0]) == 1 and not size.const.item()
     key = symbols[0].key if alone and isinstance(symbols[0], Dim) else None
@@ -61,7 +67,7 @@ def size_said_by(size: AffineExpression) -> int | str | None:
 
 
 def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
-    """Return the nodes of the backward slice of ``values`` with incompletely known shapes, producers before users."""
+    """Return the nodes with incompletely known shapes that ``values`` depend on. Producers come before users."""
     return postorder(_made_vaguely(values), lambda node: _made_vaguely(node.inputs))
 
 
@@ -77,7 +83,7 @@ def _again(node: ir.Node, value: ir.Value, ctx: Context) -> ir.Shape | None:
 
 
 def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
-    """Infer the shapes of ``node``'s results; use ``integers`` for sizes that onnx leaves open."""
+    """Infer the shapes of ``node``'s results with onnx. Compute sizes that onnx does not find with ``integers``."""
     ctx.infer(node)
     if node.domain != "" or not node.outputs:
         return
@@ -94,7 +100,7 @@ def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
 
 
 def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
-    """Return the sizes of a Slice that keeps axes of open size whole."""
+    """Return the sizes of a Slice with constant bounds. An axis of unknown size keeps its name if the Slice keeps all of it."""
     source = node.inputs[0]
     if source is None or source.shape is None:
         return None
@@ -114,7 +120,10 @@ def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
 
 
 def _is_whole(node: ir.Node, dims: list[int | str | None]) -> bool:
-    """Return True if a node's result has exactly these sizes: a Reshape without 0 and -1, an Expand of axes of size 1."""
+    """Return True if the operand ``dims`` is exactly the shape of the result of a Reshape, Expand or ConstantOfShape.
+
+    A Reshape must be without 0 and -1. An Expand must not keep an axis larger than ``dims`` says.
+    """
     if node.op_type == "Reshape":  # an unknown size might be 0, which copies another size
         return all(isinstance(dim, int) and dim > 0 for dim in dims)
     if node.op_type == "ConstantOfShape":
@@ -131,10 +140,10 @@ _Growing = Mapping[ir.Value, int | None]
 
 
 def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedShapes:
-    """Return the shapes of the body's values if all states keep their shapes and all results have ranks, else the reason.
+    """Return the inferred shapes of the body's values if all states keep their shapes and all results have ranks, else a reason.
 
-    All values keep their present shapes. The declared shape of a state proves nothing. If too little is known, the loop's inputs
-    are inferred again.
+    The shapes in the model are restored afterwards. The declared shape of a state is not trusted. If too little is known, the
+    loop's inputs are inferred again.
     """
     with _looked_at(loop, ctx, {}) as (refusal, before):
         return taken_back(before) if refusal is None else refusal
@@ -142,9 +151,9 @@ def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedSha
 
 @contextmanager
 def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[bool]:
-    """Yield True if all states keep their shapes, except sequences and those that are ``growing`` along an axis.
+    """Yield True if all states keep their shapes. Sequences and states that are ``growing`` along an axis are exempt.
 
-    Within the context, the values of the body have the inferred shapes.
+    Inside the ``with`` block, the values of the body have the inferred shapes.
     """
     sequences = {state.inner: None for state in loop.states if not isinstance(state.initial.type, ir.TensorType)}
     with _looked_at(loop, ctx, {**sequences, **growing}) as (refusal, _):
@@ -153,7 +162,7 @@ def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[
 
 @contextmanager
 def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tuple[NotApplicable | None, LearnedShapes]]:
-    """Infer the loop, if needed twice; yield the reason if it is not settled, and the old shapes of changed values."""
+    """Infer the loop, if needed twice. Yield a reason if its shapes are not settled, and the old shapes of changed values."""
     with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]) as before:
         refusal = _unsettled(loop, ctx, growing, before)
         if refusal is not None:
@@ -164,9 +173,10 @@ def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tupl
 
 
 def _unsettled(loop: LoopView, ctx: Context, growing: _Growing, before: LearnedShapes) -> NotApplicable | None:
-    """Infer the body. If it is not settled, return the reason and restore the shapes ``before``.
+    """Infer the body. If its shapes are not settled, restore the shapes ``before`` and return a reason.
 
-    Only sizes of outer and initial values have names, so a name is the same size in every step. Results of nested Loops stay open.
+    Only sizes of outer and initial values have names, so a name is the same size in every step. Results of nested Loops have no
+    inferred shape.
     """
 
     def infer(node: ir.Node) -> None:

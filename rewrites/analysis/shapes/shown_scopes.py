@@ -1,11 +1,11 @@
-"""The scopes of the model that onnx's inference is shown: no name occurs in two graphs, and graphs hold the constants they read.
+"""Changes the copy of the model for onnx's inference so that names are unique and each graph contains the constants it reads.
 
     If (c) <then_branch = a () => (y) { t = Shape (x) … }, else_branch = b () => (z) { t = Concat (u, v) … }>    t twice
 
     p = {1, 0}; body (r) => (Pad (r, p))    ->    body (r) <p = {1, 0}> => (Pad (r, p))
 
-onnx 1.23 follows integers by name alone, so it mixes up equal names of two branches. It does not know the constants of outer
-graphs, which onnxruntime knows. Only the model that onnx is shown changes.
+onnx 1.23 looks up integers by name alone, so it mixes up equal names in two branches. Unlike onnxruntime, it does not see constants
+of outer graphs. Only the copy of the model for onnx changes.
 
 Works round ONNX-NAMES-OF-OTHER-GRAPHS and ONNX-CAPTURED-CONSTANTS.
 """
@@ -23,7 +23,7 @@ __all__ = ["give_own_names", "given_to", "show_captured_constants"]
 
 
 def give_own_names(proto: onnx.ModelProto) -> None:
-    """Rename values of inner graphs of ``proto`` and of its functions whose names another graph has defined before."""
+    """Make the names in nested graphs unique: rename each value whose name another graph of ``proto`` already uses."""
     for outer, used in (
         (proto.graph, set(_defined(proto.graph))),
         *((function, {*function.input, *_results(function)}) for function in proto.functions),
@@ -33,7 +33,10 @@ def give_own_names(proto: onnx.ModelProto) -> None:
 
 
 def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], used: set[str]) -> None:
-    """``outer``: the new names of values that were renamed in outer graphs."""
+    """Rename the values of ``graph`` whose names are in ``used``.
+
+    ``outer``: the new names of values of outer graphs.
+    """
     names = dict(outer)
     for name in dict.fromkeys(_defined(graph)):
         names.pop(name, None)
@@ -66,7 +69,7 @@ def _results(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
 
 
 _MOST = 128
-"""The most numbers of a tensor that may hold sizes."""
+"""The largest number of elements of a constant that is copied. A longer one hardly contains sizes."""
 
 _DEFAULTS_SINCE = 4
 
@@ -75,12 +78,15 @@ _Known = ChainMap[str, onnx.TensorProto | None]
 
 
 def show_captured_constants(graph: onnx.GraphProto, fed: Set[str]) -> None:
-    """Copy small constants into the graphs nested in ``graph`` that read them; inputs that are ``fed`` are no constants."""
+    """Copy small constants into the graphs nested in ``graph`` that read them.
+
+    Inputs in ``fed`` do not count as constants.
+    """
     _show_inside(graph, ChainMap({name: tensor for name, tensor in _small_constants(graph).items() if name not in fed}))
 
 
 def given_to(model: onnx.ModelProto) -> set[str]:
-    """Return the names of inputs that a caller may feed; before IR 4 no initializer may be fed."""
+    """Return the names of the inputs that a caller may feed. Before IR 4, inputs with an initializer may not be fed."""
     listed = {info.name for info in model.graph.input}
     return listed if model.ir_version >= _DEFAULTS_SINCE else listed - {tensor.name for tensor in model.graph.initializer}
 

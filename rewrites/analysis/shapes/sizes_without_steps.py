@@ -1,8 +1,9 @@
-"""The sizes of a Loop's stacks if it runs no step: the sizes that onnxruntime knows of one step's result, and 0 for all others.
+"""Preserves the sizes of a Loop's stacked results for the case that the Loop runs no step.
 
-onnxruntime merges the declared shape of a result with the shape that the operators infer from the declared states. If the two
-contradict, it keeps what they have in common; such a size is noted here as 0, even if it becomes known later. Rules remove wrong
-declarations and unread nodes. So the sizes are noted before the first rule, and declared again after the last.
+The empty stack has the sizes that onnxruntime knows of one step's result, and 0 for each unknown size. onnxruntime merges the
+declared shape of a result with the shape inferred from the declared states. A size on which the two disagree is unknown. It is
+recorded here as 0, even if it becomes known later. Rules remove wrong declarations and unread nodes. So the sizes are recorded
+before the first rule and declared again after the last rule.
 
 Works around ORT-LOOP-NO-STEPS-SIZES.
 """
@@ -25,13 +26,13 @@ Sizes = tuple[int | None, ...]
 
 
 def declared_results(graph: ir.Graph) -> dict[ir.Value, ir.Shape | None]:
-    """Return the declared shapes of the stacked results of Loops without a note."""
+    """Return the declared shapes of the stacked results of all Loops whose sizes are not recorded yet."""
     loops = (loop for loop in _loops(graph) if not EMPTY_SIZES.on(loop.node))
     return {output.inner: output.inner.shape for loop in loops for output in loop.scan_outputs}
 
 
 def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> None:
-    """Note the sizes that onnxruntime knows of these results: ``declared`` shapes, merged with their inferred shapes."""
+    """Record in each Loop's metadata the sizes that onnxruntime knows: the ``declared`` shapes merged with the inferred shapes."""
     for loop in _loops(graph):
         if not EMPTY_SIZES.on(loop.node) and all(output.inner in declared for output in loop.scan_outputs):
             merged = [_merged(without_names(declared[output.inner]), output.inner.shape) for output in loop.scan_outputs]
@@ -39,7 +40,7 @@ def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Sha
 
 
 def known_sizes(output: ScanOutput) -> Sizes | None:
-    """Return the sizes that onnxruntime knows of one step's result; None for unknown ones."""
+    """Return the sizes that onnxruntime knows of one step's result. Unknown sizes are None."""
     own_sizes, noted = _sizes(output.inner.shape), output.empty
     if own_sizes is None or noted is None or len(own_sizes) != len(noted):
         return noted if own_sizes is None else own_sizes
@@ -47,7 +48,7 @@ def known_sizes(output: ScanOutput) -> Sizes | None:
 
 
 def declare_sizes_without_steps(graph: ir.Graph, names: Names) -> None:
-    """Let the bodies of the remaining Loops declare the noted sizes that no operator determines any more."""
+    """In the bodies of the remaining Loops, declare the recorded sizes that can no longer be inferred from operators."""
     for loop in _loops(graph):
         for i, output in enumerate(loop.scan_outputs, start=1 + len(loop.states)):
             known, value, shape = known_sizes(output), output.inner, output.inner.shape

@@ -1,10 +1,10 @@
-"""Copies constant bounds of Slices into the bodies that read them, because onnx's inference knows no outer constants there.
+"""Copies constant bounds of Slices into the bodies that read them, because onnx's inference does not see outer constants.
 
     a = {1}, b = {9}; body (x) => (Slice(x, a, b))    ->    body (x) => (Slice(x, Constant {1}, Constant {9}))
 
-For a Slice of sizes, onnx 1.23 assumes 0 for unknown bounds and infers wrong ranks. It also forgets constants of the main graph
-that another graph reads too, so a Slice of sizes in the main graph gets separate constants. Rules should not see the copies: those
-in loop bodies are removed before the first rule and added again after the last.
+For a Slice of a vector of sizes, onnx 1.23 assumes 0 for unknown bounds and infers wrong ranks. It also ignores constants of the
+main graph that another graph reads too, so a Slice of sizes in the main graph gets separate constants. Rules should not see the
+copies, so copies in loop bodies are removed before the first rule and added again after the last rule.
 
 Works around ONNX-SLICE-UNKNOWN-BOUNDS and ONNX-CAPTURED-CONSTANTS.
 """
@@ -22,11 +22,14 @@ __all__ = ["put_bounds_into_bodies", "take_bounds_out_of_bodies"]
 
 _CONSTANT_OF_INTEGERS = 9
 _MOST = 16
-"""The most elements of a tensor of bounds."""
+"""The largest number of elements of a tensor of bounds."""
 
 
 def take_bounds_out_of_bodies(ctx: Context) -> None:
-    """Let Slices in loop bodies read constants of the main graph instead of the copies, and remember the names of the copies."""
+    """Replace the copies in loop bodies by constants of the main graph.
+
+    Record the names of the copies in the metadata.
+    """
     for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():
             for node in [constant for constant in body if constant.op_type == "Constant" and _is_ours(constant)]:
@@ -52,7 +55,7 @@ def _is_bound(value: ir.Value, body: ir.Graph) -> bool:
 
 
 def put_bounds_into_bodies(ctx: Context) -> None:
-    """Add the copies all over the model."""
+    """Give the Slices of all graphs of the model their own constants as bounds."""
     main = ctx.model.graph
     if ctx.opset < _CONSTANT_OF_INTEGERS:
         return

@@ -1,9 +1,9 @@
 """The values of a Scan's body whose shape may change from step to step, so that no stack can hold them.
 
-The inputs of a step have one shape in all steps. So have the results of an operator if its operands have, and if the operands that
-decide about shapes (the bounds of a Slice, the limit of a Range) are the same in every step. If they may differ, declared sizes
-prove nothing, because exporters declare the sizes of the step that they traced. The shapes that follow are inferred again from
-sure ones. The shapes in the model stay.
+The inputs of a step have the same shape in all steps. The result of an operator has one shape in all steps if its operands have
+one shape, and if the operands that determine its shape (the bounds of a Slice, the limit of a Range) are equal in every step.
+Otherwise, its declared sizes are not trusted, because exporters declare the sizes of the step that they traced. Shapes that depend
+on them are inferred again without them. The shapes in the model do not change.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ _DECIDING: dict[str, tuple[int, ...]] = {
     **{"Col2Im": (1, 2), "DFT": (1, 2), "MaxUnpool": (2,), "MelWeightMatrix": (0, 1), "Pad": (1, 3), "Range": (0, 1, 2)},
     **{"Resize": (1, 2, 3), "STFT": (1, 2, 3), "Slice": (1, 2, 3, 4)},
 }
-"""The operands that decide about the shape of the result."""
+"""For each operator, the indices of the operands whose elements determine the shape of the result."""
 _EVERYTHING_DECIDES = frozenset(
     [
         *("Compress", "ConcatFromSequence", "ImageDecoder", "NonMaxSuppression", "NonZero", "Optional", "OptionalGetElement"),
@@ -50,7 +50,10 @@ def unsteady_values(loop: ScanView, ctx: Context) -> frozenset[ir.Value]:
 
 
 class _Steps:
-    """``changing``: values that may differ between steps. ``unsteady``: values whose shape may differ, with its sure sizes.
+    """The analysis of a body. ``changing``: values that may differ between steps.
+
+    ``unsteady``: values whose shape may differ
+    between steps, mapped to a shape that keeps only the sizes known to be equal in all steps.
 
     ``steady``: values that have one shape in all steps because the Scan would fail otherwise.
     """
@@ -75,7 +78,7 @@ class _Steps:
         return any(value in self.unsteady for value in values)
 
     def _results(self, node: ir.Node) -> _Shapes:
-        """Return the results whose shape may differ between steps, with the sure sizes."""
+        """Return the results of ``node`` whose shape may differ between steps, mapped to the sizes that cannot differ."""
         if node.op_type == "If" and node.domain == "":
             return self._of_branches(node)
         loop = view(node, self.ctx.opset) if is_loop(node) else None
@@ -91,7 +94,10 @@ class _Steps:
         return self._inferred_again(node) if self._is_unsteady(node.inputs) else {}
 
     def _cut(self, node: ir.Node) -> ir.Shape | None:
-        """Return the sure sizes of a Slice between changing bounds: those of the axes that it does not cut."""
+        """Return the shape of a Slice whose bounds may change.
+
+        Only the sizes of the axes that it does not cut are known.
+        """
         source = node.inputs[0]
         shape = None if source is None else self.unsteady.get(source, source.shape)
         axes = ints_operand(node, 3)
@@ -142,5 +148,5 @@ def _ranked(value: ir.Value) -> ir.Shape | None:
 
 
 def _is_sized(shape: ir.Shape | None) -> bool:
-    """Return True if each size is a number, or has a name that means the same size everywhere."""
+    """Return True if each size is a number, or a name that means the same size everywhere in the model."""
     return shape is not None and all(map(is_one_size, shape.dims))

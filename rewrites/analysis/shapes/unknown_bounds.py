@@ -1,10 +1,10 @@
-"""Hides bounds of a Slice that onnx's inference does not know, because it takes them for 0.
+"""Hides unknown bounds of a Slice from onnx's inference, which would assume that they are 0.
 
     shape = Shape(x)  part = Slice(shape, start, {2})    ->    part = Slice(shape, <an unknown input>, {2})
 
-If such a Slice is one of sizes, onnx 1.23 infers wrong ranks. It takes axes and steps of unknown shape for absent, and cuts along
-other axes. It knows only the constants of the graph that holds the Slice, and none that an inner graph reads too. In opset 10 it
-keeps the names of dimensions that a Slice cuts. Only the model that onnx is shown changes.
+If such a Slice reads a vector of sizes, onnx 1.23 infers wrong ranks. If the shape of axes or steps is unknown, it treats them as
+absent and cuts along the wrong axes. It sees only the constants of the graph that contains the Slice, and no constant that a nested
+graph reads too. In opset 10, a dimension that a Slice cuts keeps its name. Only the copy of the model for onnx changes.
 
 Works round ONNX-SLICE-UNKNOWN-BOUNDS, ONNX-AXES-WITHOUT-SHAPE and ONNX-SLICE-10-NAMES.
 """
@@ -19,12 +19,12 @@ __all__ = ["constants_of", "forget_cut_names", "graphs_of", "hide_unknown_bounds
 _BOUNDS_ARE_INPUTS = 10
 _KEEPS_NAMES = 10
 _NEED_NOT_BE_LISTED = 4
-"""The IR version from which on initializers need not be inputs; before, onnx knows only initializers that are inputs."""
+"""The first IR version in which initializers need not be inputs. Before, onnx sees only initializers that are inputs."""
 _UNKNOWN = "bounds onnx does not know"
 
 
 def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
-    """Let each Slice of ``proto`` whose bounds are no constants of its own graph start at a new input without a type."""
+    """Replace the starts of each Slice by a new untyped input, unless all its bounds are constants of its own graph."""
     if opset_of(proto) < _BOUNDS_ARE_INPUTS:
         return
     hidden = False
@@ -50,7 +50,10 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
 
 
 def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
-    """Declare what was ``inferred`` of each Slice of opset 10 without the names of dimensions that it cuts; return True if any."""
+    """Declare the ``inferred`` shapes of Slices of opset 10, without the names of cut dimensions.
+
+    Return True if any changes.
+    """
     if opset_of(proto) != _KEEPS_NAMES:
         return False
     any_cut = False
@@ -77,7 +80,7 @@ def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
 
 
 def constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    """Return the constant tensors of a graph by their names."""
+    """Return the constant tensors of a graph by name."""
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         tensor = _tensor_of(node.attribute[0]) if node.op_type == "Constant" and len(node.attribute) == 1 else None
@@ -115,7 +118,7 @@ def _renamed(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
 
 
 def opset_of(proto: onnx.ModelProto | onnx.FunctionProto) -> int:
-    """Return the version of the standard operator set, 0 if none is imported."""
+    """Return the version of the standard operator set, or 0 if the model does not import it."""
     return max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=0)
 
 

@@ -1,6 +1,6 @@
 """RNN, LSTM and GRU: the view of a node, its activations, and its equations as nodes.
 
-All follow the operators' texts. Comments name the points in which onnxruntime differs.
+The code follows the specifications of the operators. Comments say where onnxruntime differs.
 """
 
 __all__: list[str] = []

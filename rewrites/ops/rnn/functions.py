@@ -1,8 +1,8 @@
 """The activations of recurrent operators, and the compact lists of their parameters.
 
-Each entry of a list belongs to the next activation that has such a parameter. If a list is too short, the text asks for "the
-default of the corresponding ONNX operator"; onnxruntime uses 0 for three activations instead. ScaledTanh, once an experimental
-operator, has no default; onnxruntime's operator of that name uses 1 and 1.
+Each entry of a list belongs to the next activation that has such a parameter. If a list is too short, the specification asks for
+"the default of the corresponding ONNX operator", but onnxruntime uses 0 for three activations. ScaledTanh, once an experimental
+operator, has no default in the specification. The defaults here are those of onnxruntime's operator of this name, 1 and 1.
 
 Works around ORT-RECURRENT-DEFAULTS.
 """
@@ -15,7 +15,7 @@ __all__ = ["DEFAULTS", "PARAMETERS", "Function", "compact", "functions_of", "spe
 
 @dataclass(frozen=True)
 class Function:
-    """An activation by its name in recurrent operators, with its parameters. ``clip``: the bound of its argument."""
+    """An activation: its ``name`` in recurrent operators, and its parameters. ``clip``: the bound of its argument."""
 
     name: str
     alpha: float = 0.0
@@ -36,19 +36,22 @@ PARAMETERS: Mapping[str, tuple[float | None, float | None]] = {
     "Tanh": (None, None),
     "ThresholdedRelu": (1.0, None),
 }
-"""The defaults of alpha and beta; None for a parameter that the activation does not have."""
+"""The defaults of alpha and beta for each activation. None: the activation has no such parameter."""
 
 DEFAULTS: Mapping[str, tuple[str, ...]] = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
-"""The default activations of one direction."""
+"""The default activations of one direction for each operator."""
 
 
 def spelling_of(name: str) -> str | None:
-    """Return the operator text's spelling of an activation written in any case; None if there is no such activation."""
+    """Return the name of an activation as the specification spells it. ``name`` may have any case.
+
+    Return None if unknown.
+    """
     return next((known for known in PARAMETERS if known.lower() == name.lower()), None)
 
 
 def functions_of(names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]) -> list[Function]:
-    """Return the activations ``names`` with their parameters from the two compact lists."""
+    """Return the activations ``names``, with parameters taken from the compact lists ``alphas`` and ``betas``."""
     alpha, beta = iter(alphas), iter(betas)
     return [Function(name, _next(alpha, PARAMETERS[name][0]), _next(beta, PARAMETERS[name][1])) for name in names]
 

@@ -1,7 +1,7 @@
-"""One view of RNN, GRU and LSTM nodes by the operators' text (opset 7 to 26), with defaults filled in, and a way to replace one.
+"""The view of an RNN, GRU or LSTM node (opset 7 to 26), with defaults filled in, and functions that replace such a node.
 
-onnxruntime requires more than the text: ``hidden_size``, its own spelling of activations, a clip above 0. A node that is invalid by
-the text is refused here with the reason, before any rule reads it.
+onnxruntime requires more than the specification: ``hidden_size``, its own spelling of activations, and a clip above 0. If a node
+violates the specification, ``read`` returns a reason, so no rule handles the node.
 
 Works around ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES, ORT-RECURRENT-CLIP and ORT-RECURRENT-DEFAULTS.
 """
@@ -30,7 +30,9 @@ _INPUTS = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 
 @dataclass(frozen=True)
 class RecurrentNode:
-    """A node by its parts. For each direction, ``reverse`` is True if it runs backwards, and ``functions`` has its activations.
+    """The parts of a node.
+
+    For each direction, ``reverse`` is True if it runs backwards, and ``functions`` has its activations.
 
     ``clip``: the bound on the arguments of activations, or None. ``batch_first``: True if ``layout`` is 1.
     """
@@ -47,34 +49,34 @@ class RecurrentNode:
     dtype: ir.DataType | None
 
     def input(self, name: str) -> ir.Value | None:
-        """Return an input by its name in the operator's text."""
+        """Return the input that the specification calls ``name``, or None if it is absent."""
         return _input(self.node, name)
 
     @property
     def x(self) -> ir.Value:
-        """Return the sequences."""
+        """Return the input sequences."""
         value = self.node.inputs[0]
         assert value is not None
         return value
 
     @property
     def directions(self) -> int:
-        """Return 1, or 2 for a bidirectional node."""
+        """Return the number of directions: 1, or 2 for a bidirectional node."""
         return len(self.reverse)
 
     @property
     def axes(self) -> tuple[int, int]:
-        """Return the axes of ``x`` for steps and rows."""
+        """Return the axis of the steps and the axis of the batch in ``x``."""
         return (1, 0) if self.batch_first else (0, 1)
 
     @property
     def states(self) -> list[ir.Value | None]:
-        """Return the initial states: one, or two for an LSTM."""
+        """Return the initial states: one state, or two for an LSTM. An absent state is None."""
         return [self.input("initial_h"), *([self.input("initial_c")] if self.kind == "LSTM" else [])]
 
     @property
     def label(self) -> str:
-        """Return its name in messages."""
+        """Return the name of the node for messages."""
         return f"{self.kind} '{self.node.name or self.node.outputs[0].name}'"
 
 
@@ -84,7 +86,7 @@ def is_recurrent(node: ir.Node) -> bool:
 
 
 def read(node: ir.Node) -> RecurrentNode | NotApplicable:
-    """Return the view of a recurrent node, or the reason if it is invalid or too little is known."""
+    """Return the view of a recurrent node, or a reason if it is invalid or its hidden size is unknown."""
     try:
         return _read(node)
     except TypeError as error:
@@ -173,13 +175,13 @@ def _dtype(node: ir.Node) -> ir.DataType | None:
 
 
 LISTS = ("activation_alpha", "activation_beta")
-"""The attributes with parameters of activations."""
+"""The attributes that contain parameters of activations."""
 
 _TAKEN_AS_0 = frozenset({"Affine", "ScaledTanh", "ThresholdedRelu"})
 
 
 def taken_as_0(view: RecurrentNode) -> list[str]:
-    """Return the activations with omitted parameters for which onnxruntime uses 0 instead of the defaults."""
+    """Return the names of activations with omitted parameters for which onnxruntime uses 0 instead of the default."""
     functions = [function for each in view.functions for function in each]
     short: list[str] = []
     for which, name in enumerate(LISTS):
@@ -197,9 +199,10 @@ def write_again(
     result: Callable[[int, ir.Value], ir.Value],
     **changed: Any,
 ) -> ir.Node:
-    """Replace ``node`` by a similar node on ``inputs``, with some attributes changed (None removes one), and return it.
+    """Replace ``node`` by a node on ``inputs`` with ``changed`` attributes, and return it. None removes an attribute.
 
-    ``result`` returns the replacement of old output i, given the new output. Absent outputs stay absent.
+    ``result`` takes an index and an output of the new node, and returns the replacement of the old output. Absent outputs remain
+    absent.
     """
     outputs = b.like(node, inputs, **changed)
     new = outputs[0].producer()
@@ -219,7 +222,7 @@ def write_again(
 
 
 def put_in_place(ctx: Context, b: Builder, node: ir.Node, results: Sequence[ir.Value | None]) -> None:
-    """Replace ``node`` by the collected nodes, and its outputs, with their names, by ``results``."""
+    """Replace ``node`` by the nodes of the builder, and its outputs by ``results``, which get the names of the outputs."""
     b.insert_before(node)
     for old, value in zip(node.outputs, results, strict=False):
         if value is not None:

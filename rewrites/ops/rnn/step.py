@@ -1,7 +1,9 @@
-"""One step of a cell, by the operator's equations, as plain operators that onnxruntime also has for float64.
+"""Emits one step of a cell by the operator's equations.
 
-``xw`` is the input times W, plus all biases that may be added before the state is known. Its gates are side by side in the
-operator's order (RNN: i; GRU: z, r, h; LSTM: i, o, f, c).
+The emitted operators have float64 kernels in onnxruntime.
+
+``xw`` is the input times W, plus all biases that can be added before the state is known. Its last axis concatenates the gates in
+the operator's order (RNN: i; GRU: z, r, h; LSTM: i, o, f, c).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,9 +22,11 @@ __all__ = ["Weights", "activate", "clipped", "number", "write_step"]
 
 @dataclass(frozen=True)
 class Weights:
-    """The outer values read in a step: ``r`` [hidden, gates * hidden], in two parts for a GRU that resets before the product.
+    """The weights that a step reads.
 
-    ``bias``: that of a GRU's reset product, [hidden]. ``peepholes``: those of i, o and f, each [hidden].
+    ``r`` is [hidden, gates * hidden]; a GRU that resets before the product has it in two parts.
+
+    ``bias``: the bias that the reset gate of a GRU multiplies, [hidden]. ``peepholes``: the weights of i, o and f, each [hidden].
     """
 
     r: tuple[ir.Value, ...]
@@ -33,7 +37,7 @@ class Weights:
 def write_step(
     b: Builder, view: RecurrentNode, functions: Sequence[Function], xw: ir.Value, states: Sequence[ir.Value], weights: Weights
 ) -> list[ir.Value]:
-    """Return the next states."""
+    """Emit one step and return the next states."""
     return _EQUATIONS[view.kind](_Cell(b, view, functions, weights), xw, states)
 
 
@@ -87,17 +91,17 @@ _EQUATIONS = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}
 
 
 def activate(b: Builder, function: Function, x: ir.Value) -> ir.Value:
-    """Return ``function`` of ``x``."""
+    """Emit ``function`` of ``x``."""
     return _WRITERS[function.name](b, function, x)
 
 
 def clipped(b: Builder, x: ir.Value, bound: float | None) -> ir.Value:
-    """Return ``x`` clipped to ``-bound``..``bound``; ``x`` itself if there is no bound."""
+    """Emit ``x`` clipped to ``-bound``..``bound``. If ``bound`` is None, return ``x``."""
     return x if bound is None else b.op("Min", b.op("Max", x, number(b, -bound, x)), number(b, bound, x))
 
 
 def number(b: Builder, value: float, like: ir.Value) -> ir.Value:
-    """Return a constant of the type of ``like``."""
+    """Return a constant ``value`` in the element type of ``like``."""
     assert like.dtype is not None
     return b.const(np.array(value, like.dtype.numpy()))
 

@@ -1,7 +1,7 @@
-"""One reader and one writer for operators that changed between opset 8 and 28, such as attributes that became inputs.
+"""Reads and emits operators that changed between opset 8 and 28, for example because an attribute became an input.
 
-``emit`` writes them for the opset of the builder, the other modules read them. A reader returns ``DYNAMIC`` for an operand that is
-not constant.
+``emit`` has functions that emit nodes in the opset of a builder. The other modules read nodes of any opset. They return ``DYNAMIC``
+for an operand that is not constant.
 """
 
 from rewrites.ops.versions.attributes import (

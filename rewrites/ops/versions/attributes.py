@@ -1,4 +1,4 @@
-"""Reads axes, bounds and counts, which are attributes in older opsets and inputs in newer ones."""
+"""Reads axes, bounds and counts, which are attributes in older opsets and inputs in newer opsets."""
 
 import enum
 from dataclasses import dataclass
@@ -32,22 +32,24 @@ class Dynamic(enum.Enum):
 
 
 DYNAMIC: Final = Dynamic.DYNAMIC
-"""Means that an operand is known only at run time."""
+"""Returned for an operand that is known only at run time."""
 
 _INPUT_SINCE = {"Squeeze": 13, "Unsqueeze": 13, "ReduceSum": 13}
 _REDUCE_INPUT_SINCE = 18
 
 
 def axes_are_input(op_type: str, opset: int) -> bool:
-    """Return True if ``op_type`` (Squeeze, Unsqueeze or Reduce*) takes its axes as second input in ``opset``."""
+    """Return True if the axes of ``op_type`` (Squeeze, Unsqueeze or Reduce*) are its second input in ``opset``."""
     return opset >= _INPUT_SINCE.get(op_type, _REDUCE_INPUT_SINCE)
 
 
 def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dynamic | None:
-    """Return the axes of a Squeeze, Unsqueeze or Reduce* node, non-negative if ``rank``, that of its first input, is known.
+    """Return the axes of a Squeeze, Unsqueeze or Reduce* node.
 
-    None means the operator's default: all axes (a reduction of unknown rank), or all of size 1 (Squeeze). A reduction without axes
-    returns ``()`` with ``noop_with_empty_axes``, else all axes.
+    They are non-negative if the ``rank`` of the data is known.
+
+    None means all axes of a reduction of unknown rank, or all axes of size 1 of a Squeeze. For a reduction without axes, return
+    all axes, or ``()`` if ``noop_with_empty_axes`` is set.
     """
     axes = ints_operand(node, 1) if axes_are_input(node.op_type, opset) else _attribute(node)
     if isinstance(axes, Dynamic):
@@ -63,7 +65,7 @@ def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dy
 
 
 def ints_operand(node: ir.Node, index: int) -> tuple[int, ...] | Dynamic | None:
-    """Return the constant integers of input ``index`` (flattened), None if it is absent, DYNAMIC if it is not constant."""
+    """Return the integers of the constant input ``index``, flattened; None if it is absent, DYNAMIC if it is not constant."""
     value = node.inputs[index] if index < len(node.inputs) else None
     if value is None:
         return None
@@ -74,7 +76,7 @@ def ints_operand(node: ir.Node, index: int) -> tuple[int, ...] | Dynamic | None:
 
 
 def int_operand(node: ir.Node, index: int) -> int | Dynamic | None:
-    """Return the constant integer of input ``index``, None if it is absent, DYNAMIC if it is not one constant."""
+    """Return the integer of the constant input ``index``; None if it is absent, DYNAMIC if it is not a constant integer."""
     numbers = ints_operand(node, index)
     if numbers is None or isinstance(numbers, Dynamic):
         return numbers
@@ -82,13 +84,13 @@ def int_operand(node: ir.Node, index: int) -> int | Dynamic | None:
 
 
 def axis_of(node: ir.Node, default: int, rank: int | None = None) -> int:
-    """Return the ``axis`` attribute, non-negative if ``rank`` is known."""
+    """Return the ``axis`` attribute. It is non-negative if ``rank`` is known."""
     axis = node.attributes.get_int("axis", default)
     return axis + rank if axis < 0 and rank is not None else axis
 
 
 def keepdims(node: ir.Node) -> bool:
-    """Return True if a reduction (or ArgMax, ArgMin) keeps its axes with size 1."""
+    """Return True if a reduction (or ArgMax, ArgMin) keeps the reduced axes with size 1."""
     return bool(node.attributes.get_int("keepdims", 1))
 
 
@@ -98,7 +100,7 @@ def _attribute(node: ir.Node) -> tuple[int, ...] | None:
 
 
 Bound = ir.Value | float | None
-"""A bound of Clip: the number of an attribute, an input, or None if it is absent."""
+"""A bound of a Clip: a number (an attribute), a value (an input), or None if absent."""
 
 
 def clip_bounds(node: ir.Node, opset: int) -> tuple[Bound, Bound]:
@@ -110,7 +112,7 @@ def clip_bounds(node: ir.Node, opset: int) -> tuple[Bound, Bound]:
 
 
 def dropout_is_identity(node: ir.Node, opset: int) -> bool:
-    """Return True if a Dropout surely returns its input: before opset 12, or if ``training_mode`` is absent or false."""
+    """Return True if a Dropout is known to return its input: before opset 12, or if ``training_mode`` is absent or false."""
     if opset < 12 or len(node.inputs) < 3 or node.inputs[2] is None:
         return True
     return const_scalar(node.inputs[2]) is False
@@ -118,13 +120,16 @@ def dropout_is_identity(node: ir.Node, opset: int) -> bool:
 
 @dataclass(frozen=True)
 class SoftmaxSpec:
-    """The axis of a Softmax, LogSoftmax or Hardmax; before opset 13 it ``flattens`` all axes from ``axis`` on."""
+    """The axis of a Softmax, LogSoftmax or Hardmax.
+
+    ``flattens``: all axes from ``axis`` on are flattened (before opset 13).
+    """
 
     axis: int
     flattens: bool
 
 
 def softmax_spec(node: ir.Node, opset: int, rank: int | None = None) -> SoftmaxSpec:
-    """Read a Softmax, LogSoftmax or Hardmax; ``axis`` is non-negative if ``rank`` is known."""
+    """Read a Softmax, LogSoftmax or Hardmax. ``axis`` is non-negative if ``rank`` is known."""
     flattens = opset < 13
     return SoftmaxSpec(axis_of(node, 1 if flattens else -1, rank), flattens)

@@ -1,4 +1,4 @@
-"""Writes operators in the form of the builder's opset (8 to 28), also for types that onnxruntime's kernels lack.
+"""Emits operators in the opset of the builder (8 to 28), also for types for which onnxruntime has no kernel.
 
 Works around ORT-SHARED-MEMORY, ONNX-SLICE-10-NAMES, ORT-WHERE-TYPES and ORT-GATHER-AT-RANGE.
 """
@@ -37,7 +37,7 @@ _END = 2**63 - 1
 
 
 def unsqueeze(b: Builder, x: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """Insert axes of size 1 at ``axes``, positions in the result. They may be negative only if the rank is not needed."""
+    """Insert axes of size 1. ``axes`` are their indices in the result."""
     return _with_axes(b, "Unsqueeze", x, axes) if axes else x
 
 
@@ -54,7 +54,7 @@ def reduce(b: Builder, op_type: str, x: ir.Value, axes: Sequence[int], keepdims:
 
 
 def slice_axis(b: Builder, x: ir.Value, axis: int, start: int, end: int, step: int = 1) -> ir.Value:
-    """Return ``x[start:end:step]`` along ``axis``, clamped as Slice does; before opset 10 only step 1 exists."""
+    """Return ``x[start:end:step]`` along ``axis``, with the bounds of Slice. Before opset 10, ``step`` must be 1."""
     if b.opset < 10:
         if step != 1:
             raise ValueError(f"Slice has no steps in opset {b.opset}")
@@ -69,9 +69,9 @@ def turned(b: Builder, rows: ir.Value, is_backwards: bool) -> ir.Value:
 
 
 def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
-    """Return the end of a slice; in opset 10, computed at run time if the size of the axis is unknown.
+    """Return the end of a slice. In opset 10, compute it at run time if the size of the axis is unknown.
 
-    With a constant, inference would keep the name of the axis' size, and onnxruntime would share a buffer of the wrong size.
+    If the end were constant, the sliced axis would keep its name, and onnxruntime would share a buffer of the wrong size.
     """
     if b.opset != 10 or step != 1 or isinstance(dim_of(x, axis), int):
         return b.const([end])
@@ -80,7 +80,7 @@ def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
 
 
 def split(b: Builder, x: ir.Value, axis: int, sizes: Sequence[int] | None, outputs: int) -> tuple[ir.Value, ...]:
-    """Split ``x`` along ``axis`` into ``outputs`` parts of ``sizes``, or of equal size."""
+    """Split ``x`` along ``axis`` into ``outputs`` parts of ``sizes``. If ``sizes`` is None, the parts are equal."""
     if b.opset >= 18:
         operands = [x] if sizes is None else [x, b.const(list(sizes))]
         return b.ops("Split", operands, outputs, axis=axis, num_outputs=outputs if sizes is None else None)
@@ -90,7 +90,7 @@ def split(b: Builder, x: ir.Value, axis: int, sizes: Sequence[int] | None, outpu
 
 
 def transpose(b: Builder, x: ir.Value, perm: Sequence[int]) -> ir.Value:
-    """Permute the axes of ``x``; return ``x`` itself if none moves."""
+    """Permute the axes of ``x``. If the permutation changes nothing, return ``x``."""
     return x if list(perm) == list(range(len(perm))) else b.op("Transpose", x, perm=list(perm))
 
 
@@ -100,17 +100,17 @@ def move_first_axis(b: Builder, x: ir.Value, axis: int, rank: int) -> ir.Value:
 
 
 def move_axis_first(b: Builder, x: ir.Value, axis: int, rank: int) -> ir.Value:
-    """Move ``axis`` of ``x``, which has ``rank`` axes, to the front."""
+    """Move ``axis`` of ``x``, which has ``rank`` axes, to axis 0."""
     return transpose(b, x, [axis, *(position for position in range(rank) if position != axis)])
 
 
 def reshape(b: Builder, x: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """Reshape ``x``: 0 copies the dimension at the same index, one -1 is inferred."""
+    """Reshape ``x``. In ``shape``, a 0 copies the dimension of the same index, and a -1 is inferred."""
     return b.op("Reshape", x, b.const(list(shape)))
 
 
 def concat(b: Builder, values: Sequence[ir.Value], axis: int) -> ir.Value:
-    """Join ``values`` along ``axis``; return a single value itself."""
+    """Concatenate ``values`` along ``axis``. If there is only one value, return it."""
     return values[0] if len(values) == 1 else b.op("Concat", *values, axis=axis)
 
 
@@ -120,7 +120,10 @@ def gather(b: Builder, x: ir.Value, indices: ir.Value, axis: int) -> ir.Value:
 
 
 def shape_of(b: Builder, x: ir.Value, axis: int) -> ir.Value:
-    """Return the dimension of ``x`` at ``axis`` (may be negative) as an int64 tensor of one element; a constant if it is known."""
+    """Return the size of ``x`` along ``axis`` as an int64 vector of one element, constant if known.
+
+    ``axis`` may be negative.
+    """
     dim = dim_of(x, axis)
     if isinstance(dim, int):
         return b.const([dim])
@@ -142,11 +145,11 @@ _BY_WAY_OF = {
     ir.DataType.UINT16: ir.DataType.INT32,
     ir.DataType.UINT64: ir.DataType.INT64,
 }
-"""Types without a kernel, and a type to which they can be cast and back without loss."""
+"""For each type without a kernel, a type to which it can be cast and back without loss."""
 
 
 def where(b: Builder, condition: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return ``x`` where ``condition`` is true, else ``y``, broadcasting; both have the same type."""
+    """Return ``x`` where ``condition`` is true, else ``y``, with broadcasting. ``x`` and ``y`` have the same type."""
     if x.dtype == ir.DataType.BOOL:
         return b.op("Or", b.op("And", condition, x), b.op("And", b.op("Not", condition), y))
     wider = None if x.dtype is None else _BY_WAY_OF.get(x.dtype)
@@ -160,9 +163,10 @@ _CONSTANT_UP_TO = 1 << 13
 
 
 def count_up(b: Builder, length: ir.Value, *, as_indices: bool = False) -> ir.Value:
-    """Return 0, 1, … ``length`` - 1 as int64; ``length`` is a one-element int64 tensor.
+    """Return the int64 vector 0, 1, … ``length`` - 1. ``length`` is a one-element int64 tensor.
 
-    ``as_indices``: for a Gather that must fail out of range; a Gather at a Range becomes a Slice, which does not fail.
+    ``as_indices``: the vector is the indices of a Gather that must fail if they are out of range. Range is not used then, because
+    onnxruntime turns a Gather at a Range into a Slice, which never fails.
     """
     known = const_array(length)
     if known is not None and known.item() <= _CONSTANT_UP_TO:
@@ -175,7 +179,10 @@ def count_up(b: Builder, length: ir.Value, *, as_indices: bool = False) -> ir.Va
 
 
 def checked_lengths(b: Builder, lengths: ir.Value, steps: ir.Value) -> ir.Value:
-    """Return ``lengths`` (int64) through a Gather that fails if one is not in 0..T; ``steps`` holds T alone."""
+    """Return the int64 ``lengths``, checked by a Gather that fails if a length is not in 0..T.
+
+    ``steps`` is the vector [T].
+    """
     after = b.op("Add", steps, b.const([1]))
     below = b.op("Less", lengths, b.const([0]))
     return gather(b, count_up(b, after), where(b, below, after, lengths), 0)

@@ -9,12 +9,15 @@ from rewrites.ops.versions.attributes import DYNAMIC, Dynamic, axis_of, ints_ope
 __all__ = ["SliceSpec", "SplitSpec", "perm_of", "slice_range", "slice_spec", "split_spec", "zero_copies_size"]
 
 _TO_THE_END = frozenset({2**31 - 1, 2**63 - 1})
-"""Ends that onnxruntime treats as the end of the axis, in both directions of a Slice."""
+"""Values of ``end`` that onnxruntime treats as the end of the axis, for positive and for negative steps."""
 
 
 @dataclass(frozen=True)
 class SliceSpec:
-    """The range of a Slice: one start, end and step for each of ``axes`` (non-negative if the rank is known)."""
+    """The bounds of a Slice: one start, end and step for each of ``axes``.
+
+    The axes are non-negative if the rank is known.
+    """
 
     starts: tuple[int, ...]
     ends: tuple[int, ...]
@@ -24,14 +27,17 @@ class SliceSpec:
 
 @dataclass(frozen=True)
 class SplitSpec:
-    """A Split of ``axis`` into ``outputs`` parts; ``sizes`` is None for equal parts (the last may be smaller, from opset 18)."""
+    """A Split of ``axis`` into ``outputs`` parts. ``sizes`` is None for equal parts.
+
+    From opset 18, the last may be smaller.
+    """
 
     axis: int
     sizes: tuple[int, ...] | Dynamic | None
     outputs: int
 
     def sizes_of(self, length: int) -> tuple[int, ...] | None:
-        """Return the sizes of the parts of an axis of ``length``; None if they are computed."""
+        """Return the sizes of the parts if the axis has ``length`` elements; None if the sizes are not constant."""
         if isinstance(self.sizes, Dynamic):
             return None
         each = -(-length // self.outputs)
@@ -55,7 +61,10 @@ def slice_spec(node: ir.Node, opset: int, rank: int | None = None) -> SliceSpec 
 
 
 def slice_range(start: int, end: int, step: int, length: int) -> range:
-    """Return the indices that a Slice reads of an axis of ``length``. Backwards from before the start, it starts with element 0."""
+    """Return the indices that a Slice reads along an axis of ``length`` elements.
+
+    With a negative step, a start before the first element is clamped to index 0.
+    """
     if step > 0 or not length:
         return range(length)[start:end:step]
     first = min(max(start + length if start < 0 else start, 0), length - 1)
@@ -64,19 +73,19 @@ def slice_range(start: int, end: int, step: int, length: int) -> range:
 
 
 def split_spec(node: ir.Node, opset: int, rank: int | None = None) -> SplitSpec:
-    """Read a Split; ``axis`` is non-negative if ``rank`` is known."""
+    """Read a Split. ``axis`` is non-negative if ``rank`` is known."""
     sizes = _ints(node, "split") if opset < 13 else ints_operand(node, 1)
     return SplitSpec(axis_of(node, 0, rank), sizes, len(node.outputs))
 
 
 def perm_of(node: ir.Node, rank: int) -> tuple[int, ...]:
-    """Return the permutation of a Transpose of a value of ``rank`` axes; the default reverses them."""
+    """Return the permutation of a Transpose of a value with ``rank`` axes. The default reverses the axes."""
     perm = node.attributes.get_ints("perm")
     return tuple(reversed(range(rank))) if perm is None else tuple(perm)
 
 
 def zero_copies_size(node: ir.Node) -> bool:
-    """Return True if a 0 in the shape of this Reshape copies a size of its input, False if it means size 0 (``allowzero``)."""
+    """Return True if a 0 in the shape of this Reshape copies a size of its input. With ``allowzero``, it is a size of 0."""
     return node.attributes.get_int("allowzero", 0) == 0
 
 

@@ -1,8 +1,8 @@
-"""Adds or changes parts of nodes for which onnx or onnxruntime infers something wrong.
+"""Rewrites nodes for which onnx or onnxruntime infers wrong shapes, or on which they fail.
 
-STFT(x, step)                -> STFT<onesided = 1>(x, step)     both infer the size of a two-sided spectrum without the attribute
+STFT(x, step)                -> STFT<onesided = 1>(x, step)     without the attribute, both infer the two-sided size
 LayerNormalization(x, w, "") -> LayerNormalization(x, w)        onnxruntime crashes on the empty name
-Range(0, n, 1), n [1]        -> Range(0, Squeeze(n), 1)         a vector of one element is accepted only if it is not constant
+Range(0, n, 1), n [1]        -> Range(0, Squeeze(n), 1)         onnx rejects n if it is a constant vector
 
 Works around ORT-LAYERNORM-EMPTY-NAME, ONNX-STFT-ONESIDED and ONNX-RANGE-VECTOR.
 """
@@ -22,14 +22,14 @@ __all__ = ["drop_absent_at_the_end", "make_range_inputs_scalars", "spell_out_one
 
 
 def spell_out_onesided(graph: ir.Graph) -> None:
-    """Set ``onesided`` of every STFT of ``graph`` and its nested graphs. Call it before shapes are inferred."""
+    """Set ``onesided`` of every STFT of ``graph`` and its nested graphs. Call this before shapes are inferred."""
     for node in all_nodes(graph):
         if node.op_type == "STFT" and node.domain in ("", "ai.onnx") and "onesided" not in node.attributes:
             node.attributes["onesided"] = ir.AttrInt64("onesided", 1)
 
 
 def drop_absent_at_the_end(graph: ir.Graph, opset: int) -> None:
-    """Remove absent inputs at the end of nodes of ``graph`` and its nested graphs, if the operator allows it."""
+    """Remove trailing absent inputs of nodes of ``graph`` and its nested graphs if the operator allows fewer inputs."""
     for node in all_nodes(graph):
         if node.inputs and node.inputs[-1] is None and node.domain in ("", "ai.onnx"):
             least = _fewest_inputs(node.op_type, opset)
@@ -44,7 +44,7 @@ def _fewest_inputs(op_type: str, opset: int) -> int | None:
 
 
 def make_range_inputs_scalars(graph: ir.Graph, builder: Callable[[], Builder]) -> None:
-    """Make the inputs of every Range scalars if they have one element; ``builder`` returns a new, empty Builder."""
+    """Squeeze each input of a Range that is a vector of one element. ``builder`` returns a new, empty Builder."""
     for node in list(all_nodes(graph)):
         if node.op_type != "Range" or node.domain not in ("", "ai.onnx"):
             continue
