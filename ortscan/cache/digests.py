@@ -32,19 +32,28 @@ _OWN_PACKAGES = tuple(dict.fromkeys(name.partition(".")[0] for name in (__name__
 
 
 def key_of(digests: Sequence[str], options: Mapping[str, Any]) -> str:
-    """Return the name of the entry for a model and its external data under ``options``. Raise OSError if the code is unreadable."""
+    """Return the name of the cache entry for the digests of a model and its data, and for ``options``.
+
+    Raise OSError if ortscan's code is unreadable.
+    """
     words = [_FORMAT, _versions(), digest_of_code(_CODE), digests, sorted(options.items())]
     return hashlib.sha256(json.dumps(words, default=sorted).encode()).hexdigest()
 
 
 def digest_of_bytes(content: bytes) -> str:
-    """Return the digest of the digests of the chunks of ``content``, which several threads compute."""
+    """Return a digest of ``content``. Several threads digest its chunks.
+
+    The result is the digest of these digests.
+    """
     view = memoryview(content)
     return _digest(len(view), lambda start: hashlib.sha256(view[start : start + _CHUNK]).digest())
 
 
 def digest_of_file(path: str) -> str:
-    """Return ``digest_of_bytes`` of a file without loading all of it into memory. Raise OSError if it is unreadable."""
+    """Return ``digest_of_bytes`` for the content of a file, without loading the whole file.
+
+    Raise OSError if it is unreadable.
+    """
 
     def chunk(start: int) -> bytes:
         digest = hashlib.sha256()
@@ -57,7 +66,10 @@ def digest_of_file(path: str) -> str:
 
 
 def checksum_of_file(path: Path) -> str:
-    """Return a checksum that detects damage to a cache file, twice as fast as a digest. Raise OSError if it is unreadable."""
+    """Return a checksum that detects damage to a cache file. It is twice as fast as a digest.
+
+    Raise OSError if ``path`` is unreadable.
+    """
 
     def chunk(start: int) -> bytes:
         checksum = 0
@@ -70,7 +82,7 @@ def checksum_of_file(path: Path) -> str:
 
 
 def _pieces(file: FileIO, start: int) -> Iterator[memoryview]:
-    """Yield the chunk of a file at ``start``, in pieces that share a buffer."""
+    """Yield the chunk of ``file`` that begins at ``start``, piece by piece. All pieces share one buffer."""
     file.seek(start)
     buffer, left = memoryview(bytearray(_PIECE)), _CHUNK
     while left and (count := file.readinto(buffer[:left])):
@@ -91,8 +103,9 @@ def _digest(size: int, digest_of_chunk: Callable[[int], bytes]) -> str:
 
 @functools.cache
 def digest_of_code(folder: Path) -> str:
-    """Return a digest of ortscan's files below ``folder``, so that different builds share no entries. It is computed once a
-    process.
+    """Return a digest of ortscan's files below ``folder``, so that different builds share no entries.
+
+    Compute it once per process.
     """
     digest = hashlib.sha256()
     for package in _OWN_PACKAGES:

@@ -1,4 +1,4 @@
-"""The facts of a cache entry as a file: JSON after its digest, so that damage is detected."""
+"""The facts of a cache entry and the format of their file: a digest, which detects damage, followed by JSON."""
 
 import hashlib
 import json
@@ -19,9 +19,10 @@ class Facts:
         data: the locations of the external data that the optimised model refers to.
         report: the report of the optimisation, as a dictionary.
         verified: the result of the comparison with the original, in one line.
-        refuted: how the optimised model differs from the original, or empty. A model that differs is not used.
+        refuted: how the optimised model differs from the original; empty if no difference is known. A model that differs is not
+            used.
         key: the name of the entry.
-        checksum: the checksum of its model; empty if there was nothing to optimise.
+        checksum: the checksum of the optimised model; empty if there was nothing to optimise.
     """
 
     source: str = ""

@@ -19,7 +19,7 @@ class Listed:
         model: the file that the model was read from; empty if the model was passed as bytes.
         bytes: the size of the entry.
         used: the time of its last use, in seconds since 1970.
-        verdict: ``unchanged`` if there was nothing to do, ``refuted`` if the result differed.
+        verdict: ``unchanged`` if there was nothing to optimise, ``refuted`` if the optimised model differs from the original.
         comparison: the result of the comparison, if there was one.
     """
 
@@ -32,8 +32,9 @@ class Listed:
 
 
 def listed_entries(store: Store, models: Collection[str] = ()) -> list[Listed]:
-    """Return the entries of the files ``models``, or all, the most recently used first. Raise OSError if the folder is
-    unreadable.
+    """Return the entries for the model files ``models``, or all entries if there are no ``models``.
+
+    Sort them by last use, newest first. Raise OSError if the folder is unreadable.
     """
     wanted = {os.path.realpath(model) for model in models}
     rows = []

@@ -15,7 +15,7 @@ from ortscan.cache.ownership import make_folder
 __all__ = ["one_at_a_time"]
 
 _LONGEST_WAIT = 60.0
-"""The timeout for an empty model, in seconds."""
+"""The part of the timeout that does not depend on the model's size, in seconds."""
 
 _BYTES_A_SECOND = 4 << 20
 """A low estimate of the bytes of a model that are optimised and verified in a second."""
@@ -40,7 +40,10 @@ def one_at_a_time(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
 
 
 def _locked(file: Path, deadline: float) -> tuple[int | None, bool]:
-    """Wait for the lock. Return its handle, or None if there is no lock, and True if another process or thread held it."""
+    """Wait for the lock. Return its handle, or None if it was not obtained.
+
+    Also return True if this call had to wait for it.
+    """
     waited = False
     with contextlib.suppress(OSError, ImportError):
         make_folder(file.parent)

@@ -1,8 +1,8 @@
 """Files and folders of the cache that no other user can write to.
 
 Whoever can write a cached model decides what other sessions run. So the cache reads only regular files that no other user could
-have written. It is used only if nobody else can replace it or a folder above it. Pipes are rejected, because they would block the
-reader.
+have written. The cache is used only if no other user can replace its folder or a folder above it. Pipes are rejected, because
+they would block the reader.
 """
 
 import errno
@@ -36,7 +36,10 @@ def open_own(path: Path) -> FileIO:
 
 
 def read_own(path: Path) -> bytes:
-    """Return the content of a small file. Raise OSError as ``open_own`` does, and for a large file."""
+    """Return the content of a small file.
+
+    Raise the errors of ``open_own``, and OSError if the file is too large.
+    """
     with open_own(path) as file:
         if os.fstat(file.fileno()).st_size > _LARGEST:
             raise PermissionError(f"{path} is too large for a file of the cache")
@@ -69,8 +72,9 @@ def make_folder(folder: Path) -> None:
 def why_not_trusted(folder: Path, *parts: str) -> str | None:
     """Return why ``folder`` or one of its existing ``parts`` cannot be trusted, or None if they can.
 
-    Nobody else may be able to write to the parts. Every folder above them must belong to this user or the system. If others can
-    write to such a folder, its sticky bit must keep them from replacing its content. Raise OSError if a folder cannot be read.
+    No other user may have write access to the parts. Every folder above the parts must belong to this user or the system. If
+    other users can write to such a folder, its sticky bit must keep them from replacing its content. Raise OSError if a folder
+    cannot be read.
     """
     if os.name == "nt":
         return None

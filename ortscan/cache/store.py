@@ -39,7 +39,7 @@ _MOST_ENTRIES = 1024
 
 @dataclass(frozen=True)
 class Entry:
-    """A cache entry: its folder and its facts. It has no model if there was nothing to optimise."""
+    """A cache entry: its folder and its facts. An entry has no model if there was nothing to optimise."""
 
     folder: Path
     facts: Facts
@@ -67,9 +67,11 @@ class Usage:
 
 
 class Store:
-    """The optimised models below ``folder``, at most ``limit`` bytes. Several processes may use a folder at once.
+    """The optimised models below ``folder``, at most ``limit`` bytes.
 
-    The folder is created with the first entry. Files under other names than the store's own are never touched.
+    Several processes may use a folder at once.
+
+    The folder is created with the first entry. Files with other names than those of the store are never changed or removed.
     """
 
     def __init__(self, folder: Path, limit: int | None = None) -> None:
@@ -146,7 +148,10 @@ class Store:
         return Usage(self.folder, models, sum(size for _, size, _ in folders), self.limit)
 
     def clear(self) -> Usage:
-        """Remove all entries except unfinished ones. Return the usage before. Raise OSError if a folder cannot be removed."""
+        """Remove all entries except entries that are being written. Return the usage before that.
+
+        Raise OSError if a folder cannot be removed.
+        """
         usage = self.usage()
         for folder, _, used in self.folders():
             if not _is_being_written(folder, used):
@@ -176,7 +181,7 @@ class Store:
                     raise
 
     def _trim(self, keep: Path) -> None:
-        """Remove leftovers of crashed processes. Then remove the least recently used entries until the rest fits the limits."""
+        """Remove leftovers of crashed processes, and the least recently used entries until the other entries fit the limits."""
         with suppress(OSError):
             folders = sorted(self.folders(), key=lambda folder: folder[2])
             total, count = sum(size for _, size, _ in folders), len(folders)

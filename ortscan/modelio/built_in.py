@@ -2,8 +2,8 @@
 
     g(x, sr, W = {...})    fix_inputs={"sr": 16000}, freeze=True    ->    g(x) {sr = {16000}, W = {...}}
 
-An input with a known value may decide Ifs, trip counts and shapes. If an initializer is listed as an input, it is only a default.
-Each run may replace it, so no rule may rely on its value. The result has neither of them as inputs.
+Ifs, trip counts and shapes may depend on such an input, and become known. If an initializer is listed as an input, it is only a
+default. Each run may replace it, so no rule may rely on its value. In the result, neither of the two is an input any more.
 """
 
 import math
@@ -25,7 +25,10 @@ _MOST_SHOWN = 8
 
 
 def _check_built_in(fix_inputs: Any, freeze: Any) -> tuple[dict[str, Any], bool | list[str]]:
-    """Return both options. Raise OptionError unless ``fix_inputs`` is a dict by name, and ``freeze`` a bool or a list of names."""
+    """Return ``fix_inputs`` as a dict by name, and ``freeze`` as a bool or a list of names.
+
+    Raise OptionError for other types.
+    """
     if fix_inputs is not None and not (isinstance(fix_inputs, Mapping) and all(isinstance(name, str) for name in fix_inputs)):
         raise OptionError(f"fix_inputs must be a dict such as {{'sr': 16000}}, not {shown(fix_inputs)}.")
     values = dict(fix_inputs or {})
@@ -41,7 +44,9 @@ def _check_built_in(fix_inputs: Any, freeze: Any) -> tuple[dict[str, Any], bool 
 
 
 def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any = False) -> AnyModel:
-    """Return ``model`` with constants instead of some inputs, or ``model`` itself if there are none.
+    """Replace some inputs of ``model`` by constants.
+
+    Return ``model`` itself if the options select no input.
 
     Args:
         model: the model.
@@ -50,7 +55,7 @@ def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any =
 
     Raises:
         OptionError: there is no such input, or it cannot have that value.
-        OrtscanError: as ``load``.
+        OrtscanError: the model cannot be loaded; see ``load``.
     """
     values, wanted = _check_built_in(fix_inputs, freeze)
     if not values and not wanted:
@@ -81,7 +86,10 @@ def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any =
 
 
 def listed_defaults(model: ir.Model) -> list[ir.Value]:
-    """Return the initializers that are also inputs, from IR version 4 on."""
+    """Return the initializers that are also inputs.
+
+    A loaded model of IR version 3 has none; see ``listed_weights``.
+    """
     return [value for value in model.graph.inputs if value.is_initializer()]
 
 
@@ -103,7 +111,10 @@ def _array(formal: ir.Value, value: Any) -> np.ndarray:
 
 
 def _converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray | None:
-    """Return ``value`` as ``dtype``. Return None if its kind does not fit, an integer would change or a number become infinite."""
+    """Return ``value`` as ``dtype``.
+
+    Return None if its kind does not fit, or if a number would change or become infinite.
+    """
     try:
         array = np.asarray(value)
         if array.dtype.kind not in {"O": "UO", "b": "b", "i": "iu", "u": "iu"}.get(dtype.kind, "iufV"):

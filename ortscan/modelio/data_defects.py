@@ -32,7 +32,7 @@ _FEWER_FIELDS: dict[int, int] = {_T.INT4: 2, _T.UINT4: 2, _T.FLOAT4E2M1: 2, _T.I
 _DEEPEST = 16
 _MOST_DIGITS = 18
 _MOST_AXES = 1024
-"""The most axes of a tensor. numpy supports 64. onnxruntime and onnx take time that is quadratic in the axes, or worse."""
+"""The most axes of a tensor. numpy supports 64. In onnxruntime and onnx, time grows at least with the square of the axes."""
 
 
 def refuse_defects_of_data(proto: onnx.ModelProto, name: str) -> None:
@@ -119,7 +119,7 @@ def _defect_of_type(kind: onnx.TypeProto, depth: int = 0) -> str | None:
 
 
 def refuse_defects_of_references(proto: onnx.ModelProto, name: str) -> None:
-    """Raise ModelFileError if a reference to external data has no file or several, or if an offset or length is not a number."""
+    """Raise ModelFileError if a reference to external data does not name exactly one file, or has an invalid offset or length."""
     for tensor in tensors_in(proto):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue

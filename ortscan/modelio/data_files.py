@@ -1,7 +1,8 @@
-"""Files of external data. They are mapped when they are first read, with the content that they had when the model was loaded.
+"""Files of external data.
 
-A file stays open, so that replacing it on disk (saving a model over itself) does not change the tensors of the loaded model. If a
-model has very many files, the rest are opened for each read. They are rejected if they have changed.
+They are mapped when they are first read, with the content that they had when the model was loaded. A file stays open, so that
+replacing it on disk (saving a model over itself) does not change the tensors of the loaded model. Only the first 64 files of a
+model stay open. Any other file is opened for each read, and rejected if it has changed.
 """
 
 import errno
@@ -27,7 +28,10 @@ _NO_KERNEL_COPY = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, er
 
 
 class DataFile:
-    """A data file. Raise OSError if it cannot be opened, and ModelFileError if it has changed since then."""
+    """A data file. Raise OSError if the file cannot be opened.
+
+    Reading raises ModelFileError if the file has changed meanwhile.
+    """
 
     def __init__(self, path: str, hold: bool) -> None:
         self.path = path
@@ -57,7 +61,10 @@ class DataFile:
         return (status.st_dev, status.st_ino) == self._identity[:2]
 
     def view(self, offset: int, length: int) -> memoryview:
-        """Return bytes of the file, from a shared map if it stays open."""
+        """Return ``length`` bytes at ``offset``.
+
+        If the file stays open, they are part of a memory map that all reads share.
+        """
         if self._held is None:
             with self._open() as file:
                 return memoryview(b"".join(self._chunks(file, offset, length)))
@@ -66,7 +73,10 @@ class DataFile:
         return memoryview(self._map)[offset : offset + length]
 
     def append_to(self, target: BinaryIO, offset: int, length: int) -> None:
-        """Append a range of the file to ``target``. If possible, the kernel copies it without loading it into memory."""
+        """Append ``length`` bytes at ``offset`` to ``target``.
+
+        If possible, the kernel copies them without using our memory.
+        """
         target.flush()
         with self._open() as file:
             done = _kernel_copy(file, target.fileno(), offset, length)
@@ -107,7 +117,10 @@ class DataFiles:
         self._files: dict[str, DataFile] = {}
 
     def get(self, path: str) -> DataFile:
-        """Return the file at ``path``, a path without links. Raise OSError if it cannot be opened."""
+        """Return the file at ``path``, which must contain no links.
+
+        Raise OSError if the file cannot be opened.
+        """
         if path not in self._files:
             self._files[path] = DataFile(path, hold=len(self._files) < _HELD)
         return self._files[path]

@@ -1,8 +1,9 @@
-"""Find the structural defects of a loaded model. Each is reported as a sentence that names the problem and its location.
+"""Find the structural defects of a loaded model.
 
-After these checks, attributes have the types in the schemas and operand counts fit. Every value is defined once in its graph, and
-no Scan contradicts the declarations around it. Three kinds of nodes are not checked: unknown operators in imported domains,
-onnxruntime's own operators, and calls of the model's own functions.
+Each is reported as a sentence that names the problem and its location. After these checks, attributes and the numbers of operands
+fit the schemas of their operators. Every value is defined once in its graph, and no Scan contradicts the declarations around it.
+Three kinds of nodes are not checked: unknown operators in imported domains, onnxruntime's own operators, and calls of the model's
+own functions.
 
 Works around ONNX-SPLIT-OUTPUTS.
 """
@@ -30,7 +31,7 @@ _KINDS = {getattr(onnx.defs.OpSchema.AttrType, kind.name): kind for kind in ir.A
 
 
 def refuse_depth(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if graphs are nested too deep for a file."""
+    """Raise UnsupportedModel if graphs are nested so deep that no file can hold the model."""
     pending: list[tuple[ir.Graph | ir.Function, int]] = [(model.graph, 0)]
     pending += [(function, 0) for function in model.functions.values()]
     while pending:
@@ -94,8 +95,8 @@ class _Form:
     Args:
         kinds: the type of each attribute, including attributes of older versions.
         required: the required attributes.
-        inputs, outputs: the allowed counts.
-        needed_inputs, needed_outputs: the positions that cannot be omitted.
+        inputs, outputs: the allowed numbers of inputs and outputs.
+        needed_inputs, needed_outputs: the positions that must not be empty.
     """
 
     kinds: Mapping[str, ir.AttributeType]
@@ -107,7 +108,10 @@ class _Form:
 
 
 def _defect_of_node(node: ir.Node, opsets: Mapping[str, int], in_function: bool) -> str | None:
-    """Return the defect of ``node`` as a sentence without a full stop, or None. ``opsets`` are the imports that apply to it."""
+    """Return the defect of ``node`` as a sentence without a full stop, or None.
+
+    ``opsets`` are the imports of its model or function.
+    """
     form = _form(node.op_type, node.domain, opsets.get(node.domain, -1))
     if form is None:
         if node.domain in opsets or _since_in_onnxruntime(node.op_type, node.domain) is not None:
@@ -149,7 +153,10 @@ def _span(allowed: range) -> str:
 
 @functools.lru_cache(4096)
 def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
-    """Return the requirements of an operator, a phrase if there is no such operator, or None if the operator is unknown."""
+    """Return the requirements of an operator.
+
+    Return a phrase if the opset lacks the operator, or None if it cannot be checked.
+    """
     if domain not in _DOMAINS:
         return None
     try:
@@ -171,8 +178,9 @@ def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
 
 
 def _with_older(schema: onnx.defs.OpSchema) -> list[onnx.defs.OpSchema]:
-    """Return the versions of an operator up to this one, oldest first. Obsolete attributes are allowed, because a rule may drop
-    them.
+    """Return all versions of an operator up to ``schema``, oldest first.
+
+    A node may have obsolete attributes, because a rule may remove them.
     """
     versions = [schema]
     while versions[0].since_version > 1:
@@ -190,7 +198,10 @@ def _singles(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[
 
 @functools.cache
 def _since_in_onnxruntime(op_type: str, domain: str) -> int | None:
-    """Return the first version of an operator in onnxruntime, which has more operators than onnx."""
+    """Return the first version of an operator in onnxruntime, which has more operators than onnx.
+
+    Return None if it has none.
+    """
     from onnxruntime.capi import onnxruntime_pybind11_state as native
 
     schemas = native.get_all_operator_schema()

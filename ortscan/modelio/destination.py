@@ -1,4 +1,7 @@
-"""Find out where a model and its external data can be written, and replace the files there either all together or not at all."""
+"""Choose the files for a model and its external data.
+
+Replace these files either all together or not at all.
+"""
 
 import os
 import re
@@ -28,8 +31,8 @@ __all__ = ["DataPath", "Replacement", "data_path", "destination", "write_model"]
 def destination(path: str | os.PathLike[str], used: Iterable[DataFile] = ()) -> Path:
     """Return the file to replace or create. Symbolic links are followed.
 
-    Raise OptionError if ``path`` is not a path. Raise ModelFileError if nothing can be written there, or if the file is one of
-    the data files ``used`` by the model to write.
+    ``used`` are the data files of the model to write. Raise OptionError if ``path`` is not a path. Raise ModelFileError if the
+    file cannot be written, or if it is one of ``used``.
     """
     if not is_path_like(path):
         raise OptionError(f"output must be a path, not {shown(path)}.")
@@ -59,8 +62,8 @@ class DataPath:
 
     Args:
         path: the file to write.
-        settled: its final name, if that differs.
-        is_taken: True if ``settled`` exists and does not belong to the replaced model.
+        settled: the final path of the data, or None if that is ``path``.
+        is_taken: True if the file ``settled`` exists and does not belong to the replaced model.
         obsolete: files that belong only to the replaced model.
     """
 
@@ -71,11 +74,10 @@ class DataPath:
 
 
 def data_path(target: Path, source: Path | None, used: Iterable[DataFile]) -> DataPath:
-    """Return where the external data of ``target`` goes: to ``NAME.data``, or to a numbered name if another model uses that
-    file.
+    """Return the paths for the external data of ``target``, usually ``NAME.data``.
 
-    If the replaced model refers to it, the new data is written under another name first. ``source`` is the file of the model to
-    write, which uses the data files ``used``.
+    If ``NAME.data`` is still needed, the data gets a numbered name. If the replaced model refers to it, the numbered name is only
+    temporary. ``source`` is the file that the model was read from, and ``used`` are the model's data files.
     """
     usual = target.with_name(f"{target.name}.data")
     if usual.is_dir():
@@ -99,7 +101,7 @@ def data_path(target: Path, source: Path | None, used: Iterable[DataFile]) -> Da
 
 
 def _own_data(target: Path) -> list[Path]:
-    """Return the files with these names that the model at ``target`` refers to."""
+    """Return the files ``NAME.data`` and ``NAME.<number>.data`` that the model at ``target`` refers to."""
     name = re.compile(rf"{re.escape(target.name)}(\.\d+)?\.data")
     with suppress(OrtscanError):
         locations = map(os.path.normpath, locations_in(reading.read(target)))
@@ -108,12 +110,13 @@ def _own_data(target: Path) -> list[Path]:
 
 
 class Replacement:
-    """A context that writes temporary files. ``open`` creates them, and ``commit`` moves them to their destinations in the same
-    order.
+    """A context that writes temporary files.
+
+    ``open`` creates them, and ``commit`` moves them to their destinations in the same order.
 
     Every file is written in its destination's folder. It gets the permissions (and the owner, if allowed) of the file that it
-    replaces. Hard links to the replaced file keep the old content. If a destination cannot be replaced, new files before it are
-    removed. So only the last file should replace one that is in use. Raise OSError.
+    replaces. Hard links to the replaced file keep the old content. If a move fails, files that were created by earlier moves are
+    removed, but replaced files are not restored. So only the last file should replace a file that is in use. Raise OSError.
     """
 
     def __init__(self) -> None:
@@ -180,7 +183,7 @@ class Replacement:
 def write_model(proto: onnx.ModelProto, target: Path, files: Replacement) -> None:
     """Write ``proto`` for the destination ``target``, in the format of its suffix.
 
-    Raise ModelFileError if the format cannot hold the model, and OSError.
+    Raise ModelFileError if the format cannot represent the model, and OSError if writing fails.
     """
     form = reading.format_of(target)
     if proto.ByteSize() > reading.PROTOBUF_LIMIT:

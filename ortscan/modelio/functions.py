@@ -1,9 +1,12 @@
-"""Inline model-local functions; by default those with a loop, so that rules find every loop in the main graph.
+"""Inline model-local functions.
+
+Functions with a loop are inlined by default, so that rules find every loop in the main graph.
 
     y = my.F <k = 2> (x)   with   F <k> (a) => (b) { b = Scan <..., body: ... @k ...> (a) }   ->   y = Scan <...> (x)
 
 A function has a loop if its body contains a Scan or Loop at any depth, or calls such a function. Calls in the main graph and in
-the graphs nested in it are inlined. Definitions without any remaining call are removed, but those that were never called stay.
+the graphs nested in it are inlined. A definition is removed if inlining removed its last call. A function that was never called
+stays.
 
 A function stays, with a reason, if inlining would not be exact: its operators mean something else in the model's operator sets,
 it calls itself, or a call does not match its definition.
@@ -51,7 +54,8 @@ def inline_functions_with_loops(model: ir.Model, *, stay: str = "") -> Inlining:
 def inline_functions(model: ir.Model, is_wanted: Callable[[ir.Function], bool]) -> Inlining:
     """Inline the functions that ``is_wanted`` accepts, and their callers, in place.
 
-    The values of an inlined function get names that are unique in the main graph and all graphs in it. Public names stay.
+    The values of an inlined function get names that are unique in the main graph and all graphs in it. Inputs and outputs of the
+    model keep their names.
     """
     imports = dict(model.opset_imports)
     wanted: set[_Id] = set()
@@ -91,7 +95,10 @@ def _callees(model: ir.Model, key: _Id) -> set[_Id]:
 
 
 def _obstacle(model: ir.Model, key: _Id, imports: dict[str, int]) -> str | None:
-    """Return why the function cannot be inlined. If it can be, add the operator sets that the model lacks to ``imports``."""
+    """Return why the function cannot be inlined.
+
+    If it can be, return None and add its missing operator sets to ``imports``.
+    """
     reached: set[_Id] = set()
     while new := {callee for caller in (reached or {key}) for callee in _callees(model, caller)} - reached:
         reached |= new
@@ -137,11 +144,13 @@ def _name(key: _Id) -> str:
 
 
 class _CannotInline(Exception):
-    """The reason why a call cannot be inlined. Nothing has been changed then."""
+    """The reason why a call cannot be inlined. The model is still unchanged when this is raised."""
 
 
 def _inline_call(call: ir.Node, function: ir.Function, names: Names, opset: int) -> list[ir.Node]:
-    """Replace ``call`` by the function's nodes. Return them and the nodes nested in them. Raise _CannotInline if that fails.
+    """Replace ``call`` by the function's nodes. Return these and all nodes nested in them.
+
+    Raise _CannotInline if that fails.
 
     Attribute references are resolved, including those in nested graphs. All names except those of the call's outputs are fresh.
     Symbols in the function's shapes have no meaning outside it and are dropped.

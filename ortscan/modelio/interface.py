@@ -21,7 +21,7 @@ _HEADER = ("producer_name", "producer_version", "domain", "model_version", "doc_
 
 @dataclass(frozen=True)
 class Interface:
-    """A snapshot of the interface, which shares nothing with a model.
+    """A snapshot of the interface of a model. It shares no objects with the model.
 
     An initializer that is also a graph input is in ``inputs``, and its tensor is in ``defaults``.
     """
@@ -33,7 +33,10 @@ class Interface:
 
     @classmethod
     def of(cls, model: ir.Model, proto: onnx.ModelProto | None = None) -> "Interface":
-        """Return the interface of ``model``, with the declarations of ``proto`` if that is its source."""
+        """Return the interface of ``model``.
+
+        If ``proto`` is not None, it is the source of ``model``, and its declarations are used.
+        """
         declared = proto if proto is not None else _interface_proto(model)
         listed = {value.name for value in model.graph.inputs}
         header = onnx.ModelProto(**{key: getattr(declared, key) for key in _HEADER if declared.HasField(key)})
@@ -100,7 +103,10 @@ class Interface:
         _put_header(model, self.header)
 
     def with_metadata(self, key: str, text: str) -> "Interface":
-        """Return the interface with an entry in the model's metadata. It replaces one with the same key."""
+        """Return the interface with an entry in the model's metadata.
+
+        The entry replaces an older entry with the same key.
+        """
         header = onnx.ModelProto()
         header.CopyFrom(self.header)
         kept = [entry for entry in header.metadata_props if entry.key != key]
@@ -166,7 +172,7 @@ def contradicts(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto | Non
 
 
 def leaves_open(declared: onnx.ValueInfoProto, now: onnx.ValueInfoProto) -> bool:
-    """Return True if ``now`` has no number for a size that ``declared`` has as a number."""
+    """Return True if ``declared`` has a number for a size, and ``now`` has none for the same axis."""
     pairs = zip(declared.type.tensor_type.shape.dim, now.type.tensor_type.shape.dim, strict=False)
     return any(was.HasField("dim_value") and not dim.HasField("dim_value") for was, dim in pairs)
 

@@ -2,18 +2,18 @@
 
     IR 3  g(x, W) {W = ...}  ->  IR 4  g(x) {W = ...}  ->  (rewritten, returned)  IR 3  g(x, W) {W = ...}
 
-In IR 3 every initializer must be listed, and is still a constant. From IR 4 on, a listed initializer is an input with a default,
-which onnxruntime neither folds nor packs (ten times slower in a chain of MatMuls). So the weights leave the list and return to it
-at the end. A weight that no node needs any more leaves the list for good. New constants of the main graph become Constant nodes,
-so that the list does not grow. Before opset 9, Constant supports only floats, so other constants are listed.
+In IR 3 every initializer must be listed as an input, although it is a constant. From IR 4 on, a listed initializer is an input
+with a default, which onnxruntime neither folds nor packs (ten times slower in a chain of MatMuls). So the weights are removed
+from the list, and listed again at the end if a node still needs them. New constants of the main graph become Constant nodes, so
+that the list does not grow. Before opset 9, Constant supports only floats, so other constants are listed.
 
-A weight that a body or branch lists is always a constant, because no node can replace it. onnxruntime accepts these lists in
-every IR version and in any order, and passes operands only to the inputs without an initializer. tf2onnx writes such bodies in IR
-4 too. The weights return to these lists only in IR 3.
+A weight that a body or branch lists is always a constant, because no node can replace it. onnxruntime accepts such lists in every
+IR version and in any order, and passes operands only to the inputs without an initializer. tf2onnx writes such bodies in IR 4
+too. These weights are listed again only in IR 3.
 
-Quantized weights that a body lists leave it together with their DequantizeLinear. onnxruntime fuses that with a MatMul next to it
-if the weights are not listed. It then rounds the other operand, ignores a zero point from outside, and rejects weights from
-outside.
+Quantized weights that a body lists are moved out of the body together with their DequantizeLinear. If they were only removed from
+the list, onnxruntime would fuse the DequantizeLinear with the MatMul that reads it. The fused node rounds the other operand of
+the MatMul, ignores a zero point from outside the body, and rejects weights from outside the body.
 """
 
 from dataclasses import dataclass
@@ -34,16 +34,16 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 @dataclass(frozen=True)
 class ListedWeights:
-    """The listed inputs of a model of IR version 3, and its initializers."""
+    """The names of the inputs of a model of IR version 3, weights included, and the names of its initializers."""
 
     inputs: tuple[str, ...]
     initializers: frozenset[str]
 
 
 def unlist_weights(model: ir.Model) -> ListedWeights | None:
-    """Remove the weights from the input lists of all bodies and branches and, in IR version 3, of the model, in place.
+    """Remove the weights from the input lists of all bodies and branches, in place.
 
-    For other IR versions, leave the model's own inputs unchanged and return None.
+    In IR version 3, also remove the weights from the inputs of the model, and return the old lists. Otherwise return None.
     """
     bodies = list(inner_graphs(model.graph))
     quantized = [body for body in bodies if any(map(_is_quantized, _listed(body)))]
@@ -77,7 +77,10 @@ def _unlist(graph: ir.Graph) -> None:
 
 
 def list_weights(model: ir.Model, before: ListedWeights) -> None:
-    """Restore the lists of ``model`` in place. Nothing is done if its IR version was raised meanwhile."""
+    """List the weights of ``model`` as inputs again, in place.
+
+    If its IR version was raised meanwhile, do nothing.
+    """
     if model.ir_version != _PLAIN_IR:
         return
     graph = model.graph
@@ -99,7 +102,7 @@ def list_weights(model: ir.Model, before: ListedWeights) -> None:
 
 
 def _type_by_tensor(value: ir.Value) -> None:
-    """Declare the type and shape of the tensor of ``value`` where it has no declaration."""
+    """Give ``value`` the type and the shape of its tensor, unless they are declared."""
     tensor = value.const_value
     if tensor is not None and value.type is None:
         value.type = ir.TensorType(tensor.dtype)

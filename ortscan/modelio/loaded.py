@@ -37,17 +37,18 @@ class LoadedModel:
     """A model that passes change in place, and its interface.
 
     Args:
-        model: the model. A model of IR version 3 is held in IR version 4, without weights among the inputs, until it is settled.
+        model: the model. A model of IR version 3 is held in IR version 4, without weights among the inputs, until
+            ``settle_new_initializers`` converts it back.
         kind: the type of the caller's model.
         source: the file that the model was read from.
         interface: the inputs, outputs and header as declared.
         listed: how a model of IR version 3 listed its weights.
-        files: the external data.
+        files: the files of external data.
         tied: notes on outputs that were replaced.
         built_in: notes on inputs that became constants.
-        redeclared: the outputs declared with a wrong shape: as declared, and as they are.
+        redeclared: the outputs whose declared shape was wrong, each with its old and its corrected declaration.
         seal: see ``sealed``.
-        judged: the message that was checked for faults, until the model changes.
+        judged: the serialised model that was checked for faults. It is valid until the model changes.
         names: the names that the model uses in its original opset.
     """
 
@@ -67,20 +68,22 @@ class LoadedModel:
 
 @dataclass
 class _Seal:
-    """The message of a model that is no longer changed, once it was serialised."""
+    """The serialised message of a model that no longer changes, or None if it was not serialised yet."""
 
     proto: onnx.ModelProto | None = None
 
 
 _LARGE_BYTES = 4 << 20
-"""The most bytes of a message that is kept together with its model."""
+"""If a message has more bytes, it is kept without its model."""
 
 
 @contextmanager
 def sealed(loaded: LoadedModel) -> Iterator[None]:
-    """Serialise ``loaded`` at most once within the context. All callers get the same message and must not change it.
+    """Serialise ``loaded`` at most once within the context.
 
-    If a large model is returned as a message, only that message is kept.
+    All callers get the same message and must not change it.
+
+    If a large model will be returned as a message, only the message stays in memory.
     """
     loaded.seal, loaded.judged = _Seal(loaded.judged), None
     if loaded.kind != "ir" and not any(isinstance(slot.get(), ir.ExternalTensor) for slot in tensor_slots(loaded.model)):
@@ -108,12 +111,18 @@ def restore_interface(loaded: LoadedModel) -> None:
 
 
 def declare_negative_sizes_free(loaded: LoadedModel) -> None:
-    """Declare negative sizes of inputs and outputs as free, because onnx's inference may reject new models or crash on them."""
+    """Declare negative sizes of inputs and outputs as free.
+
+    Otherwise onnx's inference may reject the new model or crash.
+    """
     loaded.interface = loaded.interface.with_negative_sizes_free()
 
 
 def retake_interface(loaded: LoadedModel) -> None:
-    """Declare the current types and shapes of the inputs and outputs, after shapes were fixed on purpose."""
+    """Declare the current types and shapes of the inputs and outputs.
+
+    This is for shapes that an option fixed.
+    """
     redeclare(loaded, loaded.interface.retaken(loaded.model))
 
 
@@ -139,7 +148,9 @@ def unsettle(loaded: LoadedModel) -> None:
 
 
 def to_proto(loaded: LoadedModel) -> onnx.ModelProto:
-    """Serialise the model with its declared interface and its references to external data. Raise as ``written`` does.
+    """Serialise the model with its declared interface and its references to external data.
+
+    Raise the errors of ``written``.
 
     For a sealed model, return the same message again.
     """

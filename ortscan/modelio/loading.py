@@ -34,10 +34,11 @@ _Kind = Literal["path", "bytes", "proto", "ir"]
 
 
 def load(model: AnyModel, *, source: str | os.PathLike[str] | None = None) -> LoadedModel:
-    """Return a model that is safe to change: the caller's object stays. A ``LoadedModel`` is copied.
+    """Return a model that may be changed, because it is a copy of the caller's object.
 
-    External data is mapped when it is first read. References in ``bytes`` or a ``ModelProto`` are relative to ``source``, the
-    file that the model was read from, or to the working folder, as in onnxruntime. Missing data stays a reference.
+    External data is mapped when it is first read. References in ``bytes`` or a ``ModelProto`` are relative to the folder of
+    ``source``, the file that the model was read from. Without a source they are relative to the working folder, as in onnxruntime.
+    If data is missing, its reference is kept.
 
     Raises:
         OptionError: ``model`` has another type.
@@ -156,7 +157,7 @@ def _loaded(
         if "ai.onnx" in imports:
             imports.setdefault("", imports.pop("ai.onnx"))
     if "" not in model.opset_imports and any(node.domain in ("", "ai.onnx") for node in all_nodes(model.graph)):
-        # onnxruntime uses the newest opset for a model that imports only other operator sets
+        # if a model imports only other operator sets, onnxruntime uses the newest opset
         model.opset_imports[""] = newest_opset()
     refuse_newer_operators(model, name)
     refuse_ambiguous_names(model, name)

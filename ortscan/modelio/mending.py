@@ -1,9 +1,9 @@
 """Normalise models that are valid but written in an unusual way. Every function works in place.
 
 * Nodes are sorted. onnxruntime accepts main graphs in any order, but a clone of an unsorted body would read the original's values.
-* Negative sizes, which some exporters write for free ones, become unknown.
+* Negative sizes, which some exporters write for free sizes, become unknown.
 * Outputs that are declared several times, as in ``body (i, bool c) => (c, y)``, get the first type, as in onnxruntime. ``onnx_ir``
-  keeps the last.
+  uses the last type.
 * Outputs of bodies that onnxruntime rejects are replaced::
 
     body (s, x) => (n, d)    with d from outside    ->    body (s, x) => (n, Identity(d))
@@ -41,16 +41,18 @@ def sort_nodes(model: ir.Model) -> None:
 
 
 def free_negative_sizes(model: ir.Model) -> None:
-    """Make negative declared sizes unknown. The interface keeps them."""
+    """Make negative declared sizes unknown. The interface still has the original declarations."""
     for graph in graphs_in(model):
         for value in (*graph.inputs, *(output for node in graph for output in node.outputs)):
             value.shape = without_negative_sizes(value.shape)
 
 
 def declare_first_types(model: ir.Model, proto: onnx.ModelProto) -> None:
-    """Use the first type and shape of outputs that ``proto``, the source of ``model``, declares twice.
+    """Give outputs that are declared several times their first type and shape.
 
-    Inputs come before outputs, and outputs before other values.
+    ``proto`` is the source of ``model``.
+
+    Declarations of inputs precede declarations of outputs, and these precede declarations of other values.
     """
     pairs = [_graph_pairs(proto.graph, model.graph)]
     for function in proto.functions:
@@ -92,7 +94,10 @@ def _declare_outputs(proto: onnx.GraphProto, graph: ir.Graph) -> None:
 
 
 def tie_outputs(model: ir.Model) -> list[str]:
-    """Replace outputs that onnxruntime rejects. Return a note on each. Undefined values stay undefined."""
+    """Replace outputs of bodies that onnxruntime rejects. Return a note on each.
+
+    Values that nothing defines stay undefined.
+    """
     notes = []
     names: Names | None = None
     tops = (model.graph, *(function.graph for function in model.functions.values()))

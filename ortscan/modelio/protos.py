@@ -21,7 +21,7 @@ Body = onnx.GraphProto | onnx.FunctionProto
 def bodies_in(proto: onnx.ModelProto) -> Iterator[tuple[Body, str]]:
     """Yield the main graph, the functions and all graphs in them, each with a phrase for its location.
 
-    Raise UnsupportedModel if they are nested too deep for a file.
+    Raise UnsupportedModel if graphs are nested so deep that no file can hold the model.
     """
     yield from _nested(proto.graph, "the main graph")
     for function in proto.functions:

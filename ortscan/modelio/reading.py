@@ -1,4 +1,6 @@
-"""Read a file or bytes as a ``ModelProto``. If it is not a model, raise one clear error that names the source.
+"""Read a file or bytes as a ``ModelProto``.
+
+If the content is not a model, raise one clear error that names the source.
 
 Works around ONNX-TEXT-DEPTH.
 """
@@ -76,14 +78,15 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def read_from_pipe(model: _T) -> _T | onnx.ModelProto:
-    """Return the model in a pipe, because a pipe can be read only once. Return any other value unchanged. Raise as ``read``
-    does.
+    """Read the model if ``model`` is a pipe, because a pipe can be read only once.
+
+    Return any other value unchanged. Raise the errors of ``read``.
     """
     return read(Path(model)) if is_pipe(model) else model
 
 
 def parse(content: bytes | memoryview, name: str, form: str = "protobuf") -> onnx.ModelProto:
-    """Parse a serialised model, which errors call ``name``. Raise as ``read`` does."""
+    """Parse a serialised model. Raise the errors of ``read``, which call the model ``name``."""
     head = bytes(content[:32])
     if not head:
         raise ModelFileError(f"{name} is empty.")

@@ -1,8 +1,8 @@
 """Reject valid models that ortscan does not support.
 
-* Parts that ``onnx_ir`` drops: sparse_initializer, training_info, initializers without a name. Values with the same name, which it
-  merges. Parts that it cannot represent: sparse attributes, attributes without a type, text that is not UTF-8. External data in the
-  default of a function's attribute, which would be lost.
+* Parts that ``onnx_ir`` drops: sparse_initializer, training_info, initializers without a name. Values with the same name, which
+  ``onnx_ir`` merges. Parts that ``onnx_ir`` cannot represent: sparse attributes, attributes without a type, text that is not
+  UTF-8. External data in the default of a function's attribute, which would be lost.
 * Functions that call each other too often for any runtime. onnxruntime, inference and inlining expand all calls.
   This module counts the nodes without expanding them, in time that grows with the file::
 
@@ -10,7 +10,7 @@
 
 * Operators that changed in an opset that ortscan does not support yet.
 * An initializer of a branch with the same name as a value that the other branch captures. onnxruntime passes captured values to
-  both branches. There they replace the initializer::
+  both branches, where they replace the initializer::
 
     k = {1}; If (c) <then = () <k = {2}> { a = Mul (x, k) }, else = () { b = Add (x, k) }>    multiplies by 1 on onnxruntime
 
@@ -54,7 +54,10 @@ _COUNTLESS = 10**18
 
 
 def refuse_what_would_be_lost(proto: onnx.ModelProto, name: str) -> None:
-    """Raise UnsupportedModel if ``proto`` has something that ``onnx_ir`` would not keep. The message names it and its location."""
+    """Raise UnsupportedModel if ``onnx_ir`` would lose a part of ``proto``.
+
+    The message names this part and its location.
+    """
     if proto.training_info:
         raise UnsupportedModel(f"{name} has training_info, which would be lost.")
     texts = (proto.producer_name, proto.producer_version, proto.domain, proto.doc_string)
@@ -132,7 +135,7 @@ def _noted(*parts: onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.Val
 
 
 def _are_utf8(*texts: str | bytes) -> bool:
-    """Return True if all are UTF-8. protobuf returns other texts of a message as bytes."""
+    """Return True if all texts are UTF-8. protobuf returns a text of a message as bytes if the text is not UTF-8."""
     return bytes not in map(type, texts)
 
 
@@ -147,7 +150,7 @@ def _is_utf8(text: bytes) -> bool:
 def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
     """Raise UnsupportedModel if calls expand to more nodes than MOST_CALLED_NODES or are nested deeper than DEEPEST_CALLS.
 
-    A cycle counts once. Functions without calls count too, because inference expands the calls in them as well.
+    A cycle counts once. Functions that nothing calls count too, because inference expands the calls in them as well.
     """
     count, depth = _count_and_depth(model)
     if count > MOST_CALLED_NODES:
@@ -158,7 +161,7 @@ def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
 
 
 def called_nodes(model: onnx.ModelProto | ir.Model) -> int:
-    """Return the number of nodes in functions with all calls expanded."""
+    """Return the number of nodes that the calls of functions in ``model`` expand to."""
     return _count_and_depth(model)[0]
 
 
@@ -193,9 +196,9 @@ def _nodes_of_ir(model: ir.Model) -> dict[_Key, Counter[_Key]]:
 
 
 def refuse_newer_operators(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if an operator changed in the opset of ``model``, or if onnx does not support the opset.
+    """Raise UnsupportedModel if ``model`` has an operator that changed after the newest opset that ortscan supports.
 
-    New operators are accepted, because no rule matches them.
+    Also raise it if onnx does not support the model's opset. New operators are accepted, because no rule matches them.
     """
     opset = model.opset_imports.get("", 1)
     if opset <= NEWEST:
@@ -211,8 +214,9 @@ def refuse_newer_operators(model: ir.Model, name: str) -> None:
 
 
 def refuse_ambiguous_names(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if a branch has such an initializer. Functions are accepted: onnxruntime renames their
-    initializers.
+    """Raise UnsupportedModel if an initializer of a branch has the same name as a value that the other branch captures.
+
+    Functions are not checked, because onnxruntime renames their initializers.
     """
     for node in all_nodes(model.graph):
         branches = node_graphs(node) if node.op_type == "If" and node.domain == "" else ()

@@ -43,10 +43,13 @@ def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.Mod
 def return_model(
     loaded: LoadedModel, output: str | os.PathLike[str] | None, unchanged: AnyModel | None = None
 ) -> onnx.ModelProto | ir.Model:
-    """Write the model to ``output`` if that is not None, and return it as ``to_caller_type`` does. Raise as both do.
+    """Write the model to ``output`` if that is not None.
 
-    ``unchanged`` is the caller's model if nothing was done to it. If it is a ModelProto or bytes, the result is equal to it. A
-    model that was read from a path and written to ``output`` refers to the external data next to the output.
+    Return the model in the form of ``to_caller_type``.
+
+    ``unchanged`` is the caller's model if nothing was done to it. If it is a ModelProto or bytes, an equal model is returned. A
+    model that was read from a path and written to ``output`` refers to the external data next to the output. Raise the errors of
+    ``save`` and ``to_caller_type``.
     """
     if output is not None:
         save(loaded, output)

@@ -96,7 +96,10 @@ def substituted(tensors: Sequence[tuple[Slot, ir.TensorProtocol]]) -> Iterator[N
 
 
 def own_ir(proto: onnx.ModelProto) -> ir.Model:
-    """Return ``proto`` as IR with its own tensors. Otherwise, renaming a tensor of onnx_ir would rename it in the message."""
+    """Return ``proto`` as an ``ir.Model`` with tensors of its own.
+
+    Renaming such a tensor does not rename it in ``proto``.
+    """
     model = ir.from_proto(proto)
     for slot in tensor_slots(model):
         tensor = slot.get()

@@ -1,7 +1,7 @@
-"""Any kind of model as a protobuf without its weights, and in the form that onnxruntime opens.
+"""Open any kind of model as a protobuf without its external data, and as a path or bytes that onnxruntime opens.
 
-A path is opened by path, and its external data is not read here. Everything else becomes bytes. A model that is too large for
-bytes, or has weights in several folders, is written to a temporary folder.
+onnxruntime opens a path as it is. Models of other kinds become bytes. If such a model is too large for bytes, or has weights in
+several folders, it is written to a temporary folder.
 """
 
 import math
@@ -32,7 +32,7 @@ _LARGEST_BYTES = 2**31 - 2**27
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A read-only protobuf; the path or bytes that a session opens; and the folder of its external data."""
+    """A model as a read-only protobuf, as the path or bytes that a session opens, and with the folder of its external data."""
 
     proto: onnx.ModelProto
     target: str | bytes
@@ -40,7 +40,9 @@ class ModelSource:
 
 
 def open_source(model: AnyModel, stack: ExitStack) -> ModelSource:
-    """Return ``model`` in a form that can be read and run. Temporary files exist as long as ``stack``.
+    """Return ``model`` in a form that can be read and run.
+
+    Temporary files are removed when ``stack`` closes.
 
     Raises:
         ModelFileError: the file is missing or is not an ONNX model.
@@ -75,12 +77,15 @@ def _opened(model: AnyModel, stack: ExitStack) -> ModelSource:
 
 
 def model_of(source: ModelSource) -> ir.Model:
-    """Return a copy of the model of ``source``, with its external data where onnxruntime finds it."""
+    """Return a copy of the model of ``source``.
+
+    It reads external data from the same folder as onnxruntime.
+    """
     return _with_base_dir(own_ir(source.proto), _folder_of(source))
 
 
 def changed_source(source: ModelSource, proto: onnx.ModelProto, stack: ExitStack) -> ModelSource:
-    """Return ``proto``, a changed copy of the source's model, with the same external data."""
+    """Return a source for ``proto``, a changed copy of the model of ``source`` that refers to the same external data."""
     return _from_proto(proto, stack, _folder_of(source))
 
 
@@ -132,7 +137,7 @@ def _folders(model: ir.Model) -> set[str]:
 
 
 def _is_linked_away(tensor: ir.ExternalTensor) -> bool:
-    """Return True if the data is a link to another folder. onnxruntime only follows such links next to the model's file."""
+    """Return True if the data is a link to another folder. onnxruntime follows such a link only if it opens the model by path."""
     folder = os.path.realpath(tensor.base_dir)
     return os.path.commonpath([folder, os.path.realpath(os.path.join(folder, tensor.location))]) != folder
 

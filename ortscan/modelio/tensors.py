@@ -58,7 +58,10 @@ class MessageTensor(ir.serde.TensorProtoTensor):
 
     @property
     def metadata_props(self) -> dict[str, str]:  # type: ignore[override]
-        """An empty dict. Serialisation copies the message with its metadata, and would otherwise add that twice."""
+        """An empty dict.
+
+        Serialisation copies the message with its metadata, and would otherwise add the metadata twice.
+        """
         return {}
 
 
@@ -95,7 +98,9 @@ class FileTensor(ir.ExternalTensor):
 
 
 class AbsentTensor(ir.ExternalTensor):
-    """A reference to external data that cannot be read. It is passed through unchanged. Reading it raises UnsupportedModel.
+    """A reference to external data that cannot be read. The reference is kept unchanged.
+
+    Reading it raises UnsupportedModel.
 
     ``valid()`` is False.
     """
@@ -123,7 +128,7 @@ class AbsentTensor(ir.ExternalTensor):
 
 
 def own_tensor(tensor: ir.TensorProtocol, *, is_ours: bool) -> ir.TensorProtocol:
-    """Return our own tensor object with the data of ``tensor``, which is not external."""
+    """Return a tensor object of our own with the data of ``tensor``, which must not be external."""
     if isinstance(tensor, ir.serde.TensorProtoTensor):
         return MessageTensor(tensor.raw, is_ours=is_ours)
     return tensor if is_ours else copy.copy(tensor)

@@ -1,8 +1,8 @@
 """Write a model and a file of external data such that at every moment there is a model with its data on disk.
 
 The model is replaced in one step, and its new data has another name than the old data. To keep the old name, the data is copied
-to that name once the model no longer needs the old data. Then the model is replaced once more. A killed process therefore leaves
-either the old model or the new one. A hard link would avoid the copy, but onnx rejects data with two names.
+to that name once the model no longer needs the old data. Then the model is replaced once more. If the process is killed, either
+the old model or the new model is complete. A hard link would avoid the copy, but onnx rejects data with two names.
 """
 
 import filecmp
@@ -36,9 +36,10 @@ _SMALL_ALIGNMENT = 64
 
 
 def write_with_data(loaded: LoadedModel, slots: Sequence[Slot], output: Path, target: Path, source: Path | None) -> None:
-    """Write the model to ``target``, the file behind the links of ``output``, and larger tensors to a file next to it.
+    """Write the model to ``target``, and tensors of more than SMALL bytes to a file next to it.
 
-    ``source`` is the file that the model was read from. Raise ModelFileError and OSError.
+    ``output`` is the path that the caller gave, before links were followed. ``source`` is the file that the model was read from.
+    Raise ModelFileError and OSError.
     """
     outside = [slot for slot in slots if _belongs_outside(slot)]
     inside = [slot for slot in external_slots(slots) if not _belongs_outside(slot)]
@@ -69,7 +70,7 @@ def write_with_data(loaded: LoadedModel, slots: Sequence[Slot], output: Path, ta
         try:
             files.commit()
             if location.settled is not None:
-                with suppress(OSError):  # without room for a copy, the first name stays
+                with suppress(OSError):  # if the disk is too full for a copy, the data keeps its first name
                     copied = DataFile(str(location.path), hold=False)
                     copied.append_to(again.open(location.settled), 0, copied.size)
                     write_model(_renamed(proto, location.settled.name), target, again)
@@ -92,7 +93,7 @@ def _tidy(location: DataPath, files: Replacement, again: Replacement) -> None:
 
 
 def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: DataPath) -> None:
-    """Write the model to ``target`` if a file with the name of its data exists with the same content, and use that file."""
+    """Write the model to ``target`` so that it refers to the existing data file, if that has the same content as ``data``."""
     existing = location.settled
     assert existing is not None
     if existing.is_symlink() or not filecmp.cmp(data, existing, shallow=False):
@@ -106,7 +107,10 @@ def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: Da
 
 
 def _renamed(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
-    """Change all references to external data in ``proto``, which is in one file, to the file ``name``."""
+    """Change all references to external data in ``proto`` to the file ``name``.
+
+    All data must be in one file.
+    """
     for tensor in tensors_in(proto):
         for entry in tensor.external_data:
             if entry.key == "location":
@@ -120,7 +124,9 @@ def _belongs_outside(slot: Slot) -> bool:
 
 
 def _write_data(slots: Sequence[Slot], file: BinaryIO, location: str) -> list[tuple[Slot, ir.ExternalTensor]]:
-    """Write the tensors in ``slots`` to ``file``. Return references for a model next to ``location``.
+    """Write the tensors in ``slots`` to ``file``, which has the name ``location``.
+
+    Return a reference to the file for each slot.
 
     Tensors of 1 MiB and more start at multiples of 64 KiB, so that any system can map them. Shared data is written once.
     """
@@ -157,7 +163,9 @@ def external_slots(slots: Iterable[Slot]) -> list[Slot]:
 
 
 def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple[Slot, ir.ExternalTensor]] = ()) -> onnx.ModelProto:
-    """Serialise the model with the external tensors of ``embed`` inside and references for ``moved``.
+    """Serialise the model.
+
+    The external tensors of ``embed`` become part of it, and ``moved`` get other references.
 
     At most one tensor is in memory twice. The loaded model is not changed.
 

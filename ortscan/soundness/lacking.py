@@ -17,7 +17,7 @@ _OVERLOADS = 10
 """The IR version that introduced overloads of functions."""
 
 _WITHOUT = {("Constant", ""), ("Constant", "ai.onnx")}
-"""Operators without a kernel. A Constant becomes an initializer."""
+"""Operators that need no kernel, because onnxruntime turns a Constant into an initializer."""
 _CHECKED = ("", "ai.onnx", _ML, "com.microsoft")
 
 
@@ -37,7 +37,7 @@ def lacking(model: ir.Model, runtime: Runtime, before: ir.Model) -> Lacking | No
 
 
 def _missing(model: ir.Model, runtime: Runtime) -> Iterator[tuple[str, str]]:
-    """Yield each node without a kernel: its operator with its types, and its location."""
+    """Yield the operator with its types, and the location, of each node that ``runtime`` has no kernel for."""
     graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for graph in graphs:
         imports = graph.opset_imports if isinstance(graph, ir.Function) else model.opset_imports
@@ -58,7 +58,7 @@ def _lacks(node: ir.Node, domain: str, version: int, runtime: Runtime) -> str | 
         types = {"T": first} if first is not None else {}
         return None if runtime.has_kernel(domain, node.op_type, 1, types) else _operator_text(domain, node.op_type, types)
     if schema.has_function or schema.has_context_dependent_function:  # type: ignore[attr-defined]
-        return None  # onnxruntime runs the nodes of its body
+        return None  # onnxruntime can replace the node by the nodes of the operator's function
     types = _types(node, schema)
     return (
         None
@@ -68,7 +68,10 @@ def _lacks(node: ir.Node, domain: str, version: int, runtime: Runtime) -> str | 
 
 
 def _types(node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str, str]:
-    """Return the known type variables of an operator. A list of values of mixed types has none."""
+    """Return the known types of a node by the type variable in ``schema``.
+
+    Variadic values of mixed types are skipped.
+    """
     types: dict[str, str] = {}
     for formals, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs)):
         for position, value in enumerate(values):
@@ -103,7 +106,10 @@ def _operator_text(domain: str, op_type: str, types: dict[str, str]) -> str:
 
 
 def fit_versions(model: ir.Model, runtime: Runtime) -> list[str]:
-    """Lower the versions of ``model`` to those that ``runtime`` loads, if nothing else changes. Return messages on that."""
+    """Lower the IR version and an unused ai.onnx.ml version of ``model`` to the newest of ``runtime``.
+
+    Return a message on each.
+    """
     messages = []
     if model.ir_version > runtime.ir_version:
         messages.append(f"lowered from IR version {model.ir_version} to {runtime.ir_version}, the newest of {runtime}")

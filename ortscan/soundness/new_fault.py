@@ -1,7 +1,7 @@
-"""Check that a rewritten model is still valid and has the same shapes, before anybody gets it.
+"""Check that a rewritten model is still valid and has the same shapes, before it is returned.
 
-A check runs on the original only if the result fails it, because a result cannot be better than its original. Large weights are
-declared as inputs, because the validity of an operator does not depend on their values.
+If the result fails a check, the same check runs on the original, because the result need not be better than its original. Large
+weights are declared as inputs, because the validity of an operator does not depend on their values.
 
 Works around ONNX-NAMES-OF-OTHER-GRAPHS, ONNX-OUTER-PRODUCT and ONNX-LONG-VECTORS.
 """
@@ -42,11 +42,13 @@ _NO_FAULT = "Invalid rank for"
 """An error that onnx reports wrongly, because it propagates integer matrices through sums as if they were vectors."""
 _ONNXRUNTIMES_OWN = frozenset({"", "ai.onnx.ml", "com.microsoft"})
 _LOADING_SECONDS, _SECONDS_A_NODE = 20.0, 0.001
-"""The time limit for loading, and the additional time for each node. After that it stays unknown if the model loads."""
+"""The time limit for loading, in seconds, and the limit per node. The larger limit applies. A model that takes longer has no
+fault.
+"""
 _MOST_OPTIMISED = 5000
-"""The most nodes of a model that onnxruntime optimises on loading. With more, that would take longer than the rewriting."""
+"""The most nodes of a model that is loaded with onnxruntime's optimisation, which would otherwise take longer than rewriting."""
 _MOST_AT_ONCE = 100_000
-"""The most nodes that are loaded at once. A larger model is loaded in pieces, and as a whole if a piece does not load."""
+"""The most nodes that are loaded at once. A larger model is loaded in pieces, and as a whole only if a piece does not load."""
 
 
 class Original:
@@ -72,12 +74,15 @@ class Original:
         return without_weights(read(Path(self._model)))
 
     def has(self, find: "_Question") -> bool:
-        """Return True if the original itself has a fault of this kind."""
+        """Return True if ``find`` reports a fault of the original too."""
         return find(self.loaded, self.proto) is not None or (find is _inference_fault and self.fault_shown is not None)
 
     @lazy
     def fault_shown(self) -> str | None:
-        """The fault that onnx finds if it sees all constants. It may see more of them in the result, where they are elsewhere."""
+        """The fault that onnx finds in the original if it sees all constants.
+
+        In the result it may see more, because rewrites move constants to other graphs.
+        """
         shown = onnx.ModelProto()
         shown.CopyFrom(self.proto)
         show_captured_constants(shown.graph, given_to(shown))
@@ -90,7 +95,7 @@ _Question = Callable[[LoadedModel, onnx.ModelProto], str | None]
 def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
     """Return a fault of ``after`` that ``before`` does not have, in one line, or None.
 
-    Raise UnsupportedModel if both onnx and onnxruntime reject ``before`` and ``after``.
+    Raise UnsupportedModel if onnx and onnxruntime both reject ``before``, and both reject ``after``.
     """
     original = before if isinstance(before, Original) else Original(before)
     try:
@@ -116,7 +121,10 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
 
 
 def _may_have_other_operators(model: ir.Model) -> bool:
-    """Return True if the model uses operators of an unknown library. It may be registered with onnxruntime where the model runs."""
+    """Return True if the model uses operators of an unknown domain.
+
+    The user may have registered a library of such operators.
+    """
     mine = _ONNXRUNTIMES_OWN | {domain for domain, _, _ in model.functions}
     return any(node.domain in model.opset_imports and node.domain not in mine for node in all_nodes(model.graph))
 
@@ -134,7 +142,7 @@ def _checker_fault(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
 
 
 def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
-    """Return the error of strict inference, including the propagation of vectors. Inferred shapes must match the declared ones."""
+    """Return the error of onnx's strict inference, which propagates values of vectors and checks the declared shapes."""
 
     shown = onnx.ModelProto()
     shown.CopyFrom(proto)

@@ -1,10 +1,13 @@
-"""Correct the shapes of outputs that a model declares wrongly. They get their actual shape, as in onnxruntime.
+"""Correct the declared shapes of outputs.
+
+An output with a wrong declaration gets the shape that onnxruntime returns.
 
     hT = Loop (n, , h0)    h0 [4], hT declared as [4, 1]    ->    hT = Scan (h0, xs), declared as [4]
     ys = Loop (128, , h0)    ys declared as [6, 6]    ->    ys = Scan (h0, xs), declared as [128, 6]
 
 onnx accepts the original, because it cannot infer all shapes of a Loop's results, nor shapes computed from values of unknown
-rank. But it infers the shape in the rewritten model, and rejects that. onnxruntime only warns of such an output and returns it.
+rank. In the rewritten model, onnx infers the shape and therefore rejects the wrong declaration. onnxruntime only warns of such an
+output and returns it.
 """
 
 from collections.abc import Mapping
@@ -23,7 +26,10 @@ __all__ = ["contradictory_outputs", "declare_inferred_shapes", "declared_as_in",
 
 
 def declare_inferred_shapes(after: LoadedModel) -> bool:
-    """Declare the inferred shapes of outputs whose declarations contradict inference. Return True if there are any."""
+    """Declare the inferred shapes of outputs whose declarations contradict inference.
+
+    Return True if a declaration changed.
+    """
     proto = without_weights(to_proto(after))
     contradictions, names = contradictory_outputs(proto), _names_of_inputs(proto)
     for info in contradictions.values():
@@ -38,7 +44,7 @@ def declare_inferred_shapes(after: LoadedModel) -> bool:
 def contradictory_outputs(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
     """Return the outputs whose declared shapes contradict inference, with their inferred shapes.
 
-    A size that onnx infers from only one branch of an If is left open.
+    If onnx infers a size from only one branch of an If, the size is returned as unknown.
     """
     bare = _without_output_shapes(model)
     inferred = _inferred(bare)
@@ -71,7 +77,7 @@ def declared_as_in(before: AnyModel, after: LoadedModel) -> AnyModel:
 
 
 def _leave_open(info: onnx.ValueInfoProto, careful: onnx.ValueInfoProto) -> None:
-    """Clear the sizes of ``info`` that ``careful`` does not know."""
+    """Clear the sizes of ``info`` that are unknown in ``careful``."""
     known = careful.type.tensor_type.shape.dim
     for axis, dim in enumerate(info.type.tensor_type.shape.dim):
         if axis >= len(known) or not known[axis].HasField("dim_value"):
@@ -88,7 +94,10 @@ def _without_output_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _inferred(bare: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
-    """Return the outputs as onnx infers them, or none if it rejects the model."""
+    """Return the inferred declarations of the outputs by name.
+
+    Return an empty dict if onnx rejects the model.
+    """
     results: list[onnx.ModelProto] = []
     error = error_of_onnx(
         lambda: results.append(onnx.shape_inference.infer_shapes(bare, check_type=True, strict_mode=True, data_prop=True))

@@ -1,7 +1,7 @@
 """Compare the types and shapes that onnx infers for the common values of two models.
 
-Each free dimension gets a number first, because names hide differences. For example, a row of [3, 1, 4] that is squeezed has
-another rank if the batch size is 1. If onnx cannot infer the shape of a value in one of the models, that value is not compared.
+Each free dimension is first replaced by a number, because names hide differences. For example, Squeeze of a row of [3, B, 4]
+removes the batch axis only if B is 1. If onnx cannot infer the shape of a value in one of the models, that value is not compared.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,9 +31,9 @@ _Free = list[tuple[str, onnx.TensorShapeProto.Dimension]]
 def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
     """Return the first difference between the types or shapes of an output or an inner value, in one line, or None.
 
-    The sizes are tried in three ways: all different; all 1; and, if the first way shows a difference, equal where the operators
-    of ``before`` require it. If the last way shows no difference, the sizes of the first way did not fit each other. If inference
-    rejects ``before`` at some sizes, nothing is compared at them.
+    First, all free dimensions get different numbers. These numbers may contradict the operators of ``before``. So if there is a
+    difference, it must also occur when dimensions that these operators require to be equal get the same number. Then all free
+    dimensions get the size 1. If inference rejects ``before`` at some sizes, nothing is compared at these sizes.
     """
     old, new = _bare(before, after.graph.input), _bare(after)
     free = [_free_dims(old.graph), _free_dims(new.graph)]
@@ -98,8 +98,9 @@ def _shown(dims: Iterable[int | None]) -> str:
 
 
 def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) -> onnx.ModelProto:
-    """Return a copy that declares only its inputs. ``inputs`` replace these declarations, because a result may have built-in
-    sizes.
+    """Return a copy in which only the inputs have declared shapes.
+
+    ``inputs`` replace these declarations, because the result may declare fixed sizes.
     """
     proto = onnx.ModelProto()
     proto.CopyFrom(model)
@@ -136,8 +137,8 @@ def _inferred(model: onnx.ModelProto, strict: bool) -> onnx.ModelProto | None:
 
 
 def _has_impossible_expand(model: onnx.ModelProto) -> bool:
-    """Return True if an Expand is impossible at these sizes. For [11, 3] and the shape [2, 3], onnx infers [11, 3] without an
-    error.
+    """Return True if an Expand is impossible at these sizes. onnx does not report that: it infers [11, 3] for an operand of the
+    shape [11, 3] that is expanded to [2, 3].
     """
     shapes = dict[str, list[int | None] | None]()
     constants = dict[str, onnx.TensorProto]()

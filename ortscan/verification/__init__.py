@@ -1,6 +1,6 @@
 """The verifier: run two models on onnxruntime on the same inputs, and compare their outputs.
 
-It knows nothing about how the second model was created.
+The verifier knows nothing about how the second model was created.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ __all__ = ["Case", "FirstDifference", "OutputError", "OutputResult", "Verificati
 
 
 def __getattr__(name: str) -> Any:
-    """Import the requested name. Reading options needs only a small module of this package."""
+    """Import a name of this package when it is first used, because reading options does not need the whole verifier."""
     import importlib
 
     if name not in __all__:

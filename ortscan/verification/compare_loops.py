@@ -1,5 +1,6 @@
-"""Compare a large model loop by loop, each with its own inputs. This is faster than running the model, and locates defects
-better.
+"""Compare two large models loop by loop. Each loop runs on its own generated inputs.
+
+This is faster than running the whole models, and shows which loop has a defect.
 """
 
 import random
@@ -19,7 +20,7 @@ from ortscan.verification.result import Verification
 __all__ = ["compare_loops", "has_loops_of_its_own", "is_large"]
 
 LARGE_NODES = 2000
-"""A quick comparison runs loop by loop if the model has more nodes than this, including those of bodies."""
+"""A quick comparison runs loop by loop if the model has more nodes than this, including the nodes in bodies."""
 
 LARGE_BYTES = 64 << 20
 """A quick comparison also runs loop by loop if the model has more bytes of weights than this."""
@@ -48,9 +49,10 @@ def compare_loops(
 ) -> Verification:
     """Compare each loop and recurrent node of the main graph separately, in random order, until the time is up.
 
-    A difference counts if the whole models differ as well, or cannot run, because a separate loop may get inputs that it never
-    gets in its model. If ``sizes`` fixes some sizes, and those at a loop are unknown, the whole models must differ. If no loop
-    can be cut out, the models are compared as a whole, if there is time. See `compare_models` for the arguments.
+    If a loop differs, the whole models are compared too, because the loop may have run on inputs that never reach it in its model.
+    The difference counts if the whole models differ. If their comparison is inconclusive, the difference counts too, unless
+    ``sizes`` is not empty and an input of the loop has an unknown size. If no loop can be compared separately, the whole models
+    are compared if there is time. See `compare_models` for the arguments.
     """
     budget, stack = settings.budget, settings.stack
     before, after = GraphIndex(old.proto.graph), GraphIndex(new.proto.graph)
@@ -106,7 +108,7 @@ def compare_loops(
 
 
 def _is_of_unknown_size(declared: onnx.TypeProto, specs: Sequence[SessionSpec]) -> bool:
-    """Return True if a dimension is neither fixed nor a free dimension of the inputs."""
+    """Return True if a dimension of ``declared`` has no number and is not a free dimension of the model's inputs."""
     free = {dim for spec in specs for dim in spec.dims or ()}
     return any(not dim.HasField("dim_value") and dim.dim_param not in free for dim in declared.tensor_type.shape.dim)
 

@@ -1,6 +1,6 @@
 """Compare two opened models: prepare inputs, create sessions, run all cases, draw the conclusion.
 
-Works around ORT-DEQUANTIZED-OUTER-WEIGHTS: an original that onnxruntime rejects when it optimises it runs unoptimised.
+Works around ORT-DEQUANTIZED-OUTER-WEIGHTS: if onnxruntime's optimisation rejects the original, it runs unoptimised.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,13 +43,15 @@ __all__ = ["CompareSettings", "compare_models", "static_problems"]
 
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _OF_A_NODE = 16.0
-"""The tolerance of a recurrent node, in roundings of 1."""
+"""The error that a recurrent node may have in float32, in roundings of the number 1."""
 _SMALL_BYTES = 1 << 20
-"""Models with fewer bytes of weights run on one thread, because several threads do not make such short runs shorter."""
+"""A quick comparison runs on one thread if both models together have at most this many bytes of weights. More threads would not
+make such short runs faster.
+"""
 _SHORTEST_START = 1.0
 """The seconds that creating a session may take in any case, even beyond the budget."""
 _BYTES_A_SECOND, _MOST_MORE = 16 << 20, 4.0
-"""The additional time for reading weights, on a busy machine: bytes in a second, and the most seconds."""
+"""The additional time for reading weights on a busy machine: the bytes read in a second, and the most seconds added."""
 _LARGEST_INSIDE = 256 << 20
 """Inner values are compared if outputs differ and the model has at most this many bytes of weights."""
 _UNOPTIMISED = "the original ran without onnxruntime's optimisation, which rejects it: {}"
@@ -82,7 +84,10 @@ class CompareSettings:
 
 
 def static_problems(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
-    """Return the reasons why the models need not, or must not, be run."""
+    """Return the problems that are known without running the models.
+
+    With a problem, the models are not run.
+    """
     problems = [f"the original would crash onnxruntime: {risk}" for risk in crash_risks(before)]
     problems += [f"the result would crash onnxruntime: {risk}" for risk in crash_risks(after)]
     problems += [f"the result is computed wrongly by onnxruntime: {loop}" for loop in unsound_loops(after)]
@@ -98,13 +103,15 @@ def compare_models(
     settings: CompareSettings,
     recorded: Sequence[Mapping[str, Any]] = (),
 ) -> Verification:
-    """Run both models on the caller's inputs and generated values for the rest. Compare the outputs.
+    """Run both models on the caller's inputs, with generated values for missing inputs.
+
+    Compare the outputs.
 
     Args:
         old: the original.
         new: the result.
-        specs: the inputs.
-        sizes: the fixed sizes of free dimensions.
+        specs: the declared inputs of the models.
+        sizes: the sizes of those free dimensions that the caller fixes.
         sets: the caller's sets of inputs.
         settings: the settings of the comparison.
         recorded: the recorded outputs of each set, by name.
@@ -185,8 +192,11 @@ def compare_models(
 
 
 def _stand_in(old: ModelSource, refused: Runs, runs: Callable[..., Runs], stack: ExitStack) -> tuple[Runs, ModelSource, list[str]]:
-    """Return a replacement for an original that onnxruntime rejects: the runs, the model and notes. It may be the original
-    itself.
+    """Replace an original that onnxruntime rejects by a model that runs.
+
+    Return its runs, the model and notes.
+
+    If there is no replacement, return the rejected runs and the original.
     """
     assert refused.error is not None
     stand_in = reference_oracle(old, refused.error, stack)
@@ -197,7 +207,7 @@ def _stand_in(old: ModelSource, refused: Runs, runs: Callable[..., Runs], stack:
 
 
 def _inside(old: ModelSource, new: ModelSource, witness: Judged, settings: CompareSettings, comparer: Comparer) -> str:
-    """Return a phrase on the first inner value that differs in a case with a difference."""
+    """Return a phrase about the first inner value that differs in the case of ``witness``, or an empty string."""
     if witness.witness is None or weight(old.proto) > _LARGEST_INSIDE:
         return ""
     kinds = [each.computed for each in comparer.tolerances.values() if each.computed is not None]

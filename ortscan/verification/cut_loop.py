@@ -5,8 +5,8 @@
     before:  p ─► Scan ─► y                                  after:  p ─► LSTM ─► Squeeze ─► y
 
 Models are cut only at floats that may have any value. A rewrite may rely on the possible values of a mask, a count or a shape, so
-these are computed as in the whole model. Both sides must then depend on the same values: a value that only one side needs is no
-cut.
+the nodes that compute them are cut out together with the loop. Models are not cut at a value that only one of them needs, because
+both parts must have the same inputs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,12 @@ _FARTHEST = 40
 
 @dataclass(frozen=True)
 class LoopCut:
-    """The parts to compare: the nodes of both sides by position, their common inputs and their outputs."""
+    """The parts of two models to compare.
+
+    ``before`` and ``after`` are the positions of their nodes in the main graphs.
+
+    Both parts have the same inputs and outputs.
+    """
 
     before: Sequence[int]
     after: Sequence[int]
@@ -44,7 +49,7 @@ class LoopCut:
     outputs: Sequence[str]
 
     def model(self, proto: onnx.ModelProto, index: GraphIndex, positions: Iterable[int], types: Types) -> onnx.ModelProto:
-        """Return the model of the nodes at ``positions`` of ``proto``."""
+        """Return a model that consists of the nodes at ``positions`` in the main graph of ``proto``."""
         model = onnx.ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import, functions=proto.functions)
         model.graph.name = proto.graph.name
         nodes = [index.nodes[position] for position in positions]
@@ -100,7 +105,7 @@ def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
 
 
 def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> bool:
-    """Return True if a value is a float that may have any value, as far as a rewrite can know."""
+    """Return True if the value ``name`` is a float and no rewrite can know more about it."""
     if name not in types or types[name].tensor_type.elem_type not in _FLOATS or depth > _DEEPEST:
         return False
     if name not in index.producers:
@@ -115,9 +120,11 @@ def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> b
 
 
 def value_types(proto: onnx.ModelProto, specs: Sequence[SessionSpec], sizes: Mapping[str, int]) -> dict[str, onnx.TypeProto]:
-    """Return the types of those values of the main graph that are tensors of known rank, if the inputs have ``sizes``.
+    """Return the types of all values of the main graph that are tensors of known rank.
 
-    onnx infers them without the large weights.
+    ``sizes`` fixes dimensions of the inputs.
+
+    onnx infers the types from a copy of the model without large weights.
     """
     hollow = without_negative_sizes(hollow_of(proto))
     hollow.ir_version = max(proto.ir_version, 4)  # in older versions every initializer is an input
@@ -133,7 +140,10 @@ def value_types(proto: onnx.ModelProto, specs: Sequence[SessionSpec], sizes: Map
 
 
 def _bind(graph: onnx.GraphProto, specs: Sequence[SessionSpec], sizes: Mapping[str, int]) -> None:
-    """Set the sizes of the inputs. Other values lose the dimensions with these names, so that they are inferred again."""
+    """Set the named dimensions of the inputs to ``sizes``.
+
+    Clear these names at other values, so that onnx infers their sizes.
+    """
     ranked = {spec.name: spec.dims for spec in specs if spec.kind == "tensor" and spec.dims is not None}
     for value in graph.input:
         dims = value.type.tensor_type.shape.dim

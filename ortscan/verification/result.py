@@ -33,7 +33,7 @@ class OutputError:
 
     Attributes:
         absolute: the largest ``|before - after|``; NaN if the values cannot be subtracted.
-        relative: the same, divided by the largest ``|before|``.
+        relative: ``absolute`` divided by the largest ``|before|``.
         allowed: the tolerance.
         reason: why the output differs, or None.
     """
@@ -52,7 +52,7 @@ class Case:
         dims: the size of every free dimension, ``{"T": 3, "B": 2}``. A dimension without a name is called ``x[0]``.
         varied: what else distinguishes the case (trip counts, kind of values).
         status: the outcome.
-        reason: why nothing was learned from a ``skipped`` case, or the runtime's message if the result fails.
+        reason: why the case was ``skipped``, or the runtime's message if the changed model fails.
         outputs: the error of each output.
     """
 
@@ -70,7 +70,10 @@ class Case:
 
 @dataclass(frozen=True)
 class OutputResult:
-    """An output over all cases: the largest errors, the tolerance in that case, and the number of cases with a comparison."""
+    """The result for one output over all cases.
+
+    ``absolute``, ``relative`` and ``allowed`` belong to the worst case. ``compared`` counts the cases that compared this output.
+    """
 
     name: str
     status: Literal["equal", "different", "not comparable", "not compared"]
@@ -86,7 +89,7 @@ class FirstDifference:
     """The first difference: the element with the largest error in the first differing output of the first differing case.
 
     ``index`` is () if no element can be named (a different shape, a missing value). For sequences it starts with the position in
-    the sequence. ``inside`` names the first inner value that differs there, if there is one.
+    the sequence. ``inside`` names the first inner value that differs in this case; it is empty if that is unknown.
     """
 
     output: str
@@ -100,17 +103,16 @@ class FirstDifference:
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of `verify`. It is true in a condition if it is ``ok``.
+    """The result of `verify`. ``bool(result)`` is ``result.ok``.
 
     Attributes:
         ok: True if something was compared and nothing differs.
         cases: all cases that were tried.
         outputs: the result for each output.
         first_difference: the first element that differs.
-        problems: the reasons why it is not ok, other than different numbers (interface, loading, nothing compared).
+        problems: other reasons than different numbers why the result is not ok (interface, loading, nothing compared).
         notes: notes for the reader.
-        inconclusive: True if nothing differs but nothing was learned either, because the first model ran on none of the inputs, or
-            returned nothing to compare.
+        inconclusive: True if nothing could be compared, for example because the first model ran on none of the inputs.
         level: how thorough the comparison was.
         not_tried: what the cases do not cover.
         limits_hit: the limits of time and memory that ended the comparison early.
@@ -189,7 +191,7 @@ def _describe(first: FirstDifference) -> str:
 
 
 def _ranges(cases: Sequence[Case]) -> str:
-    """Return the sizes of the cases, such as ``: T in 1, 2, 3; B in 1, 3``."""
+    """Return the sizes and other numbers of the cases as text, such as ``: T in 1, 2, 3; B in 1, 3``."""
     seen: dict[str, set[int]] = {}
     for case in cases:
         for name, size in case.dims.items():

@@ -34,7 +34,7 @@ __all__ = ["verify"]
 _log = logging.getLogger("ortscan.verification")
 _CPU = ("CPUExecutionProvider",)
 _LONGEST = 10**6
-"""The longest time limit in seconds. Timers of threads overflow somewhere beyond that."""
+"""The longest time limit in seconds. Much longer limits would overflow the timers of threads."""
 
 
 def verify(
@@ -55,14 +55,14 @@ def verify(
 ) -> Verification:
     """Run two models on the same inputs on onnxruntime and compare their outputs.
 
-    ``before`` is right by definition. Both run with onnxruntime's default optimisation, as they would in production. A model that
-    may crash the process runs in a subprocess, unless ``configure`` is set. Free dimensions, trip counts, lengths and indices
-    take a range of values. The outcome lists all cases, including those that the original rejects. A comparison without any
-    result is not ok.
+    The outputs of ``before`` are correct by definition. Both models run with onnxruntime's default optimisation, as they would in
+    production. A model that may crash the process runs in a subprocess, unless ``configure`` is set. Free dimensions, trip counts,
+    lengths and indices take a range of values. The result lists all cases, including those that the original rejects. If nothing
+    could be compared, the result is not ok.
 
     Args:
         before: the original: a path, bytes, onnx.ModelProto or onnx_ir.Model. It is not changed.
-        after: the model to check, of the same kinds.
+        after: the model to check, in any of these forms.
         inputs: values that replace generated ones: a dict of input names to arrays (a list of arrays for a sequence), a list of
             such dicts, the path of an .npz with keys ``name`` or ``in:name``, or a folder of test data (``input_0.pb``). Missing
             inputs are generated. Outputs recorded there too (``out:name`` or ``out:0``, ``output_0.pb``) are compared as well.
