@@ -32,12 +32,12 @@ _INFERRED_BYTES = 1 << 12
 
 
 def has_loops(model: ir.Model) -> bool:
-    """Return True if any graph of ``model`` (functions aside) holds a Scan or Loop."""
+    """Return True if a graph of ``model``, except functions, contains a Scan or Loop."""
     return any(is_loop(node) for node in all_nodes(model.graph))
 
 
 def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
-    """Return True if ``model`` holds an If or a recurrent node that ``target`` lacks, and the target has no loops either."""
+    """Return True if ``target`` has no loops and lacks an If or a recurrent node of ``model``."""
     if target.loops:
         return False
     has_if = "If" in target.control_flow
@@ -48,7 +48,10 @@ def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
 
 
 def name_free_dims(model: ir.Model) -> None:
-    """Name each unnamed dimension of an input, so that shapes derived from it can be told apart; ``tidy`` removes these names."""
+    """Name each unnamed dimension of an input, so that derived sizes are known to be equal.
+
+    ``tidy`` removes these names.
+    """
     for value in model.graph.inputs:
         if value.shape is not None and None in shape_dims(value.shape):
             dims = [f"{FREE}{value.name}.{i}" if dim is None else dim for i, dim in enumerate(shape_dims(value.shape))]
@@ -56,7 +59,7 @@ def name_free_dims(model: ir.Model) -> None:
 
 
 def prepare(ctx: Context) -> None:
-    """Sort nodes, infer types and shapes, move the weights of loop bodies out, and turn known trip counts into constants."""
+    """Prepare the model: sort nodes, infer shapes, lift weights out of bodies, and fold known trip counts."""
     graph = ctx.model.graph
     if not has_order(graph):
         graph.sort()
@@ -85,10 +88,10 @@ def prepare(ctx: Context) -> None:
 
 
 def learn_again(ctx: Context) -> bool:
-    """Drop unread nodes, infer open shapes again, and decide trip counts and branches; return True if anything new is known.
+    """Remove unread nodes, infer unknown shapes again, and fold trip counts and branches.
 
-    The shapes of new nodes were inferred one by one, without vectors of sizes elsewhere. A model without loops, Ifs and pairs of
-    directions stays unchanged.
+    Return True if anything new is known. The builder infers each new node separately, which finds fewer sizes than this inference
+    of the complete model. A model without loops, Ifs and pairs of directions does not change.
     """
     graph = ctx.model.graph
     if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in all_nodes(graph)):
@@ -123,7 +126,7 @@ def _says_more(now: ir.Shape | None, before: ir.Shape | None) -> bool:
 
 
 def _decide(ctx: Context) -> bool:
-    """Turn known trip counts and conditions into constants; return True if there were any."""
+    """Turn known trip counts and conditions into constants. Return True if the model changed."""
     decided = False
     while sum(change_model(rule, ctx) for rule in BEFORE):
         decided = True
@@ -131,7 +134,7 @@ def _decide(ctx: Context) -> bool:
 
 
 def _move_weights_out(ctx: Context, least: int) -> None:
-    """Move the initializers of loop bodies that have ``least`` bytes or more."""
+    """Move the initializers of at least ``least`` bytes from loop bodies to the main graph."""
     graph = ctx.model.graph
     for node in all_nodes(graph):
         if is_loop(node):
@@ -140,7 +143,10 @@ def _move_weights_out(ctx: Context, least: int) -> None:
 
 
 def _learn_from_captures(ctx: Context) -> None:
-    """Infer shapes in loop bodies that onnx left open: it knows neither captured constants nor sizes of a declared rank."""
+    """Infer shapes in loop bodies that onnx did not find.
+
+    onnx ignores captured constants, and does not refine a shape that is declared with unknown sizes.
+    """
     for node in all_nodes(ctx.model.graph):
         for body in node_graphs(node) if is_loop(node) else ():
             reading = {
@@ -156,14 +162,20 @@ def _is_captured_number(value: ir.Value, body: ir.Graph) -> bool:
 
 
 def _forget_names_in_bodies(graph: ir.Graph) -> None:
-    """Remove declared names of dimensions in loop bodies: outside they may mean another size. Inference finds them again."""
+    """Remove the declared names of dimensions in loop bodies, because they may mean another size outside.
+
+    Inference finds the correct names again.
+    """
     for body in (body for node in all_nodes(graph) if is_loop(node) for body in node_graphs(node)):
         for value in [*body.inputs, *inner_values(body)]:
             value.shape = without_names(value.shape)
 
 
 def _declare_steps_and_conditions(graph: ir.Graph) -> None:
-    """Declare the types and shapes of the first two inputs of Loop bodies if they are missing: onnxruntime needs their ranks."""
+    """Declare missing types and shapes of the step number and the condition in Loop bodies.
+
+    onnxruntime needs their ranks.
+    """
     for node in all_nodes(graph):
         if node.op_type != "Loop" or node.domain != "":
             continue
@@ -178,9 +190,10 @@ def _declare_steps_and_conditions(graph: ir.Graph) -> None:
 
 
 def _name_apart(graph: ir.Graph, used: set[str], ctx: Context) -> None:
-    """Rename values in bodies and branches whose names also occur outside or in another graph.
+    """Rename values in bodies and branches whose names also occur in another graph.
 
-    onnxruntime refuses some such names, and onnx's inference confuses their elements. Names of the main graph never change.
+    onnxruntime refuses some names that occur twice, and onnx's inference confuses the elements of such values. Names of the main
+    graph never change.
     """
     own = [*graph.inputs, *(value for value in graph.initializers.values() if not value.is_graph_input())]
     own += [value for node in graph for value in node.outputs if value.name]

@@ -1,4 +1,4 @@
-"""Applies the rules on recurrent nodes: repairs for onnxruntime, then directions, and finally ortscan's own library."""
+"""Applies the rules on recurrent nodes: repairs for onnxruntime, directions, and ortscan's own library."""
 
 from collections.abc import Callable, Sequence, Set
 from typing import Any
@@ -22,18 +22,18 @@ __all__ = ["Fire", "change_recurrent_nodes", "hand_over_cells", "join_directions
 
 
 Fire = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
-"""Applies the change of a rule and returns the nodes that replace the node; None if no more changes may be made."""
+"""Applies a patch and returns the nodes that replace the subject, or None if no more patches may be applied."""
 
 _PATCHES_PER_NODE = 40
 
 
 def may_be_refused(ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
-    """Return True if some recurrent node may need one of ``rules``. Before inference, the answer may be a needless True."""
+    """Return True if a recurrent node may need one of ``rules``. Before inference, it may return True needlessly."""
     return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
 
 
 def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
-    """Return True if a recurrent node may need one of ``rules``, by default those in use without being named."""
+    """Return True if a recurrent node may need one of ``rules``. The default is the rules that are on by default."""
     view = read(node)
     if isinstance(view, NotApplicable) or view.dtype is None:
         return True
@@ -46,7 +46,10 @@ def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT
 def change_recurrent_nodes(
     ctx: Context, rules: Sequence[Rule[Any]], fire: Fire, *, only: Set[ir.Node] | None = None
 ) -> list[NodeReport]:
-    """Apply ``rules`` to all recurrent nodes, or ``only`` some; return reports on those that were changed or refused."""
+    """Apply ``rules`` to all recurrent nodes, or to the nodes ``only``.
+
+    Return reports on the nodes that were changed or refused.
+    """
     reports = []
     recurrent = [(node, where) for node, where in with_paths(ctx.model.graph) if is_recurrent(node)]
     for node, where in recurrent:
@@ -97,7 +100,10 @@ def _first_patch(
 
 
 def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
-    """Reverse nodes and make them bidirectional, by the rules in ``rules``; return reports on changed nodes and pairs that stay."""
+    """Apply the ``rules`` that reverse recurrent nodes or join two of them into a bidirectional node.
+
+    Return reports on the changed nodes, and on the pairs that cannot be joined.
+    """
     reports = [
         report
         for rule in rules
@@ -113,7 +119,7 @@ def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
         left, fired = list[NodeReport](), False
         for pair in find_pairs(ctx.model.graph, ctx.opset):
             node = pair.forward.node
-            if fired and pair.guards is not None:  # an If may have been merged into another
+            if fired and pair.guards is not None:  # the last patch may have merged the Ifs, so find pairs again
                 break
             entry = NodeReport(_where(node, ctx), node.op_type)
             outcome = ask(rule, pair, entry.where, ctx)
@@ -153,7 +159,7 @@ def _where(wanted: ir.Node, ctx: Context) -> str:
 
 
 def hand_over_cells(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
-    """Apply the rules of phase ``native`` on recurrent nodes; return reports on changed and refused nodes."""
+    """Apply the rules of the phase "native" to recurrent nodes. Return reports on changed and refused nodes."""
     reports = list[NodeReport]()
     for rule in rules:
         if rule.subject != "recurrent node" or rule.phase != "native":

@@ -1,4 +1,4 @@
-"""Rolls up unrolled steps before any rule on loops, and afterwards finds those for which this did not pay."""
+"""Rolls up unrolled steps into Scans before the rules on loops. Afterwards, finds Scans that gained nothing."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = ["not_worth_rolling", "roll_up_steps"]
 
 
 def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
-    """Turn unrolled steps into Scans, each with a report, except the steps in ``ctx.written_out``."""
+    """Turn unrolled steps into Scans, except the steps named in ``ctx.written_out``. Create a report for each Scan."""
     ctx = applying.ctx
     seen = set(ctx.written_out)
     for rule in rules:
@@ -44,7 +44,10 @@ def _roll_one(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:
 
 
 def not_worth_rolling(report: RewriteReport, rules: Sequence[Rule[Any]]) -> set[str]:
-    """Return the steps that should stay unrolled: their Scan has no plan or was unrolled again, or no node is saved."""
+    """Return the names of the rolled-up steps that should remain unrolled, because rolling them up gained nothing.
+
+    Their Scan remains without a plan or was unrolled again, or the number of nodes did not decrease.
+    """
     rolling = {rule.name for rule in rules if rule.subject == "written-out steps"}
     unrolling = {rule.name for rule in rules if rule.phase == "unroll"}
     rolled = [entry for entry in report.loops if any(fired.rule in rolling for fired in entry.fired)]

@@ -1,10 +1,10 @@
 """Tidies a model after the last rule.
 
-A Slice of opset 10 gets a new name for each named size that it cuts:
+In opset 10, each named size that a Slice cuts gets a new name:
 
     x [B, 3];  y = Slice(x, {-1}, {9}, {0})    ->    y = Slice(x, {-1}, {9}, {0});  y ["B cut for y", 3]
 
-In opset 10, the inference of onnx and onnxruntime keeps the name of a size that a Slice cuts. onnxruntime may then give two tensors
+In opset 10, a size that a Slice cuts keeps its name in the inference of onnx and onnxruntime. onnxruntime may then give two tensors
 of different sizes the same memory, and the run fails. A declared name prevents this.
 
 Works around ORT-SHARED-MEMORY and ONNX-SLICE-10-NAMES.
@@ -27,7 +27,7 @@ __all__ = ["name_cut_sizes", "tidy"]
 
 
 def tidy(ctx: Context) -> None:
-    """Drop unread nodes and initializers, and apply the changes that avoid defects of onnxruntime's optimiser."""
+    """Remove unread nodes and initializers, and apply the changes that avoid defects of onnxruntime's optimiser."""
     graph = ctx.model.graph
     for rule in PRODUCTS_AFTER:
         change_model(rule, ctx)
@@ -57,7 +57,7 @@ _KEEPS_NAMES = 10
 
 
 def name_cut_sizes(model: ir.Model) -> None:
-    """Add the names in all graphs of a model of opset 10."""
+    """Declare a new name for each named size that a Slice cuts, in all graphs of a model of opset 10."""
     if model.opset_imports.get("") != _KEEPS_NAMES:
         return
     for node in all_nodes(model.graph):

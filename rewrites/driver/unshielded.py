@@ -1,10 +1,10 @@
-"""Puts a model's own recurrent nodes under an If if a node is gone that may have failed before they ran.
+"""Guards a model's own recurrent nodes by an If if a node was removed that may have failed before they ran.
 
     Scan (x), GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence
 
-onnxruntime refuses some nodes on empty tensors, such as a Scan without steps, and then runs nothing else. A GRU or LSTM without
-rows, or a GRU without steps, crashes the process. The order of the two nodes is unknown, so the failure of the first may have
-prevented the crash. The same holds for nodes of a body that now run before their loop, or once for all its steps.
+onnxruntime refuses some nodes on empty tensors, such as a Scan without steps, and then stops the run. A GRU or LSTM with an empty
+batch, or a GRU without steps, crashes the process. In the original model, the failure of the first node may have prevented the
+crash, because it may run first. The same holds for nodes of a body that now run before their loop, or once for all its steps.
 
 Works around ORT-SCAN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """
@@ -36,14 +36,15 @@ _REFUSE_NOTHING = frozenset(
         *("ReduceMax", "ReduceMin", "ReduceMean", "MaxPool", "AveragePool", "Conv", "SequenceAt"),
     ]
 )
-"""Operators that may refuse an empty tensor, in some version of onnxruntime."""
+"""Operators that may refuse an empty tensor in some version of onnxruntime."""
 
 
 @dataclass(frozen=True)
 class Shielded:
-    """The recurrent ``nodes`` of a model, ``others`` to guard, and the nodes that may ``shield`` them.
+    """The nodes of a model that may crash on empty tensors, and the nodes whose failure may prevent the crash.
 
-    ``depths``: the number of loops around each guarded node.
+    ``shield``: nodes that may fail on empty tensors. ``nodes``: recurrent nodes. ``others``: other nodes that may crash.
+    ``depths``: the number of loops around each node of ``nodes`` and ``others``.
     """
 
     shield: frozenset[ir.Node]
@@ -53,7 +54,7 @@ class Shielded:
 
     @classmethod
     def of(cls, graph: ir.Graph) -> "Shielded":
-        """Return the nodes of ``graph``."""
+        """Return the nodes of ``graph`` and its nested graphs that may crash, and the nodes that may shield them."""
         depths = dict(_with_depths(graph, 0))
         recurrent = frozenset(filter(is_recurrent, depths))
         others = frozenset(filter(_is_fragile, depths))
@@ -61,7 +62,10 @@ class Shielded:
         return cls(frozenset(shield), recurrent, others, {node: depths[node] for node in recurrent | others})
 
     def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
-        """Put each node under an If if a shielding node is gone or unread, or if the node left a loop."""
+        """Guard all nodes that may crash by an If if a shielding node was removed or is unread.
+
+        Otherwise, guard only the nodes that were moved out of a loop. Return reports on the guarded nodes.
+        """
         graph = ctx.model.graph
         now = dict(_with_depths(graph, 0)) if self.depths else {}
         bare = {node for node, depth in self.depths.items() if now.get(node, depth) < depth}
@@ -76,12 +80,12 @@ class Shielded:
 
 
 def holds_recurrent_nodes(function: ir.Function) -> bool:
-    """Return True if ``function`` holds a recurrent node; nodes in functions are not guarded."""
+    """Return True if ``function`` contains a recurrent node. Nodes in functions are not guarded."""
     return any(is_recurrent(node) for node in all_nodes(function))
 
 
 def _with_depths(graph: ir.Graph, depth: int) -> Iterator[tuple[ir.Node, int]]:
-    """Yield all nodes, each with the number of loops around it."""
+    """Yield all nodes of ``graph`` and its nested graphs, each with the number of loops around it."""
     for node in graph:
         yield node, depth
         for inner in node_graphs(node):
@@ -96,7 +100,7 @@ def _guarded(node: ir.Node, ctx: Context, fire: Fire) -> list[NodeReport]:
 
 
 def _may_refuse(node: ir.Node) -> bool:
-    """Return True if ``node`` may fail because its input is empty."""
+    """Return True if onnxruntime may refuse ``node`` because its input is empty."""
     if node.op_type == "Scan":
         return True
     if node.op_type not in _REFUSE_NOTHING or not node.inputs or node.inputs[0] is None:
@@ -106,7 +110,7 @@ def _may_refuse(node: ir.Node) -> bool:
 
 
 def _is_fragile(node: ir.Node) -> bool:
-    """Return True if ``node`` is an Einsum of several operands, or onnxruntime's own LSTM."""
+    """Return True if ``node`` may crash on empty tensors: an Einsum of several operands, or a guarded contrib operator."""
     if node.op_type == "Einsum":
         return node.domain == "" and len(node.inputs) > 1
     return node.op_type in GUARDS and node.domain == "com.microsoft"

@@ -1,3 +1,3 @@
-"""Brings loops into a plain form. A Loop becomes a Scan, or reports why it cannot."""
+"""Rules that simplify Loops and turn them into Scans, or report why that is impossible."""
 
 __all__: list[str] = []

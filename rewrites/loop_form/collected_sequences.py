@@ -1,11 +1,11 @@
-"""A sequence that grows by a tensor in each step, and is joined after the loop, becomes a stacked result.
+"""A sequence that grows by a tensor in each step and is concatenated after the loop becomes a stacked result.
 
     Loop(M, c, q0, h0) body(i, c, q, h) => (c, SequenceInsert(q, y), f(h));  ys = ConcatFromSequence<new_axis = 1>(qT)
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y)
 
-Conditions: the sequence starts empty; only that SequenceInsert (at its end) reads it, and only ConcatFromSequence its final value;
-if tensors are joined along an existing axis, its size is known; every other state keeps its shape. Without any step the result is
-empty, although ConcatFromSequence would fail.
+Conditions: the sequence starts empty. In the body, only one SequenceInsert (at the end) reads it. Only ConcatFromSequence reads the
+final value. If the tensors are concatenated along an existing axis, its size is known. Every other state keeps its shape. If there
+is no step, the result is empty, although ConcatFromSequence would fail.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class _Collecting:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find collecting sequences."""
+    """Return a patch if a Loop collects tensors in sequences."""
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
     candidates = [collecting for state in loop.states if (collecting := _collecting(state, loop)) is not None]

@@ -1,10 +1,11 @@
-"""A condition that depends only on constants and the step number becomes the trip count.
+"""A condition that depends only on constants and the step number becomes a constant trip count.
 
     Loop(M, true, 1, h0) body(i, c, k, h) => (k * 2 mod 7 != 4, k * 2, f(h))    ->    Loop(2, true, 1, h0) ...
 
-The rule runs the backward slice of the condition until it turns false. Conditions: the slice reads only the step number, constants,
-and states that start as constants and depend on nothing else. It computes integers and booleans, which are the same on every
-runtime, and takes at most ``_MOST_STEPS`` steps. ``trip-count`` handles conditions on induction variables without running them.
+The rule runs the nodes that the condition depends on until the condition is false. Conditions: these nodes read only the step
+number, constants, and states whose initial and next values satisfy the same. They compute only integers and booleans, which are
+equal on every runtime. The condition is false after at most ``_MOST_STEPS`` steps. The rule ``trip-count`` handles conditions on
+induction variables without running them.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ _MOST_BYTES = 1 << 12
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Run the condition separately if possible."""
+    """Return a patch if the condition of a Loop can be computed before the loop runs."""
     if not isinstance(loop, LoopView) or loop.never_stops_early:
         return NOTHING_HERE
     if loop.condition is not None and const_scalar(loop.condition) is not True:
@@ -53,7 +54,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _condition_part(loop: LoopView) -> tuple[list[ir.Node], list[State]] | None:
-    """Return the nodes and states that the condition depends on, or None if it depends on unknown values."""
+    """Return the nodes and states that the condition depends on, or None if one of them is unsupported."""
     by_inner = {state.inner: state for state in loop.states}
     nodes: set[ir.Node] = set()
     states: list[State] = []
@@ -97,7 +98,7 @@ def _is_small_constant(value: ir.Value) -> bool:
 
 
 def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limit: int, ctx: Context) -> int | None:
-    """Return the number of steps of a Loop of ``nodes`` alone, or None if it fails."""
+    """Run a Loop that contains only ``nodes``, at most ``limit`` steps. Return the number of steps, or None if it fails."""
     inside = {value for node in nodes for value in node.outputs} | {state.inner for state in states}
     inside |= {loop.iteration, loop.condition_in}
     read = [value for node in nodes for value in node.inputs if value is not None]
@@ -139,7 +140,7 @@ def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limi
 
 
 def _info(name: str | None, kind: int, like: ir.Value | None = None) -> onnx.ValueInfoProto:
-    """Declare a value of one element, with an axis if ``like`` has one."""
+    """Return the declaration of a value of one element, as a vector if ``like`` has one axis, else as a scalar."""
     return onnx.helper.make_tensor_value_info(name or "", kind, [1] if like is not None and rank_of(like) == 1 else [])
 
 

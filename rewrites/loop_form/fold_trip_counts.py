@@ -1,8 +1,8 @@
-"""Trip counts and conditions of Loops and Ifs become constants if they are computed from constants.
+"""Trip counts and conditions of Loops and Ifs that are computed from constants become constants.
 
     n = Gather(Shape(X), 0)   # X [5, 2];  Loop(n, Less(0, n), …)    ->    Loop(5, true, …)
 
-This rule runs before any rule on loops. It folds only the backward slices of these operands, if they are small.
+This rule runs before any rule on loops. It folds only the nodes that these operands depend on, if they are small.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find operands of Loops and Ifs that are computed from constants."""
+    """Return a patch if trip counts or conditions of Loops and Ifs are computed from constants."""
     operands = [
         (node, index, value, constants[value])
         for graph in _inside_out(model.graph)
@@ -46,7 +46,7 @@ def _inside_out(graph: ir.Graph) -> Iterator[ir.Graph]:
 
 
 def _operands(graph: ir.Graph) -> Iterator[tuple[ir.Node, int, ir.Value]]:
-    """Yield the trip counts and conditions of Loops and Ifs of ``graph`` that are not constants."""
+    """Yield the trip counts and conditions in ``graph`` that are not constants, as (node, input index, value)."""
     for node in graph:
         if node.domain == "" and node.op_type in ("Loop", "If"):
             for index, value in enumerate(node.inputs[: 2 if node.op_type == "Loop" else 1]):

@@ -1,12 +1,12 @@
-"""A tensor that each step extends at its end, or its beginning, becomes a stacked result.
+"""A tensor that each step extends at its start or end becomes a stacked result.
 
     Loop(M, c, a0, h0) body(i, c, a, h) => (c, Concat(a, Unsqueeze(y)), f(h))
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y);  aT = Concat(a0, ys)
 
-Conditions: only that Concat reads the state, and nothing in the body reads its result; the added part has a known size along its
-axis, other than 0; every other state keeps its shape.
-In a Concat, onnxruntime ignores the other sizes of an empty tensor. The result has the sizes of the added parts if the loop runs a
-step, and those of ``a0`` otherwise. If the added parts are empty too, the first part determines the sizes.
+Conditions: in the body, only one Concat reads the state, and nothing reads the result of the Concat. The added part has a known
+size along the axis, other than 0. Every other state keeps its shape. If an operand of a Concat is empty, onnxruntime does not
+compare its other sizes with those of the other operands. So the result has the sizes of the added parts if the loop runs a step,
+and the sizes of ``a0`` otherwise. If the added parts are empty too, the first part determines the sizes.
 
 Works around ORT-CONCAT-MISFIT.
 """
@@ -39,7 +39,7 @@ class _Growing:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find growing tensors."""
+    """Return a patch if each step of a Loop extends a state by a Concat."""
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
     candidates = [growing for state in loop.states if (growing := _growing(state, loop)) is not None]
@@ -69,7 +69,7 @@ def _growing(state: State, loop: LoopView) -> _Growing | None:
 
 
 def _width(growing: _Growing) -> int | None:
-    """Return the size that each step adds, or None if it is unknown or 0."""
+    """Return the size by which each step extends the axis, or None if it is unknown or 0."""
     widths = [dim_of(value, growing.axis) for value in growing.added]
     numbers = [width for width in widths if isinstance(width, int)]
     same_rank = all(rank_of(value) == rank_of(growing.state.initial) for value in growing.added)
@@ -105,13 +105,16 @@ def _collected(growing: _Growing, width: int) -> Collected:
 
 
 def _has_other_size(growing: _Growing, axis: int) -> bool:
-    """Return True if ``a0``, which is empty then, and an added part have different known sizes along ``axis``."""
+    """Return True if the initial tensor and an added part have different known sizes along ``axis``.
+
+    This is possible if the initial tensor is empty.
+    """
     sizes = {dim_of(value, axis) for value in (growing.state.initial, *growing.added)}
     return sum(isinstance(size, int) for size in sizes) > 1
 
 
 def _is_size_of_all(growing: _Growing, axis: int) -> bool:
-    """Return True if all added parts have the size of the initial tensor along ``axis``, even if that is empty."""
+    """Return True if all added parts are known to have the size of the initial tensor along ``axis``."""
     size = dim_of(growing.state.initial, axis)
     return size is not None and all(dim_of(value, axis) == size for value in growing.added)
 

@@ -1,10 +1,11 @@
-"""An induction variable becomes an expression of the step number.
+"""An induction variable of a Loop becomes an expression of the step number.
 
     Loop(M, c, k0, h0) body(i, c, k, h) => (c, k + 2, f(h, k))    ->    Loop(M, c, h0) body(i, c, h) => (c, f(h, k0 + 2 * i))
 
-Conditions: an int32 or int64 of one element. Its next value is itself plus a constant, or the step number plus a constant that fits
-its initial value. If its final value is read, the trip count must be known before the loop. Floats that count, and integers
-that depend on them, need a constant trip count up to which the floats are exact; a Cast of them to an integer counts as well.
+Conditions: the state is an int32 or int64 of one element. Its next value is itself plus a constant, or an affine function of the
+step number that agrees with its initial value. If its final value is read, the trip count must be known before the loop. For a
+float, or an integer computed from floats, the trip count must be constant and so small that the floats count exactly. A Cast of a
+counting float to an integer also becomes an expression of the step number.
 """
 
 import numpy as np
@@ -26,7 +27,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find induction variables."""
+    """Return a patch if the loop is a Loop with induction variables."""
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
     steps = trip_count(loop, ctx.opset)
@@ -66,7 +67,7 @@ def _may_go(counter: Counter, steps: AffineExpression | None) -> bool:
 
 
 def _casts_to_integers(counted: ir.Value) -> list[ir.Node]:
-    """Return the Casts of ``counted`` to integers if it is floating-point."""
+    """Return the Casts of ``counted`` to integers. If it is an integer itself, return an empty list."""
     if counted.dtype in INTEGERS:
         return []
     users = {user: None for user, _ in counted.uses()}
@@ -74,7 +75,7 @@ def _casts_to_integers(counted: ir.Value) -> list[ir.Node]:
 
 
 def _now(b: Builder, counter: Counter, iteration: ir.Value, kind: ir.DataType | None) -> ir.Value:
-    """Return the induction variable in a step, in type ``kind`` and its own shape."""
+    """Emit the value of the induction variable in a step, in the type ``kind`` and the shape of the state."""
     number = _cast(b, iteration, kind)
     if counter.step != 1:
         number = b.op("Mul", number, b.const(np.array(counter.step, (kind or ir.DataType.INT64).numpy())))
@@ -87,7 +88,7 @@ def _now(b: Builder, counter: Counter, iteration: ir.Value, kind: ir.DataType | 
 
 
 def _after(b: Builder, counter: Counter, steps: AffineExpression | None, limit: ir.Value, zero: ir.Value) -> ir.Value:
-    """Return the induction variable after all steps as an int64 without axes."""
+    """Emit the final value of the induction variable as an int64 without axes."""
     if steps is not None and steps.number is not None:
         return emit(b, counter.start + counter.step * max(0, steps.number))
     count = larger(b, scalar_of(b, limit), zero)
@@ -97,7 +98,7 @@ def _after(b: Builder, counter: Counter, steps: AffineExpression | None, limit: 
 
 
 def _like(b: Builder, counter: Counter, number: ir.Value) -> ir.Value:
-    """Return ``number`` in the type and shape of the state."""
+    """Convert ``number`` to the type and shape of the state."""
     initial = counter.state.initial
     dims = list(static_dims(initial) or ())
     known = const_array(number)

@@ -2,11 +2,11 @@
 
     Loop(M, true, h0) body(i, c, h) => (c, f(h, Gather(X, i)))    ->    Scan(h0, X) body(h, x) => f(h, x)
 
-Conditions: the trip count M is known before the loop, the condition never stops it, states are tensors whose shape provably stays
-the same, and the rank of each result is known. If M may be 0, the Scan goes into a branch of an If. The other branch returns the
-initial states and empty results of the shapes that onnxruntime returns. Rows of outer tensors that are read in order, forwards or
-backwards, become scan inputs. If the step number has other users, it becomes a scan input too. A Gather of rows of strings stays,
-because onnxruntime copies only the first string of each row there, and a scan input would copy all.
+Conditions: the trip count M is known before the loop. The condition never stops the loop early. The states are tensors whose shapes
+are known not to change. The rank of each result is known. If M may be 0, the Scan is in a branch of an If. The other branch returns
+the initial states and empty results of the shapes that onnxruntime returns. If rows of an outer tensor are read in ascending or
+descending order, the tensor becomes a scan input. If the step number has other users, it becomes a scan input too. A Gather of
+rows of strings does not change, because onnxruntime copies only the first string of each row there; a scan input would copy all.
 
 Works around ORT-SCAN-NO-STEPS, ORT-GATHER-STRINGS and ORT-LOOP-NO-STEPS-SIZES.
 """
@@ -43,7 +43,9 @@ __all__ = ["RULE", "RowRead", "as_vector", "check", "row_reads"]
 
 @dataclass(frozen=True)
 class RowRead:
-    """A Gather of ``source`` along ``axis`` at ``start``, ``start`` + 1, … (or ``start`` - 1, … if ``reverse``).
+    """A Gather of ``source`` along ``axis`` that reads index ``start`` in the first step.
+
+    In each later step, the index increases by one, or decreases by one if ``reverse``.
 
     ``single_axes``: the number of axes of size 1 that the result has instead of ``axis``.
     """
@@ -56,23 +58,25 @@ class RowRead:
     single_axes: int
 
     def first(self, steps: AffineExpression) -> AffineExpression:
-        """Return the lowest index that is read."""
+        """Return the lowest index that the loop reads in ``steps`` steps."""
         return self.start - steps + 1 if self.reverse else self.start
 
     @property
     def length(self) -> AffineExpression:
-        """Return the number of rows of the source."""
+        """Return the size of ``source`` along ``axis``."""
         return AffineExpression.dim(self.source, self.axis)
 
     def missing(self, steps: AffineExpression) -> bool:
-        """Return True if the loop surely reads a row that does not exist."""
+        """Return True if the loop is known to read a row that does not exist."""
         after = self.first(steps) + steps - self.length
         return after.number is not None and after.number > 0
 
     def rows(self, b: Builder, steps: AffineExpression, count: ir.Value) -> ir.Value:
-        """Return the rows in the order of the source. As in the loop, the new nodes fail if there are too few rows.
+        """Emit the rows that the loop reads, in the order of the source.
 
-        ``count``: the number of steps, as one int64 element with one axis.
+        As in the loop, the new nodes fail if there are too few rows.
+
+        ``count``: the number of steps, as an int64 vector of one element.
         """
         first, length = self.first(steps), self.length
         if first.number == 0 and surely_equal(steps, length):
@@ -132,7 +136,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         replace_value(loop.condition_in, ctx.constants.value(loop.inputs_in_step(0)[loop.condition_in]), ctx.names)
         if not scans or is_read(loop.iteration):
             scans.append(_step_numbers(loop, build, count, steps))
-        # a row or the condition that the body returned has become a copy
+        # read the outputs again, because rows and conditions that the body returned were replaced
         states = [replace(state, next=value) for state, value in zip(loop.states, body.outputs, strict=False)]
         outputs = [ScanOutput(value, None) for value in body.outputs[len(states) :]]
         node = make_scan(ctx.names, body, states, scans, outputs, loop.node.name or "scan")
@@ -172,7 +176,7 @@ def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: Affine
 
 
 def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
-    """Give the loop's results the more exact shapes of the new node, except for outputs of the graph."""
+    """Copy shapes from the results of the new node to results of the loop with incomplete shapes, except graph outputs."""
     for old, new in zip(loop.node.outputs, node.outputs, strict=True):
         if new.shape is not None and not old.is_graph_output() and (old.shape is None or is_vague(old.shape)):
             old.shape = new.shape
@@ -181,9 +185,9 @@ def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
 def _guarded(
     ctx: Context, loop: LoopView, scan: ir.Node, build: Builder, steps: ir.Value, empty: Sequence[tuple[int, ...]]
 ) -> tuple[ir.Node, list[tuple[ir.Value, ir.Value]]]:
-    """Return a detached If around ``scan`` and the nodes of ``build``, and pairs (result of the loop, result of the If).
+    """Return a detached If with ``scan`` and the nodes of ``build``, and pairs (result of the loop, result of the If).
 
-    ``steps``: the trip count. ``empty``: the shapes of the stacked results without steps.
+    ``steps``: the trip count. ``empty``: the shapes of the stacked results if there is no step.
     """
     names = ctx.names
     used = [i for i, value in enumerate(loop.node.outputs) if is_read(value)] or [0]
@@ -211,7 +215,7 @@ def _guarded(
 
 
 def row_reads(loop: LoopView, inside: Integers, steps: AffineExpression) -> list[RowRead]:
-    """Return the Gathers of outer tensors at an index that is never negative and changes by one from step to step."""
+    """Return the Gathers of outer tensors at an index that changes by one per step and is never negative."""
     reads = (_read(node, loop, inside) for node in loop.body)
     return [read for read in reads if read is not None and at_least(read.first(steps), 0, steps)]
 
@@ -232,7 +236,7 @@ def _read(node: ir.Node, loop: LoopView, inside: Integers) -> RowRead | None:
 
 
 def as_vector(b: Builder, number: ir.Value) -> ir.Value:
-    """Return a one-element tensor with one axis."""
+    """Reshape a one-element tensor to a vector."""
     return number if rank_of(number) == 1 else reshape(b, number, [1])
 
 

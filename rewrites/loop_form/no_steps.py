@@ -1,9 +1,9 @@
-"""A Loop without steps becomes its initial states and empty results.
+"""A Loop without steps is replaced by its initial states and empty results.
 
     z, ys = Loop(0, , h0) body(i, c, h) => (c, f(h), g(h))   # g(h) [2]    ->    z = h0; ys = zeros [0, 2]
 
-Conditions: the trip count is a constant of 0 or less, or the condition before the first step is constant false; the sizes of each
-stacked result that is read are known. If sizes are unknown, onnxruntime uses what its own inference knows.
+Conditions: the trip count is a constant of 0 or less, or the initial condition is constant false. The sizes of each stacked result
+that is read are known, because the sizes that onnxruntime returns otherwise depend on its own inference.
 
 Works around ORT-LOOP-NO-STEPS-SIZES.
 """
@@ -22,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the loop has no step."""
+    """Return a patch if the loop is known to have no step."""
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
     limit = const_scalar(loop.limit)

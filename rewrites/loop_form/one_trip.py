@@ -1,13 +1,13 @@
-"""A loop of one step becomes its body.
+"""A loop of one step is replaced by the nodes of its body.
 
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [1, ...]
     ->    x = Squeeze(xs); hT = f(h0, x); ys = Unsqueeze(g(h0, x))
 
-Ifs in the body whose condition depends only on the step number are decided.
+If the condition of an If in the body depends only on the step number, the If is replaced by one of its branches.
 
-Conditions: the trip count is 1, and the condition of a Loop is constant true before the step. An opset-8 Scan stays because its
-body sees single batch elements. A Loop stays if it returns a sequence that Identity cannot copy in this opset. If no Squeeze
-supports the element type, a Reshape replaces it if the sizes are known.
+Conditions: the trip count is 1, and the initial condition of a Loop is constant true. The rule does not apply to an opset-8 Scan,
+because its body works on single batch elements, nor to a Loop that returns a sequence that Identity cannot copy in this opset. If
+Squeeze does not support the element type, Reshape is used, which needs known sizes.
 """
 
 import onnx_ir as ir

@@ -1,11 +1,12 @@
-"""Repeated steps that a model contains one after the other become a Scan again.
+"""The unrolled steps of a loop become a Scan again.
 
     h1 = f(h0, x[0]); h2 = f(h1, x[1]); ...; h64 = f(h63, x[63]); ys = Concat(h1, ..., h64)
     ->    h64, ys = Scan(h0, x) body(h, x_t) => f(h, x_t)
 
-A chain has at least four steps. Each step reads a row of a tensor and runs the same nodes. Its other operands are the same in every
-step, rows, constants, or results of the previous step, in ascending or descending order. The step that runs first may differ (it
-may start from zeros) and stays in front. ``driver/rolling.py`` restores the steps if other rules gain nothing from the Scan.
+A chain has at least four steps. Each step reads a row of a tensor and runs the same operators. The other operands of a step are
+shared by all steps, or are rows, constants, or results of the previous step. The first step to run may differ, for example because
+it starts from zeros. It is then computed before the Scan. ``driver/rolling.py`` restores the steps if other rules gain nothing from
+the Scan.
 """
 
 from collections.abc import Collection, Iterator
@@ -36,9 +37,9 @@ _ALL_BYTES = 1 << 62
 
 @dataclass
 class _RolledBody:
-    """The body of the Scan: ``outer`` builds the Scan's operands, ``inner`` the nodes of one step.
+    """Builds the body of the Scan. ``outer`` collects nodes outside the Scan, ``inner`` the nodes of one step.
 
-    ``of``: the body value of a column; ``states``: the state of a column and its initial value.
+    ``of``: the body value of each column. ``states``: the state for each pair of a column and its initial value.
     """
 
     chain: Chain
@@ -50,7 +51,7 @@ class _RolledBody:
     states: dict[tuple[Column, ir.Value], State] = field(default_factory=dict)
 
     def write(self) -> None:
-        """Build the nodes and the states."""
+        """Emit the nodes of one step, and create the states."""
         previous: dict[tuple[Column, ir.Value], ir.Value] = {}
         for _, operands in self.chain.packs:
             for operand in operands:
@@ -82,7 +83,7 @@ class _RolledBody:
         return self.of[operand.column]
 
     def _row(self, rows: Rows) -> ir.Value:
-        """Return the row of this step."""
+        """Return the body value of the row that a step reads. Add a scan input unless there is one for ``rows``."""
         family, steps = rows.family, self.chain.steps
         if rows not in self.scanned:
             least, width = rows.first - (steps - 1 if rows.falling else 0), family.width or 1
@@ -103,7 +104,7 @@ class _RolledBody:
         return unsqueeze(self.inner, row, [family.axis]) if family.width == 1 else row
 
     def _constant(self, constants: StepConstants) -> ir.Value:
-        """Return the constant of this step."""
+        """Return the body value of the constant that a step reads. Stack the constants of all steps as a scan input."""
         if constants not in self.scanned:
             arrays = [const_array(value, limit=_ALL_BYTES) for value in constants.values]
             stack = self.outer.const(np.stack([array for array in arrays if array is not None]))
@@ -115,7 +116,7 @@ class _RolledBody:
 
 
 def check(chain: Chain, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch unless many results of steps are read separately, because each needs a Gather."""
+    """Return a patch unless many results of steps are read one by one, because each of these needs a Gather."""
     inside = set(chain.nodes)
     read_alone = sum(1 for column in _columns(chain) for _ in _read_alone(column, chain, inside))
     if ctx.opset < since.SCAN or 2 * read_alone > len(chain.nodes):
@@ -130,7 +131,7 @@ def check(chain: Chain, ctx: Context) -> Patch | NotApplicable:
 
 
 def _roll_up(chain: Chain, ctx: Context) -> ir.Node:
-    """Write the Scan, let the users of the steps read its results, remove the steps, and sort the graph again."""
+    """Emit the Scan, replace the results of the steps by its results, remove the steps, and sort the graph."""
     graph, nodes = ctx.model.graph, chain.nodes
     inside = set(nodes)
     body = _RolledBody(chain, ctx, ctx.builder(), ctx.builder())
@@ -162,14 +163,14 @@ def _roll_up(chain: Chain, ctx: Context) -> ir.Node:
 
 
 def _read_alone(column: Column, chain: Chain, inside: Collection[ir.Node]) -> Iterator[ir.Value]:
-    """Yield the values of ``column``, except the last, that are read separately outside or returned by the graph."""
+    """Yield the values of ``column``, except the last step's, that a node other than a Concat reads or the graph returns."""
     for value in column.values:
         if value is not chain.last(column) and (value.is_graph_output() or any(_alone(value, inside))):
             yield value
 
 
 def _alone(value: ir.Value, inside: Collection[ir.Node]) -> Iterator[tuple[ir.Node, int]]:
-    """Yield the uses of ``value`` outside by nodes other than a Concat."""
+    """Yield the uses of ``value`` by nodes that are neither in ``inside`` nor a Concat."""
     for node, index in list(value.uses()):
         if node not in inside and not _is_joining(node):
             yield node, index
@@ -184,7 +185,7 @@ def _columns(chain: Chain) -> list[Column]:
 
 
 def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last: bool) -> Iterator[ir.Value]:
-    """Yield the values of ``column`` that must be read from its stack."""
+    """Yield the values of ``column`` to read from its stack. ``but_last``: only a Concat reads the last from the stack."""
     for value in column.values:
         if but_last and value is chain.last(column):
             if any(_is_joining(node) for node, _ in value.uses() if node not in inside):
@@ -194,7 +195,7 @@ def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last
 
 
 def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], scan: ir.Node, ctx: Context) -> None:
-    """Let the users of ``column`` read ``stack``. A Concat of all values reads the whole stack; other users read one element."""
+    """Replace ``column`` by ``stack``. A Concat of all values reads the complete stack; other users read one element."""
     for node in dict.fromkeys(node for node, _ in column.values[0].uses()):
         if _is_joining(node) and node not in inside:
             _join(node, stack, column, scan, ctx)
@@ -207,7 +208,7 @@ def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], sca
 
 
 def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Context) -> None:
-    """Replace all values of ``column`` in a Concat by the joined stack."""
+    """Replace the values of ``column`` in the Concat ``node`` by the elements of ``stack``, concatenated."""
     rank, steps, inputs = len(column.values[0].shape or ()), len(column.values), list(node.inputs)
     for values in (list(column.values), list(column.values[::-1])):
         first = inputs.index(values[0]) if values[0] in inputs else len(inputs)
@@ -228,7 +229,7 @@ def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Co
 
 
 def _side_by_side(b: Builder, stack: ir.Value, value: ir.Value, axis: int) -> ir.Value | None:
-    """Return the elements of ``stack``, each like ``value``, joined along ``axis``; None for unknown sizes."""
+    """Concatenate the elements of ``stack``, which are like ``value``, along ``axis``; None for unknown sizes."""
     dims = list((value.shape or ir.Shape([])).dims)
     rank, steps, size = len(dims), dim_of(stack, 0), dims[axis]
     moved = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]

@@ -1,9 +1,9 @@
-"""Operators that replace one row of a tensor.
+"""Recognises operators that replace one row of a tensor.
 
-    ScatterND(t, [[i]], [y])      ScatterND(t, all indices of row i, y)      ScatterElements(t, i everywhere, [y])
+    ScatterND(t, [[i]], [y])      ScatterND(t, all indices of row i, y)      ScatterElements(t, [[i, i, …]], [y])
     Where(numbers == i, [y], t)   Concat(t[:i], [y], t[i + 1:])
 
-The index must change by one from step to step.
+The index ``i`` must change by one per step.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ __all__ = ["RowWrite", "row_write"]
 
 @dataclass(frozen=True)
 class RowWrite:
-    """A ``node`` that writes ``row`` (built from its operands, without ``axis``) at ``index`` of ``axis``.
+    """A ``node`` that writes a row at ``index`` along ``axis``. ``row`` emits the row, without ``axis``.
 
-    ``parts``: nodes that nothing but the write needs.
+    ``parts``: nodes that only this write needs.
     """
 
     node: ir.Node
@@ -36,7 +36,7 @@ class RowWrite:
 
 
 def row_write(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
-    """Return ``node`` as a write of one row of ``tensor``, whose shape is known, or None."""
+    """Return a RowWrite if ``node`` replaces one row of ``tensor``, else None. The shape of ``tensor`` must be known."""
     reader = _READERS.get(node.op_type) if node.domain == "" else None
     write = reader(node, tensor, integers) if reader is not None else None
     if write is None or abs(write.index.factor(STEP)) != 1 or write.index.exact_to is not None:
@@ -74,7 +74,7 @@ def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite
 
 
 def _counts_through(flat: AffineExpression, axis: int, sizes: list[int]) -> bool:
-    """Return True if the indices of the other axes are complete and in order."""
+    """Return True if ``flat`` has all indices of the axes other than ``axis``, in order. ``sizes``: their sizes."""
     if not sizes:
         return True
     rest = flat.moved(lambda array: np.delete(array, axis, 1)).numbers

@@ -1,9 +1,9 @@
-"""A tensor read from a split sequence becomes a row of the tensor that was split.
+"""A tensor that is read from a split sequence is read from the original tensor instead.
 
     q = SplitToSequence(X);  Loop(M, c) body(i, c) => (c, SequenceAt(q, j))
     ->    Loop(M, c) body(i, c) => (c, Unsqueeze(Gather(X, j)))
 
-Condition: the pieces have size 1. Both operators count negative indices from the end, and fail on invalid ones.
+Condition: the pieces have size 1. Both operators count negative indices from the end, and fail if an index is out of range.
 """
 
 import onnx_ir as ir
@@ -20,7 +20,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find reads of split tensors."""
+    """Return a patch if the body reads elements of a sequence that a SplitToSequence outside computes."""
     reads = [(node, split) for node in loop.body if (split := _split(node)) is not None and split.graph is not loop.body]
     if not reads:
         return NOTHING_HERE

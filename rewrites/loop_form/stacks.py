@@ -1,4 +1,4 @@
-"""Turns states that only collect results into stacked results of the loop, and derives their final values from the stacks."""
+"""Turns states that only collect results into stacked results, from which the final values are computed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ Final = Callable[[Builder, ir.Value], ir.Value]
 
 @dataclass(frozen=True)
 class Collected:
-    """A collecting state: ``result`` builds the stacked value (of shape ``shape``) in the body.
+    """A state that collects results. ``result`` emits the value to stack in the body; ``shape`` is its shape.
 
-    ``finals``: outer values, each with a function that builds it from the stack.
+    ``finals``: outer values, each with a function that emits its replacement from the stack.
     """
 
     state: State
@@ -37,7 +37,10 @@ class Collected:
 
 
 def collect(loop: Loop, collecting: Sequence[Collected], ctx: Context) -> list[ir.Node]:
-    """Rebuild ``loop`` without the ``collecting`` states, which the body may read only for their own updates."""
+    """Rebuild ``loop`` with stacked results instead of the ``collecting`` states.
+
+    The body may read these states only for their own updates.
+    """
     gone = {state.state.inner for state in collecting}
     kept = [state for state in loop.states if state.inner not in gone]
     outputs = list(loop.scan_outputs)
@@ -49,7 +52,7 @@ def collect(loop: Loop, collecting: Sequence[Collected], ctx: Context) -> list[i
             result = inside.op("Identity", result)
         result.type = result.type or _element_type(collected.state)
         known = result.shape if rank_of(result) == len(collected.shape) else None
-        result.shape = refined(without_names(known), collected.shape)  # a loop without a step gives 0 for sizes not declared
+        result.shape = refined(without_names(known), collected.shape)  # without steps, undeclared sizes would be 0
         inside.append_to(loop.body)
         outputs.append(ScanOutput(result, _stack(collected, result, after, ctx)))
         after.insert_after(loop.node)
@@ -69,7 +72,7 @@ def collect(loop: Loop, collecting: Sequence[Collected], ctx: Context) -> list[i
 
 
 def only_returned(updated: ir.Value, loop: Loop) -> bool:
-    """Return True if the body of ``loop`` only returns ``updated``, once."""
+    """Return True if the body of ``loop`` returns ``updated`` once and does not read it."""
     returned = sum(value is updated for value in loop.body.outputs)
     for user, _ in updated.uses():
         if user.op_type != "Identity" or user.domain != "" or user.graph is not loop.body:
@@ -79,13 +82,19 @@ def only_returned(updated: ir.Value, loop: Loop) -> bool:
 
 
 def _element_type(state: State) -> ir.TypeProtocol | None:
-    """Return the type of the tensors that a state collects. Inference knows no result types of other operator domains."""
+    """Return the type of the tensors that a state collects.
+
+    It is needed if inference does not know the operator that computes them.
+    """
     kind = state.initial.type or state.inner.type
     return kind.elem_type if isinstance(kind, ir.SequenceType) else kind
 
 
 def _stack(collected: Collected, result: ir.Value, after: Builder, ctx: Context) -> ir.Value:
-    """Return a placeholder of the stack until the loop is rebuilt: a new value, or a final value that is the stack itself."""
+    """Emit the final values from a placeholder of the stack, and return the placeholder.
+
+    The placeholder is a new value, or the first final value that equals the stack.
+    """
     shape = with_axes(without_names(collected.shape), 0, None)
     stack = ir.Value(name=ctx.names.fresh(f"{result.name}_steps"), type=result.type, shape=shape)
     same = None
@@ -103,17 +112,17 @@ def _stack(collected: Collected, result: ir.Value, after: Builder, ctx: Context)
 
 
 def joined_rows(b: Builder, stack: ir.Value, axis: int, width: int | None, size: Callable[[int], ir.Value], rank: int) -> ir.Value:
-    """Join the results of a stack along ``axis``.
+    """Concatenate the elements of a stack along ``axis``.
 
-    An empty stack has 0 for undeclared sizes, so the other sizes come from elsewhere.
+    An empty stack has size 0 for each undeclared size, so ``size`` provides the sizes of the other axes.
 
     Args:
-        b: Builds the nodes.
-        stack: The results of all steps along axis 0.
-        axis: The axis of the joined tensor.
-        width: The size of each result along ``axis``; None if the results lack that axis.
-        size: Returns the size of another axis.
-        rank: The rank of the joined tensor.
+        b: Collects the nodes.
+        stack: The results of all steps, with the steps as axis 0.
+        axis: The axis of the result along which the elements are concatenated.
+        width: The size of each element along ``axis``; None if the elements lack this axis.
+        size: Returns the size of another axis of the result.
+        rank: The rank of the result.
     """
     moved = move_first_axis(b, stack, axis, rank_of(stack) or 0)
     if width is None and stack.shape is not None and all(isinstance(dim, int) for dim in stack.shape.dims[1:]):

@@ -1,11 +1,11 @@
-"""A Slice or GatherND at an index that changes from step to step becomes a Gather along one axis.
+"""A Slice or GatherND at an index that changes from step to step becomes a Gather.
 
     Slice(X, [i, 0], [i + 1, n], [0, 1])    ->    Unsqueeze(Gather(X, i))
     Slice(X, [i], [i + 3], [0])             ->    Gather(X, [0, 1, 2] + i)
     GatherND(X, [i])                        ->    Gather(X, i)
 
 Conditions: along one axis, a Slice reads the same number of rows in each step. Its start is an affine expression of the step
-number, and all rows exist in every step. Other axes are whole, or cut at constant bounds. X is an outer value of known rank.
+number, and all rows exist in every step. Other axes are complete, or cut at constant bounds. X is an outer value of known rank.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,10 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _SlidingRead:
-    """A read of ``width`` rows from ``start`` on along ``axis`` (None: one row without the axis), with ``cuts`` of other axes."""
+    """A ``node`` that reads ``width`` rows of ``source`` along ``axis``, from the index ``start`` on.
+
+    If ``width`` is None, it reads one row without the axis. ``cuts``: constant bounds of other axes.
+    """
 
     node: ir.Node
     source: ir.Value
@@ -44,7 +47,7 @@ class _SlidingRead:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find Slices and GatherNDs that slide from step to step."""
+    """Return a patch if Slices or GatherNDs read outer tensors at an index that changes from step to step."""
     steps = None if not isinstance(loop, LoopView) else trip_count(loop, ctx.opset)
     if not isinstance(loop, LoopView) or steps is None or ctx.opset < since.SLICE_INPUTS:
         return NOTHING_HERE

@@ -1,13 +1,13 @@
-"""A condition on induction variables alone becomes part of the trip count.
+"""A condition that depends only on induction variables becomes part of the trip count.
 
     Loop(M, 0 < n, 0, h0) body(i, c, k, h) => (And(i + 1 < m, k + 1 < n), k + 1, f(h))
     ->    Loop(Min(M, m, n), true, 0, h0) body(i, c, k, h) => (c, k + 1, f(h))
 
-Conditions: the body's condition consists of comparisons, joined by And. Each compares an affine expression of the step number (an
-induction variable) with an integer known before the loop. Floating-point comparisons count if the floats hold the integers exactly.
-With constant bounds this is proven. Otherwise, if the start or the bound is a constant, float32 is assumed to be exact (up to
-2 ** 24 steps), with a note. float16 never is, nor a float32 induction variable, which stops growing there. A condition that never
-turns false stays if there is no trip count.
+Conditions: the body's condition is an And of comparisons. Each compares an affine expression of the step number (an induction
+variable) with an integer known before the loop. Comparisons of floats are supported if the floats represent the integers exactly.
+For constant bounds this is proven. Otherwise, if the start or the bound is constant, float32 is assumed to be exact (up to 2 ** 24
+steps), and a note says so. float16 is not assumed to be exact, nor is a float32 induction variable, which stops growing at 2 ** 24.
+If there is no trip count and the condition is never false, the loop does not change.
 """
 
 from collections.abc import Sequence
@@ -37,14 +37,14 @@ _CONJOINED = frozenset({"And", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 @dataclass(frozen=True)
 class _Bound:
-    """The loop continues after step t while ``room`` - ``slope`` * t is 1 or more; ``slope`` is 1 or more."""
+    """A condition: the loop continues after step t if ``room`` - ``slope`` * t is at least 1. ``slope`` is at least 1."""
 
     room: AffineExpression
     slope: int
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the condition compares induction variables alone."""
+    """Return a patch if the condition only compares induction variables with known integers."""
     if not isinstance(loop, LoopView) or loop.never_stops_early:
         return NOTHING_HERE
     outside, inside = Integers(ctx.opset), integers_of(loop, ctx.opset, any_rank=True)
@@ -99,7 +99,7 @@ def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
 
 
 def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
-    """Return the conditions that ``value`` joins by And, each once."""
+    """Return the conditions of which ``value`` is the conjunction (And), without duplicates."""
 
     def sides(part: ir.Value | None) -> Sequence[ir.Value | None]:
         node = producer_of(part, *_CONJOINED)
@@ -111,7 +111,11 @@ def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
 
 
 def _starts(condition: ir.Value | None, outside: Integers) -> list[AffineExpression] | ir.Value | bool:
-    """Return True or False if the first condition is known, else the numbers that must be 1 or more, or the condition."""
+    """Analyse the initial condition.
+
+    Return True or False if it is known. If it consists of comparisons, return numbers that must all be at least 1. Otherwise,
+    return the condition.
+    """
     if condition is None:
         return True
     rooms = []
@@ -128,7 +132,7 @@ def _starts(condition: ir.Value | None, outside: Integers) -> list[AffineExpress
 
 
 def _number(limit: AffineExpression | None, bounds: list[_Bound], starts: list[AffineExpression] | ir.Value | bool) -> int | None:
-    """Return the trip count if it is a constant."""
+    """Return the trip count if it is a constant, else None."""
     if starts is False or (limit is not None and limit.number is not None and limit.number <= 0):
         return 0
     numbers = [] if limit is None else [limit.number]
@@ -144,14 +148,14 @@ def _emit(
     bounds: list[_Bound],
     starts: list[AffineExpression] | ir.Value | bool,
 ) -> ir.Value:
-    """Write the trip count. Leave out bounds that another bound implies."""
+    """Emit the trip count. Omit bounds that another bound implies."""
     ends = [_end(bound) for bound in bounds]
     base = limit
     if base is None:
         base = next((end for end in ends if end is not None and _starts_below(starts, end)), None)
     rooms = starts if isinstance(starts, list) else []
     if base is not None:
-        # if the base is 0 or less, there is no step; if it is more, the bounds left out are at least as large
+        # if the base is 0 or less, there is no step; otherwise, the omitted bounds are at least as large as the base
         left = [bound for bound, end in zip(bounds, ends, strict=True) if end is None or not at_least(end - base, 0)]
         rooms = [room for room in rooms if not at_least(room - base, 0)]
         count = scalar_of(b, loop.limit) if base is limit and loop.limit is not None else emit(b, base)
@@ -167,12 +171,12 @@ def _emit(
 
 
 def _end(bound: _Bound) -> AffineExpression | None:
-    """Return the number of steps that ``bound`` allows, if it is 1 or more; None if computing it needs a division."""
+    """Return the number of steps that ``bound`` allows, valid if at least 1; None if it needs a division."""
     return bound.room + 1 if bound.slope == 1 else None
 
 
 def _starts_below(starts: list[AffineExpression] | ir.Value | bool, end: AffineExpression) -> bool:
-    """Return True if the loop has no step when ``end`` is 0 or less."""
+    """Return True if the initial condition is known to be false whenever ``end`` is 0 or less."""
     return isinstance(starts, list) and any(at_least(end - room, 0) for room in starts)
 
 

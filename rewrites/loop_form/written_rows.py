@@ -1,12 +1,12 @@
-"""A tensor of which the steps write one row after the other becomes a stacked result.
+"""A tensor whose rows the steps write one by one becomes a stacked result.
 
     Loop(n, c, t0, h0) body(i, c, t, h) => (c, ScatterND(t, [[i]], [y]), f(h))
     ->    ys = Loop(n, c, h0) body(i, c, h) => (c, f(h), y);  tT = Concat(ys, t0[n:])
 
-A Scan that counts its steps is read the same way. Conditions: each step writes the row after, or before, that of the previous step,
-and all rows exist. Only the write reads the state, and operators that ask for its size, or for the row that the step then writes,
-which still has its initial value. Nothing reads the updated tensor; every other state keeps its shape. Rows that are not written
-keep their values.
+A Scan that has an induction variable is also supported. Conditions: the index of the written row increases by one per step, or
+decreases by one, and all rows exist. Besides the write, only two kinds of operators read the state: those that read its shape, and
+those that read the row that the same step writes (it still has its initial value). Nothing in the body reads the updated tensor.
+Every other state keeps its shape. Rows that are not written keep their values.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _Written:
-    """A written state; ``reads``: the nodes that can read the initial value instead."""
+    """A written state. ``reads``: the nodes that can read the initial value instead of the state."""
 
     state: State
     write: RowWrite
@@ -46,7 +46,7 @@ class _Written:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find tensors that are written row by row."""
+    """Return a patch if the loop writes states row by row."""
     steps, candidates = trip_count(loop, ctx.opset), [state for state in loop.states if _may_write(state)]
     if steps is None or not candidates or ctx.opset < since.SLICE_INPUTS:
         return NOTHING_HERE
@@ -72,7 +72,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _settled(loop: Loop, states: Sequence[State], ctx: Context) -> AbstractContextManager[bool]:
-    """Yield True if all other states keep their shapes, as those of a Scan do."""
+    """Yield True if all states except ``states`` keep their shapes. In a Scan, all states do."""
     if isinstance(loop, ScanView):
         return nullcontext(True)
     return settled_beside(loop, ctx, dict.fromkeys(state.inner for state in states))

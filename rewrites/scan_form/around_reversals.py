@@ -1,4 +1,4 @@
-"""Reversals of a tensor before and after a node, with Transposes and Squeezes in between."""
+"""Finds reversals of a node's operands and results, also across Transposes and Squeezes."""
 
 from dataclasses import dataclass
 
@@ -18,9 +18,9 @@ _ASK_FOR_SHAPES = frozenset({"Shape", "Size"})
 
 @dataclass(frozen=True)
 class ReversalSource:
-    """The ``source`` of a reversal, and the ``perms`` of the Transposes after it, from the last to the first.
+    """The ``source`` of a reversal, and the ``perms`` of the Transposes of the result, from last to first.
 
-    ``is_alone``: nothing else reads the reversal.
+    ``is_alone``: True if no other node reads the reversal.
     """
 
     source: ir.Value
@@ -28,7 +28,7 @@ class ReversalSource:
     is_alone: bool
 
     def write(self, build: Builder) -> ir.Value:
-        """Return the tensor without its reversal."""
+        """Emit the transposed source without the reversal."""
         if not self.perms:
             return self.source
         axes = tuple(range(len(self.perms[0])))
@@ -38,7 +38,10 @@ class ReversalSource:
 
 
 def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> ReversalSource | None:
-    """Return the source of which ``value`` is the reversal along ``axis``; None without one, or if a Transpose must be copied."""
+    """Return the source if ``value`` is a reversal of it along ``axis``, else None.
+
+    Also return None if other nodes read a Transpose of the reversal, so that it would have to be copied.
+    """
     perms, alone = list[tuple[int, ...]](), True
     while (node := value.producer()) is not None:
         alone = alone and len(value.uses()) == 1 and not value.is_graph_output()
@@ -57,7 +60,10 @@ def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> Reversa
 
 
 def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Context) -> list[ir.Node]:
-    """Return the reversals of ``stack`` along ``axis`` if all other users only read its shape; else an empty list."""
+    """Return the nodes that reverse ``stack`` along ``axis``.
+
+    Return an empty list if any other user reads more than the shape.
+    """
     users, waiting = list[ir.Node](), [(stack, axis)]
     while waiting:
         value, position = waiting.pop()
@@ -88,7 +94,10 @@ def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
 
 
 def _result_of_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
-    """Return the result of the If that returns ``value`` from a branch, if the other branch returns at most one step."""
+    """Return the result of the If whose branch returns ``value``, if the other branch returns at most one step.
+
+    Otherwise, return None.
+    """
     graph = value.graph
     if graph is ctx.model.graph or not isinstance(graph, ir.Graph) or list(graph.outputs).count(value) != 1:
         return None

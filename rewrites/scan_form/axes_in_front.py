@@ -1,4 +1,4 @@
-"""Moves the scanned axes of a Scan to the front, outside the loop."""
+"""Transposes scanned tensors outside a Scan so that the scanned axis is axis 0."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ __all__ = ["axes_in_front"]
 
 
 def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that moves scanned axes other than 0."""
+    """Return a patch that makes all scanned axes axis 0, or a reason if it does not apply."""
     if isinstance(loop, LoopView) or loop.batched:
         return NOTHING_HERE
     inputs = [scan for scan in loop.scan_inputs if scan.axis != 0]

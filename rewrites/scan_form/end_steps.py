@@ -1,11 +1,12 @@
-"""If only the first or last step of a scan output is read, that step is computed outside, from the initial or final states.
+"""If only the first or last step of a scan output is read, compute that step outside the loop.
 
     hT, ys = Scan(h0, xs) body(h, x) => (h2 = f(h, x), g(h2, x)); y = ys[-1]    ->    hT = Scan(h0, xs); y = g(hT, xs[-1])
 
-Then nothing is stacked, and work for that output alone leaves the body. If the last step needs the previous value of a state,
-another state keeps that value. The first step needs only the initial values. ``Y[-1]``, ``Y[-1:]``, ``Y[T - 1]`` and ``Y[0]`` read
-one end, also through Transpose and Identity. Conditions: nothing else reads the output; the operators are not random and hold no
-graphs; at most ``_MOST_NODES`` of them also stay in the body. An opset-8 Scan stays, and so does a Loop, which may have no step.
+Then nothing is stacked, and nodes that are needed only for that output are removed from the body. The first step is computed from
+the initial states, and the last from the final states. If the last step needs the previous value of a state, another state keeps
+it. ``Y[-1]``, ``Y[-1:]``, ``Y[T - 1]`` and ``Y[0]`` are supported, also after Transpose and Identity. Conditions: nothing else
+reads the output. The copied nodes are deterministic and have no nested graphs. At most ``_MOST_NODES`` of them are also kept in the
+body. The rule does not apply to an opset-8 Scan, nor to a Loop, which may have no step.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,10 +38,10 @@ _LARGE = 2**31 - 1
 
 @dataclass
 class _EndReads:
-    """The reads of one stack: all ``at_start`` of its axis, or all at its end.
+    """The nodes that read one end of a stack. ``at_start``: True for the first step, False for the last.
 
-    ``between``: values between the stack and the reads, with the position of the axis. ``repairs``: changes of the reads for an
-    axis of one element.
+    ``between``: values computed from the stack on the way to these nodes, with the position of the axis. ``repairs``: functions
+    that change the indices of the nodes when the axis has only one element.
     """
 
     at_start: bool | None = None
@@ -50,7 +51,7 @@ class _EndReads:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The ``reads`` of ``output`` need ``value`` of the ``first`` or last step, which ``nodes`` compute."""
+    """How to compute the step of ``output`` that ``reads`` read: ``nodes`` compute ``value`` of the ``first`` or last step."""
 
     output: ScanOutput
     value: ir.Value
@@ -60,7 +61,7 @@ class _Plan:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find scan outputs that are read at one end."""
+    """Return a patch if only the first or only the last step of a scan output is read."""
     if isinstance(loop, LoopView) or loop.batched or loop.steps == 1:
         return NOTHING_HERE
     plans = [plan for output in loop.scan_outputs if (plan := _plan(loop, output, ctx)) is not None]
@@ -125,7 +126,7 @@ def _edit(loop: ScanView, plans: Sequence[_Plan], ctx: Context) -> list[ir.Node]
 
 
 def _computed(loop: ScanView, plan: _Plan, previous: dict[State, State], build: Builder, ctx: Context) -> ir.Value:
-    """Emit the nodes of the one step, and return its value."""
+    """Emit the nodes of the step that ``plan`` computes, and return its value."""
     known: dict[ir.Value, ir.Value] = {}
     wanted = {value for node in plan.nodes for value in reads(node)} | {plan.value}
     for scan in loop.scan_inputs:
@@ -149,7 +150,7 @@ def _computed(loop: ScanView, plan: _Plan, previous: dict[State, State], build: 
 
 
 def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
-    """Return the value of ``state`` before the last step, from the state that keeps it."""
+    """Return the value of ``state`` before the last step. Add a state that keeps it, unless ``previous`` has one."""
     if state not in previous:
         name = state.inner.name
         inner = ir.Value(name=ctx.names.fresh(f"{name}_before"), type=state.inner.type, shape=state.inner.shape)
@@ -161,7 +162,10 @@ def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
 
 
 def _end_reads(stack: ir.Value, axis: int, length: int | None, opset: int) -> _EndReads | None:
-    """Return the reads of ``stack`` along ``axis``, of ``length`` if known; None if they are not all at one end."""
+    """Return the nodes that read ``stack`` at one end of ``axis``; None if a node reads anything else.
+
+    ``length``: the size of the axis, if known.
+    """
     end_reads = _EndReads()
     waiting = [(stack, axis)]
     while waiting:
@@ -184,7 +188,7 @@ def _end_reads(stack: ir.Value, axis: int, length: int | None, opset: int) -> _E
 
 
 def _moved(node: ir.Node, value: ir.Value, axis: int) -> int | None:
-    """Return the position of ``axis`` in the result of a node that only moves axes, or None."""
+    """Return the position of ``axis`` in the result of an Identity or Transpose; None for other nodes."""
     if node.op_type == "Identity":
         return axis
     rank = rank_of(value)
@@ -194,7 +198,7 @@ def _moved(node: ir.Node, value: ir.Value, axis: int) -> int | None:
 
 
 def _read(node: ir.Node, value: ir.Value, axis: int, length: int | None, opset: int, end_reads: _EndReads) -> bool | None:
-    """Return True if ``node`` reads only the first element of ``axis``, False for the last, and None for other reads."""
+    """Return True if ``node`` reads only the first element along ``axis``, False if only the last, else None."""
     rank = rank_of(value)
     if rank is None:
         return None

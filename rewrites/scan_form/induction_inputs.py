@@ -1,10 +1,10 @@
-"""An induction variable of a Scan becomes a scan input with its values.
+"""An induction variable of a Scan becomes a scan input that contains its values.
 
     Scan(k0, h0, xs) body(k, h, x) => (k + 2, f(h, x, k))    ->    Scan(h0, xs, k0 + 2 * Range(T)) body(h, x, k) => f(h, x, k)
 
-Nodes that read only this state can then leave the loop. Conditions: an int32 or int64 of one element; its next value is itself
-plus a constant other than 0, without floating-point numbers in between. An opset-8 Scan stays, because it has a state for each
-batch element.
+Nodes that depend only on this state can then be moved out of the loop. Conditions: the state is an int32 or int64 of one element.
+Its next value is itself plus a constant other than 0, computed without floats. The rule does not apply to an opset-8 Scan, because
+that has a state for each batch element.
 """
 
 import onnx_ir as ir
@@ -25,7 +25,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find induction variables."""
+    """Return a patch if the loop is a Scan with induction variables."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
     variables = [counter for counter in counters(loop, ctx.opset) if counter.step and counter.exact_to is None]
@@ -49,7 +49,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
-    """Return the stack of the state's values."""
+    """Emit the values of the state in all steps, as a stack."""
     numbers = times(b, count_up(b, steps), counter.step, counter.state.initial.dtype)
     dims = static_dims(counter.state.initial) or ()
     numbers = unsqueeze(b, numbers, list(range(1, len(dims) + 1)))
@@ -57,7 +57,7 @@ def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
 
 
 def _after(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
-    """Return the state after all steps."""
+    """Emit the final value of the state, after all steps."""
     initial = counter.state.initial
     number = times(b, reshape(b, steps, list(static_dims(initial) or ())), counter.step, initial.dtype)
     return b.op("Identity", number) if counter.start.number == 0 else b.op("Add", number, initial)

@@ -2,9 +2,9 @@
 
     Scan(n0, h0, xs) body(n, h, x) => (n - 1, f(h, x, n > 0))    ->    Scan(h0, xs, n0 - Range(T)) body(h, x, n) => f(h, x, n > 0)
 
-Models count sequence lengths down like this, one per batch element. Conditions: an int32 or int64 of known rank and several
-elements; each step adds or subtracts a constant of one element. An opset-8 Scan stays, because it has a state for each batch
-element.
+Models count down sequence lengths in this way, one per batch element. Conditions: the state is an int32 or int64 of known rank.
+Each step adds or subtracts a constant of one element. The rule does not apply to an opset-8 Scan, because that has a state for each
+batch element.
 
 Works around ONNX-OUTER-PRODUCT.
 """
@@ -29,7 +29,7 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _Counting:
-    """A state to which each step adds ``step``."""
+    """A ``state`` with ``rank`` axes to which each step adds ``step``."""
 
     state: State
     rank: int
@@ -37,7 +37,7 @@ class _Counting:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find states whose elements are induction variables."""
+    """Return a patch if the loop is a Scan with a state whose elements are induction variables."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
     variables = [counting for state in loop.states if (counting := _counting(loop, state)) is not None]
@@ -55,7 +55,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         for counting in variables:
             state = counting.state
             start = unsqueeze(build, state.initial, [0])
-            # after an Unsqueeze, onnx's data propagation would still treat the numbers as a vector
+            # Reshape, because onnx's data propagation would still treat the numbers as a vector after an Unsqueeze
             moved = reshape(build, times(build, numbers, counting.step, state.initial.dtype), [-1, *[1] * counting.rank])
             inputs.append(ScanInput(build.op("Add", start, moved), state.inner, 0, backwards))
             if state.final is not None and is_read(state.final):

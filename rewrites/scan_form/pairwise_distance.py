@@ -1,11 +1,11 @@
-"""A loop that compares each row with all rows of a matrix becomes one matrix of distances; only with ``fast_math``.
+"""A loop that compares each row with all rows of a matrix becomes one matrix of distances.
 
     D = Scan(xs) body(x) => ReduceSumSquare(Sub(Y, x), axes = -1)    # xs [T, D], Y [N, D]
     ->    D = com.microsoft.CDist(xs, Y)   if the target has it and the type is float or double
     ->    D = Max(ReduceSumSquare(xs) + ReduceSumSquare(Y) - 2 xs Y^T, 0)   else
 
-Both forms expand the square, which rounds differently: for two close points the relative error is large. ``ReduceSum`` of ``Pow`` 2
-or of ``Mul`` by itself counts as well.
+The rule needs ``fast_math``, because both forms expand the square, which rounds differently. The relative error is large for two
+close points. ``ReduceSum`` of ``Pow(d, 2)`` or ``Mul(d, d)`` is also recognised.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find sums of squared differences between a scanned row and a matrix from outside."""
+    """Return a patch if the body sums squared differences between a scanned row and an outer matrix."""
     if isinstance(loop, LoopView) or loop.batched:
         return NOTHING_HERE
     matches = ((node.outputs[0], match) for node in loop.body if (match := _match(node, loop, ctx)) is not None)
@@ -47,7 +47,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value, bool] | None:
-    """Return the scanned rows [T, D], the matrix [N, D] and the direction if ``node`` sums their squared differences over D."""
+    """Match a node that sums squared differences between a scanned row and a matrix over D.
+
+    Return the scanned rows [T, D], the matrix [N, D], and True if the rows are scanned in reverse; else None.
+    """
     producer, total = producer_of(_squared(node), "Sub"), node.outputs[0]
     if producer is None or not is_read(total) or rank_of(total) != 1:
         return None
@@ -78,7 +81,7 @@ def _squared(node: ir.Node) -> ir.Value | None:
 
 
 def _row_of(value: ir.Value) -> ir.Value:
-    """Look through an Unsqueeze of [D] to [1, D], which broadcasts just the same."""
+    """Return the operand [D] of an Unsqueeze to [1, D], because both broadcast equally; else ``value``."""
     producer, dims = producer_of(value, "Unsqueeze"), static_dims(value)
     source = None if producer is None else producer.inputs[0]
     return source if source is not None and dims is not None and len(dims) == 2 and dims[0] == 1 else value

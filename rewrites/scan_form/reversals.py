@@ -1,10 +1,11 @@
-"""A reversal before or after a Scan becomes a direction of the Scan, which costs nothing.
+"""A reversal of an operand or result of a Scan becomes a direction of the Scan, which costs nothing.
 
     ys = Reverse(Scan(Reverse(xs)))    ->    ys = Scan <scan_input_directions = [1], scan_output_directions = [1]> (xs)
 
-A reversal is a Slice, Gather or ReverseSequence that provably reverses a whole axis; Transposes may stand between it and the Scan.
-A result is reversed if all users reverse it or ask for its shape; also a result of an If whose other branch returns at most one
-step. Directions stay if more reversals would be left once the loop is gone.
+A reversal is a Slice, Gather or ReverseSequence that is known to reverse a complete axis. Transposes between the reversal and the
+Scan are supported. The direction of a result changes if all its users reverse it or read only its shape. The users may also read it
+from an If whose other branch returns at most one step. The rule does not apply if operators that replace the loop would need more
+reversals than before.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _ReversedInput:
-    """``scan`` reads a reversed tensor."""
+    """The input ``scan``, which reads a reversed tensor. ``before``: the source of the reversal."""
 
     scan: ScanInput
     before: ReversalSource
@@ -33,14 +34,14 @@ class _ReversedInput:
 
 @dataclass(frozen=True)
 class _ReversedOutput:
-    """Only ``reversals`` read ``output``."""
+    """The scan output ``output``, which only ``reversals`` read."""
 
     output: ScanOutput
     reversals: Sequence[ir.Node]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find reversals around a Scan."""
+    """Return a patch if operands or results of a Scan are reversed."""
     if isinstance(loop, LoopView) or loop.batched:
         return NOTHING_HERE
     reversals = Reversals(ctx.opset, ctx.model.graph)
@@ -60,7 +61,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _gains(loop: ScanView, inputs: Sequence[_ReversedInput], outputs: Sequence[_ReversedOutput], opset: int) -> bool:
-    """Return True if operators on all steps would need no more reversals than now, if they replaced the loop."""
+    """Return True if the patch does not increase the number of reversals that a replacement of the loop would need."""
     changed = {id(each.scan) for each in inputs} | {id(each.output) for each in outputs}
     parts = (loop.scan_inputs, loop.scan_outputs)
     before = [[part.reverse for part in side] for side in parts]

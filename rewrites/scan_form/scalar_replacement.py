@@ -1,11 +1,11 @@
-"""A state that packs several values side by side becomes a state for each value.
+"""A state that concatenates several values is split into one state per value.
 
     Scan(hc0, xs) body(hc, x) => Concat(f(h, x), g(c, x))  with h, c = Split(hc)
     ->    Scan(h0, c0, xs) body(h, c, x) => (f(h, x), g(c, x))    with h0, c0 = Split(hc0)
 
-Conditions: the body returns a Concat of parts of known sizes, and reads whole parts of the state by Split, Slice or Gather at
-constants. Other users of the state read a Concat of the parts. A state of an opset-8 Scan stays, because the axis of its batch
-comes in between.
+Conditions: the body returns a Concat of parts of known sizes. It reads complete parts of the state by Split, Slice or Gather at
+constants. Other users of the state read a Concat of the parts. The rule does not apply to an opset-8 Scan, because its states have
+a batch axis outside.
 """
 
 import itertools
@@ -28,7 +28,7 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _Read:
-    """``value`` is parts ``start`` to ``stop`` of the state, without the axis if ``squeezed``."""
+    """A ``value`` that consists of the parts ``start`` to ``stop`` - 1 of the state. ``squeezed``: it lacks the axis."""
 
     value: ir.Value
     start: int
@@ -38,7 +38,7 @@ class _Read:
 
 @dataclass(frozen=True)
 class _Packed:
-    """A packed state; its parts end at ``ends`` along ``axis``."""
+    """A packed state. ``ends``: the index along ``axis`` at which each part ends. ``reads``: the values read from it."""
 
     state: State
     axis: int
@@ -48,7 +48,7 @@ class _Packed:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find a state that the body joins from parts and reads in parts."""
+    """Return a patch if the body concatenates a state from parts and reads it in parts."""
     if loop.batched:
         return NOTHING_HERE
     packed = next(filter(None, (_packed(loop, state, ctx.opset) for state in loop.states)), None)
@@ -123,7 +123,10 @@ def _packed(loop: Loop, state: State, opset: int) -> _Packed | None:
 def _ranges(
     node: ir.Node, whole: ir.Value, axis: int, rank: int, length: int, opset: int
 ) -> Iterator[tuple[ir.Value, int, int, bool]]:
-    """Yield the values that ``node`` reads of ``whole`` along ``axis``: start, stop (-1 if unknown), and True if squeezed."""
+    """Yield a tuple (value, start, stop, squeezed) for each slice of ``whole`` along ``axis`` that ``node`` returns.
+
+    ``start`` and ``stop`` are -1 if unknown.
+    """
     if node.domain != "" or node.inputs[0] is not whole:
         return
     if node.op_type == "Split":

@@ -1,9 +1,9 @@
-"""Scanned axes other than 0 move to the front, outside the loop.
+"""Scanned axes other than 0 become axis 0 by Transposes outside the loop.
 
     ys = Scan<scan_input_axes = [1], scan_output_axes = [1]>(xs)    ->    ys = Transpose(Scan(Transpose(xs)))
 
-onnxruntime transposes the whole tensor itself in these cases, so nothing is lost, and later rules only meet axis 0. Directions
-stay, because a reversal inside a Scan is free. Condition: the rank of the scanned tensor is known.
+Nothing is lost, because onnxruntime itself transposes the complete tensor in these cases. Other rules only need to support axis 0.
+Directions do not change, because a reversal inside a Scan is free. Condition: the rank of the scanned tensor is known.
 
 Works around ORT-SCAN-MOVED-AXES.
 """
@@ -18,7 +18,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find scanned axes other than 0."""
+    """Return a patch if a Scan has scanned axes other than 0."""
     return axes_in_front(loop, ctx)
 
 

@@ -1,4 +1,4 @@
-"""States of a Scan that become scan inputs."""
+"""Replaces states of a Scan by scan inputs."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ __all__ = ["scanned_instead"]
 
 
 def scanned_instead(loop: ScanView, inputs: Sequence[ScanInput], ctx: Context) -> ir.Node:
-    """Let the loop scan ``inputs`` instead of keeping the states with these inner values; return the new node."""
+    """Replace the states that have the inner values of ``inputs`` by these scan inputs. Return the new node."""
     gone = {scan.inner for scan in inputs}
     kept = [state for state in loop.states if state.inner not in gone]
     node = rebuild(loop, ctx.names, states=kept, scan_inputs=[*loop.scan_inputs, *inputs])

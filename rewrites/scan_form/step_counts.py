@@ -1,4 +1,4 @@
-"""Reads the number of steps of a Scan at run time, and sets that of a Loop."""
+"""Emits the number of steps of a Scan, and sets the number of steps of a Loop."""
 
 import numpy as np
 import onnx_ir as ir
@@ -13,7 +13,10 @@ __all__ = ["most_steps", "run_for"]
 
 
 def most_steps(b: Builder, loop: ScanView) -> ir.Value:
-    """Return the length of the longest scan input. If another one is empty, onnxruntime then still refuses the Scan."""
+    """Emit the length of the longest scan input.
+
+    If only some scan inputs are empty, this is not 0, so onnxruntime still refuses the Scan.
+    """
     unlike: dict[object, ir.Value] = {}
     for scan in loop.scan_inputs:
         size = dim_of(scan.outer, scan.axis)
@@ -24,7 +27,7 @@ def most_steps(b: Builder, loop: ScanView) -> ir.Value:
 
 
 def run_for(loop: LoopView, count: ir.Value, ctx: Context) -> None:
-    """Let ``loop`` take ``count`` steps, with a condition that is always true."""
+    """Set the trip count of ``loop`` to ``count``, and make its condition always true."""
     loop.node.resize_inputs(max(2, len(loop.node.inputs)))
     loop.node.replace_input_with(0, count)
     dims = (1,) if rank_of(loop.condition_in) == 1 else ()

@@ -1,7 +1,8 @@
-"""Unrolled steps of a model: their nodes, and the direction in which they pass on their states.
+"""Finds chains of unrolled steps: their nodes, and the order in which they run.
 
-A chain consists of packs that the search reaches from rows of a tensor. A loop must be able to read their operands. With states, a
-chain has only the packs that one recurrence needs and feeds, all in one direction. No path leads out of a chain and back.
+A chain consists of packs that the search reaches from rows of a tensor. A loop must be able to read their operands. If steps read
+results of the previous step, a chain has only the packs that one recurrence depends on or that depend on it, and all its states are
+passed in one direction. No path leads out of a chain and back into it.
 """
 
 from collections import Counter
@@ -19,12 +20,18 @@ __all__ = ["LEAST_STEPS", "Chain", "chains_in", "may_be_written_out", "without_r
 
 LEAST_STEPS = 4
 _FORTH, _BACK, _BOTH = (False,), (True,), (False, True)
-"""Directions in which states pass. The first step to run may differ. The last may not: it shows where a step ends."""
+"""Directions in which states are passed: False from the first written step to the last, True in the opposite order.
+
+The step that runs first may differ from the others. The step that runs last may not, because it shows where a step ends.
+"""
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The ``packs`` with their operands, in the order of one step; ``falling``: the step written last runs first."""
+    """Unrolled steps. ``packs``: the packs with their operands, in the order of one step.
+
+    ``falling``: True if the last written step runs first.
+    """
 
     steps: int
     packs: Sequence[tuple[Pack, Sequence[Operand]]]
@@ -32,7 +39,7 @@ class Chain:
 
     @property
     def where(self) -> str:
-        """Return the name for reports."""
+        """Return the name of the chain in reports."""
         first = self.packs[0][0].nodes[0]
         return f"main/{self.steps} steps from {first.op_type} '{first.outputs[0].name}' on"
 
@@ -46,12 +53,12 @@ class Chain:
         return column.values[0 if self.falling else -1]
 
     def has_states(self) -> bool:
-        """Return True if a step needs a value of the step before."""
+        """Return True if a step reads a value of the previous step."""
         return any(isinstance(operand, Earlier) for _, operands in self.packs for operand in operands)
 
 
 def chains_in(graph: ir.Graph, opset: int) -> Iterator[Chain]:
-    """Yield chains of four steps or more. The caller must not change the model between two chains."""
+    """Yield chains of at least four steps. The caller must stop the iteration if it changes the model."""
     order = {node: position for position, node in enumerate(graph)}
     rows = rows_in(graph, opset)
     families: dict[Family, dict[int, list[ir.Value]]] = {}
@@ -73,7 +80,7 @@ def chains_in(graph: ir.Graph, opset: int) -> Iterator[Chain]:
 
 
 def _runs(indices: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Yield the longest runs of successive numbers."""
+    """Yield the maximal runs of consecutive numbers in the sorted ``indices``."""
     start = 0
     for end in range(1, len(indices) + 1):
         if end == len(indices) or indices[end] != indices[end - 1] + 1:
@@ -101,7 +108,7 @@ def _chain(
 
 
 def _readable(found: Packs, rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int]) -> dict[Pack, list[Operand]]:
-    """Return the packs whose operands a loop can read, with these operands, in the order of one step."""
+    """Return the packs whose operands a loop can read, mapped to the operands, in the order of one step."""
     packs = sorted(found.packs, key=lambda pack: order[pack.nodes[0]])
     read: dict[Pack, list[Operand]] = {}
     for pack in packs:
@@ -118,7 +125,7 @@ def _readable(found: Packs, rows: Mapping[ir.Value, WrittenRow], order: Mapping[
 
 
 def _fits(operands: Iterable[Operand]) -> bool:
-    """Return True if states have one type and shape from the first step on."""
+    """Return True if the initial value of each state has the type and shape of its later values."""
     return all(same_sizes([operand.initial, operand.column.values[0]]) for operand in operands if isinstance(operand, Earlier))
 
 
@@ -128,9 +135,9 @@ def _is_lost(operand: Operand, read: Collection[Pack]) -> bool:
 
 
 def _one_way(read: Mapping[Pack, Sequence[Operand]], falling: bool) -> list[Pack] | None:
-    """Return the packs of recurrences that can run in that direction, with their backward and forward slices.
+    """Return the packs of recurrences in one direction, with all packs that they depend on or that depend on them.
 
-    If there is no state, return all packs. If there are states but no recurrence, return None.
+    If there is no state, return all packs. If there are states but no recurrence, return None. ``falling``: the direction.
     """
     kept: dict[Pack, Sequence[Operand]] = {}
     for pack, operands in read.items():
@@ -155,7 +162,7 @@ def _one_way(read: Mapping[Pack, Sequence[Operand]], falling: bool) -> list[Pack
 
 
 def _needs(operands: Iterable[Operand], *kinds: type[Same | Earlier]) -> list[Pack]:
-    """Return the packs whose results are operands of one of ``kinds``."""
+    """Return the packs that compute the ``operands`` of one of ``kinds``."""
     columns = [operand.column for operand in operands if isinstance(operand, kinds) and isinstance(operand, Same | Earlier)]
     return [column.pack for column in columns if column.pack is not None]
 
@@ -171,7 +178,7 @@ def _reached(start: Collection[Pack], edges: Mapping[Pack, Iterable[Pack]]) -> s
 
 
 def _is_around(packs: Iterable[Pack], order: Mapping[ir.Node, int]) -> bool:
-    """Return True if a path leads from the packs through a node outside and back into them."""
+    """Return True if a path leads from the packs through a node outside and back into the packs."""
     inside = {node for pack in packs for node in pack.nodes}
     first, last = min(order[node] for node in inside), max(order[node] for node in inside)
     results = {value for node in inside for value in node.outputs}
@@ -206,5 +213,8 @@ def _row_counts(graph: ir.Graph) -> Counter[ir.Value]:
 
 
 def without_rank(graph: ir.Graph) -> list[tuple[ir.Value, int]]:
-    """Return the tensors of unknown rank with at least four rows read at constant indices, and the number of these rows."""
+    """Return tensors of unknown rank of which at least four rows are read at constant indices.
+
+    Each comes with the number of these rows.
+    """
     return [(value, count) for value, count in _row_counts(graph).items() if count >= LEAST_STEPS and rank_of(value) is None]

@@ -1,9 +1,9 @@
-"""Packs: equal nodes, one for each step, and their operands over all steps.
+"""Packs: similar nodes, one for each step, and their operands in all steps.
 
     r0 = Gather(x, 0); a0 = Mul(r0, w); b0 = Add(a0, s);  r1 = Gather(x, 1); a1 = Mul(r1, w); b1 = Add(a1, b0)
     ->    [Mul, Mul], then [Add, Add]
 
-The search begins with the rows of a tensor and grows along users and producers, like the vectorisation of straight-line code
+The search starts at the rows of a tensor and follows users and producers, like the vectorisation of straight-line code
 (Larsen and Amarasinghe, "Exploiting superword level parallelism", 2000).
 """
 
@@ -26,21 +26,21 @@ _CONSTANT_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Shared:
-    """The same outer value in every step; None for an omitted input."""
+    """An operand that is the same outer value in every step. None: an omitted input."""
 
     value: ir.Value | None
 
 
 @dataclass(frozen=True)
 class StepConstants:
-    """A constant of each step."""
+    """An operand that is a different constant in each step: ``values``, one per step."""
 
     values: tuple[ir.Value, ...]
 
 
 @dataclass(eq=False)
 class Column:
-    """One value of each step, computed by ``pack``; without a pack the values are rows of a tensor from ``first`` on."""
+    """One value per step, computed by ``pack``. If there is no pack, they are rows of a tensor, beginning with ``first``."""
 
     values: tuple[ir.Value, ...]
     pack: "Pack | None" = None
@@ -49,14 +49,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Same:
-    """The value of the same step in ``column``."""
+    """An operand that is the value of ``column`` in the same step."""
 
     column: Column
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """The value of the previous step in ``column``, at first ``initial``; ``falling``: the steps run backwards."""
+    """The value of ``column`` in the previous step, at first ``initial``. ``falling``: the last written step runs first."""
 
     column: Column
     initial: ir.Value
@@ -68,19 +68,19 @@ Operand = Shared | Rows | StepConstants | Same | Earlier
 
 @dataclass(eq=False)
 class Pack:
-    """One node of each step; ``results`` has a column for each output."""
+    """Similar nodes, one per step. ``results`` has a column for each output."""
 
     nodes: tuple[ir.Node, ...]
     results: list[Column] = field(default_factory=list)
 
     def operands(self) -> Iterable[tuple[ir.Value | None, ...]]:
-        """Return the values that the nodes read, for each input."""
+        """Return, for each input, the values that the nodes read."""
         return zip(*(node.inputs for node in self.nodes), strict=True)
 
 
 @dataclass
 class Packs:
-    """The packs of some steps; ``positions`` has the column and the step of each value."""
+    """The packs of ``steps`` steps. ``member``: the pack of each node. ``positions``: the column and the step of each value."""
 
     steps: int
     packs: list[Pack] = field(default_factory=list)
@@ -88,12 +88,12 @@ class Packs:
     positions: dict[ir.Value, tuple[Column, int]] = field(default_factory=dict)
 
     def add_column(self, column: Column) -> None:
-        """Note the positions of its values; a value in another column keeps its position."""
+        """Record the positions of the values of ``column``. A value that is in another column keeps its position."""
         for step, value in enumerate(column.values):
             self.positions.setdefault(value, (column, step))
 
     def add(self, nodes: tuple[ir.Node, ...]) -> Pack:
-        """Add a pack of ``nodes``."""
+        """Add a pack of ``nodes`` and return it."""
         pack = Pack(nodes)
         pack.results = [Column(values, pack) for values in zip(*(node.outputs for node in nodes), strict=True)]
         for column in pack.results:
@@ -104,14 +104,14 @@ class Packs:
 
 
 class Keys:
-    """Equal keys for nodes that compute the same; None for a node that fits in no pack."""
+    """Computes keys of nodes. Nodes with equal keys may be in one pack. The key is None for a node that fits in no pack."""
 
     def __init__(self, order: Mapping[ir.Node, int]) -> None:
         self._known: dict[ir.Node, Hashable] = {}
         self._order = order
 
     def of(self, node: ir.Node) -> Hashable:
-        """Return the key of ``node``."""
+        """Return the key of ``node``, or None."""
         if node not in self._known:
             self._known[node] = self._key(node)
         return self._known[node]
@@ -125,7 +125,7 @@ class Keys:
 
 
 def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int], keys: "Keys") -> Packs:
-    """Return the packs that ``seeds`` lead to; ``order``: the position of each node; ``rows``: the values that need no pack."""
+    """Return the packs found from the columns ``seeds``. ``order``: the position of each node. ``rows``: rows of tensors."""
     packs = Packs(len(seeds[0].values))
     waiting = deque(seeds)
     for column in seeds:
@@ -143,7 +143,7 @@ def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, WrittenRow], order: Ma
 
 
 def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Keys) -> list[Pack]:
-    """Return new packs of nodes that read the column at the same input, with equally many nodes in each step, in their order."""
+    """Add packs of nodes that read ``column`` at the same input, in order, and return the new packs."""
     by_key = dict[Hashable, dict[int, list[ir.Node]]]()
     for step, value in enumerate(column.values):
         for node, index in value.uses():
@@ -159,7 +159,7 @@ def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Key
 
 
 def _one_of_each(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping[ir.Node, int]) -> Sequence[tuple[ir.Node, ...]]:
-    """Return the users of each step side by side, in order. If their numbers differ, pair users with equal weights."""
+    """Return tuples of one user per step, paired in order, or by equal weights if that fits no loop."""
     rows = _side_by_side(users, steps, order)
     if rows and all(map(_has_weights_of_a_loop, rows)):
         return rows
@@ -177,7 +177,7 @@ def _side_by_side(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping
 
 
 def _has_weights_of_a_loop(nodes: tuple[ir.Node, ...]) -> bool:
-    """Return True if all nodes read the same weights or all different ones, or if only the first or last node reads any."""
+    """Return True if, at each input, all ``nodes`` read one initializer, or different ones, or only the first or last does."""
     for values in zip(*map(_weights, nodes), strict=True):
         different = set(values)
         begins = different - {None} <= {values[0]} and values.count(values[0]) == 1
@@ -193,7 +193,7 @@ def _weights(node: ir.Node) -> tuple[ir.Value | None, ...]:
 
 
 def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[ir.Value, WrittenRow], keys: Keys) -> list[Pack]:
-    """Return a new pack of the producers of ``values``, if these are not known yet and do not belong to another step."""
+    """Add a pack of the producers of ``values``, one per step. Return it, or nothing if they differ or are in a pack."""
     present = [value for value in values if value is not None]
     if len(present) < len(values) or rows_of(present, rows) is not None:
         return []
@@ -207,7 +207,7 @@ def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[
 
 
 def operand_of(values: Sequence[ir.Value | None], packs: Packs, rows: Mapping[ir.Value, WrittenRow]) -> Operand | None:
-    """Return the operand of a loop that has ``values``, one per step; None if a loop cannot read them."""
+    """Return the operand that has ``values`` in the steps of a loop; None if a loop cannot read them."""
     present = [value for value in values if value is not None]
     if not present:
         return Shared(None)

@@ -1,7 +1,9 @@
-"""Rows of tensors that are read at constant indices, one by one: ``Gather(x, 3)``, ``Slice(x, 3, 4)``, an output of a ``Split``.
+"""Finds rows of tensors that are read one by one at constant indices.
 
-If the number of rows is unknown, a read counts only if onnxruntime fails on a missing row: a Gather, or a squeezed Slice of one
-row.
+Such reads are ``Gather(x, 3)``, ``Slice(x, 3, 4)`` and the outputs of a ``Split``.
+
+If the number of rows is unknown, only reads that fail on a missing row are supported: a Gather, or a Slice of one row that is then
+squeezed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +21,7 @@ __all__ = ["Family", "Rows", "WrittenRow", "rows_in", "rows_of"]
 
 @dataclass(frozen=True)
 class Family:
-    """All rows of ``source`` along ``axis``; ``width``: the size of that axis in a row, None if a row lacks it."""
+    """All rows of ``source`` along ``axis``. ``width``: the size of the axis in one row; None if a row lacks the axis."""
 
     source: ir.Value
     axis: int
@@ -44,7 +46,7 @@ class WrittenRow:
 
 
 def rows_in(nodes: Iterable[ir.Node], opset: int) -> dict[ir.Value, WrittenRow]:
-    """Return the results of ``nodes`` that are rows."""
+    """Return the results of ``nodes`` that are rows of tensors."""
     rows: dict[ir.Value, WrittenRow] = {}
     for node in nodes:
         if node.domain != "" or node.op_type not in _READERS or not node.inputs or node.inputs[0] is None:
@@ -56,7 +58,7 @@ def rows_in(nodes: Iterable[ir.Node], opset: int) -> dict[ir.Value, WrittenRow]:
 
 
 def rows_of(values: Sequence[ir.Value], rows: Mapping[ir.Value, WrittenRow]) -> Rows | None:
-    """Return ``values`` as successive rows of one tensor, or None."""
+    """Return the Rows if ``values`` are consecutive rows of one tensor, in ascending or descending order; else None."""
     known = [row for row in map(rows.get, values) if row is not None]
     if len(known) < len(values) or len({row.family for row in known}) > 1:
         return None
@@ -67,7 +69,7 @@ def rows_of(values: Sequence[ir.Value], rows: Mapping[ir.Value, WrittenRow]) -> 
 
 
 def _can_be_parted(source: ir.Value) -> bool:
-    """Return True if a Reshape can split an axis of ``source``: at most one size is unknown, and none is 0."""
+    """Return True if a Reshape can split an axis of ``source``, because at most one size is unknown and none is 0."""
     dims = [] if source.shape is None else list(source.shape.dims)
     return sum(not isinstance(dim, int) for dim in dims) <= 1 and 0 not in dims
 
@@ -98,7 +100,7 @@ def _sliced(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.V
 
 
 def _is_squeezed(row: ir.Value, axis: int, rank: int, opset: int) -> bool:
-    """Return True if all users squeeze ``axis`` of ``row``, so that its size must be 1."""
+    """Return True if all users of ``row`` squeeze ``axis``, so that they fail if its size is not 1."""
     if row.is_graph_output() or not row.uses():
         return False
     for node, _ in row.uses():
