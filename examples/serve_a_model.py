@@ -1,4 +1,4 @@
-"""Run a Keras model, whose LSTM contains a LayerNorm, in three ways: plain, with its loop compiled, and optimised first.
+"""Run a Keras model, whose LSTM contains a LayerNorm, in three sessions: as it is, with its loop compiled, and optimised first.
 
 An ortscan session optimises a model at its first start. The next start of the server takes the result from the cache.
 

@@ -1,7 +1,7 @@
 """Run a speech model frame by frame, 10 ms each. Its state stays bound to the session from one frame to the next.
 
 The model is exported for any number of frames, with a loop over them. With ``ortscan.fix_dims`` set to one frame, the session
-contains only the step, without a loop. IO binding keeps the state where it is, so no frame copies it.
+contains only the body of one step, without a loop. IO binding keeps the state in its buffers, so no frame copies the state.
 
     python examples/streaming.py
 """
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 class Stream:
-    """A session that gets one frame after the other. Two buffers hold the state, and are read and written in turns."""
+    """A session that gets one frame after the other. Two buffers hold the state. Each frame reads one and writes the other."""
 
     def __init__(self, session: onnxruntime.InferenceSession) -> None:
         """Bind all inputs and outputs, for both turns."""
@@ -82,7 +82,7 @@ class Stream:
 
 
 def value(*shape: int) -> onnxruntime.OrtValue:
-    """Return zeros in memory of onnxruntime."""
+    """Return a tensor of zeros that onnxruntime owns."""
     return onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(shape, np.float32))
 
 

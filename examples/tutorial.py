@@ -1,4 +1,4 @@
-"""Takes Keras's bidirectional GRU, as tf2onnx exports it, from the exporter's file to a server.
+"""Take Keras's bidirectional GRU, as tf2onnx exports it, from the exporter's file to a server.
 
 python examples/tutorial.py
 """

@@ -42,13 +42,13 @@ _ProtoLike = str | os.PathLike[str] | bytes | onnx.ModelProto
 """The kinds of models for which a ModelProto is returned."""
 
 _OPTIONS = "        options: those of the page of options.\n"
-"""The line of the docstring of ``optimize`` that the descriptions of all options replace."""
+"""The placeholder in the docstring of ``optimize``. ``described`` replaces it by the descriptions of all options."""
 
 _W = TypeVar("_W", bound=Callable[..., Any])
 
 
 def described(work: _W) -> _W:
-    """Return ``work``, which takes ``**options``, with the signature and docstring of the options."""
+    """Replace ``**options`` in the signature and docstring of ``work`` by the options of ``optimize``."""
     work.__signature__ = signature_with(work, Options)  # type: ignore[attr-defined]
     lines = ("\n            ".join(textwrap.wrap(plain_meaning(name, option), 115)) for name, option in OPTIMIZE_OPTIONS.items())
     work.__doc__ = (work.__doc__ or "").replace(_OPTIONS, "".join(f"        {line}\n" for line in lines))
@@ -79,8 +79,8 @@ def optimize(
 
     Args:
         model: a path, bytes, a ModelProto or an onnx_ir Model. It is never changed. The result is an onnx_ir Model if this is one,
-            else a ModelProto. Without ``output`` it holds all weights, so it cannot be serialised if they exceed 2 GB.
-        report: return a pair of the model and its Report, as ``explain`` returns it.
+            else a ModelProto. Without ``output`` the result holds all weights, so it cannot be serialised if they exceed 2 GB.
+        report: also return the Report that ``explain`` returns, in a pair (model, report).
         options: those of the page of options.
 
     Raises:
@@ -122,7 +122,7 @@ def migrate(
     memory_limit: int | None = None,
     output: str | os.PathLike[str] | None = None,
 ) -> onnx.ModelProto | ir.Model:
-    """Return ``model`` in another opset. The result computes the same.
+    """Return ``model`` in another opset. The result computes the same numbers.
 
     An opset-8 Scan becomes a current Scan over the whole batch, or over one row at a time if an operator in it cannot be batched.
     An output that is declared with a wrong shape gets its actual shape, with an OrtscanWarning.
@@ -131,7 +131,7 @@ def migrate(
 
     Args:
         model: as for ``optimize``.
-        opset: a number; or ``latest`` or ``auto``, the newest opset that onnxruntime runs and in which all operators exist.
+        opset: a number, ``latest`` or ``auto``. Both words mean the newest opset that onnxruntime runs and that has all operators.
         runtime: the onnxruntime release that will run the result, if it is older than the installed one. It also limits ``latest``
             and ``auto``.
         verify, time_limit, memory_limit, output: as for ``optimize``.

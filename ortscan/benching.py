@@ -35,7 +35,8 @@ def bench(
         bench("before.onnx", "after.onnx", sizes={"T": [16, 64], "B": 1})
 
     Args:
-        models: each as for ``optimize``. All are compared with the first. A single model is compared with its optimised version.
+        models: each as for ``optimize``. All models are compared with the first. A single model is compared with its optimised
+            version.
         shapes: typical shapes of inputs.
         sizes: the sizes of free dimensions, and trip counts by name, to measure at. All combinations are measured.
         inputs: a dict of arrays, or the path of an .npz file. By default the inputs are random.

@@ -42,7 +42,7 @@ _MISSING = (
 
 
 def is_missing_runtime(error: BaseException) -> bool:
-    """Return True if the package onnxruntime is missing, or only its empty folder exists, according to ``error``."""
+    """Return True if ``error`` is the ImportError of onnxruntime: the package is missing, or only its empty folder exists."""
     return isinstance(error, ImportError) and error.name == "onnxruntime" and not isinstance(error, RuntimeMissing)
 
 

@@ -53,8 +53,8 @@ def migrated(
     Args:
         model: the model.
         opset: the opset, ``auto`` or ``latest``.
-        target: the abilities of the place where the model will run.
-        runtime: the release that will run it, or None for the installed one.
+        target: what the runtime of the result supports.
+        runtime: the onnxruntime release that will run the result, or None for the installed one.
     """
     check_opset(opset)
     model = read_from_pipe(model)
@@ -99,7 +99,7 @@ def _to(model: AnyModel, opset: int, target: Abilities, runtime: Runtime | None)
 def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHERE) -> Migration:
     """Migrate a loaded model to ``opset`` in place, for a runtime with the abilities ``target``.
 
-    Raise MigrationError or MalformedLoop. The model is half migrated then.
+    If this raises MigrationError or MalformedLoop, the model is only partly migrated.
     """
     model = loaded.model
     source = model.opset_imports.get("", 1)

@@ -1,4 +1,4 @@
-"""The options of ``optimize`` about the model: where it will run, its opset, and what is known of its inputs; see ``options``."""
+"""The options of ``optimize`` about the model: where it will run, its opset, and facts about its inputs. See ``options``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict

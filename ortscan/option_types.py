@@ -27,9 +27,9 @@ class Option:
     Args:
         default: the default value.
         meaning: what the option does, in Markdown, for the documents and the docstring.
-        flags: its names on the command line and the name of its value there. Empty if the command line defines it separately.
+        flags: the option's names on the command line, then the name of its value. Empty if the command line defines it separately.
         help: what the option does, for the command line.
-        example: an example for the documents. By default they show the default value.
+        example: an example for the documents. By default the documents show the default value.
         check: a function that returns the normalised value, or raises OptionError.
         read: a function that reads a text of the command line.
         session: a function that reads the text of a session entry. Without it, sessions do not accept the option.
@@ -105,7 +105,7 @@ def check_path(output: Any) -> None:
 
 
 def count_of(option: str, unit: str, *, or_none: bool = False) -> Callable[[Any], int | None]:
-    """Return the check of an option that is a number of ``unit``, 0 or more, or None if ``or_none``."""
+    """Return a check of an option: its value must be 0 or more, or may be None with ``or_none``."""
 
     def check(value: Any) -> int | None:
         if value is None and or_none:

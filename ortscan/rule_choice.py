@@ -15,7 +15,7 @@ __all__ = ["default_names", "left_out", "names_of", "on_request_names", "rule_ho
 
 _DEFAULT = "default"
 _MOST_NAMES = 10_000
-"""At most this many names of an iterable are read, because it may be infinite."""
+"""The maximum number of names that are read from an iterable, which may be infinite."""
 _NEW_NAMES = {rule.formerly: rule.name for rule in RULES if rule.formerly}
 """The current names of rules by their names in the previous release."""
 
@@ -29,7 +29,7 @@ def rule_names() -> list[str]:
 
 
 def rule_homes() -> dict[str, str]:
-    """Return the module of each rule by its name, in the order they are tried."""
+    """Return the module of each rule by the rule's name, in the order in which rules are tried."""
     homes: dict[str, str] = {}
     for rule in [*RULES, *_ON_MODELS]:
         homes.setdefault(rule.name, rule.check.__module__)
@@ -47,7 +47,7 @@ def on_request_names() -> list[str]:
 
 
 def wanted(passes: Iterable[str] | None, target: Target, *, custom_ops: bool, native: bool) -> Iterable[str] | None:
-    """Return the names in ``passes`` and those that the flags add. Raise OptionError if the target does not run native loops."""
+    """Return ``passes`` and the rules that the flags add. Raise OptionError if the target does not run native loops."""
     if native and DOMAIN not in target.domains:
         raise OptionError(f"native loops run only on the target cpu, not on {target.name}.")
     plans = {rule.name for rule in RULES if rule.phase == "native"}
@@ -59,7 +59,7 @@ def wanted(passes: Iterable[str] | None, target: Target, *, custom_ops: bool, na
 
 
 def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[Any]]:
-    """Return the rules to use. Raise OptionError if an option is no list of names of rules."""
+    """Return the rules to use. Raise OptionError if an option is not a list of rule names."""
     wanted = {_DEFAULT} if passes is None else names_of("passes", passes)
     if _DEFAULT in wanted:
         wanted = wanted - {_DEFAULT} | set(default_names())
@@ -78,7 +78,7 @@ def left_out(skip: Iterable[str]) -> frozenset[str]:
 
 
 def names_of(option: str, value: Any) -> set[str]:
-    """Return a list of names as a set of current names. Raise OptionError if it is no list of names."""
+    """Return the current names of the rules in ``value``. Raise OptionError if it is no list of names."""
     is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "ndim", 1) == 1
     names = list(itertools.islice(value, _MOST_NAMES)) if is_list else []
     if not is_list or not all(isinstance(name, str) for name in names):

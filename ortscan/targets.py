@@ -1,9 +1,9 @@
 """The targets as data: operator domains, control flow, recurrent operators and their limits, and how far to unroll loops.
 
-Some execution providers run without their hardware. ``python -m tests.campaigns providers`` runs those, and a test compares their
-rows here with its record (tests/data/providers.json). The other rows follow from the kernel tables of onnxruntime 1.31 and the
-operator lists of its execution providers. Nodes that a provider does not support run on onnxruntime's CPU provider, with copies
-in both directions.
+Some execution providers run without their hardware. ``python -m tests.campaigns providers`` runs these providers and writes
+tests/data/providers.json, with which a test compares their rows here. The other rows follow from the kernel tables of onnxruntime
+1.31 and the operator lists of its execution providers. Nodes that a provider does not support run on onnxruntime's CPU provider,
+with copies in both directions.
 """
 
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class Target:
         native: True if recurrent nodes are used even if onnxruntime on a CPU would run the loop faster.
         unroll: how far loops are unrolled if ``max_unroll`` is not set.
         bidirectional: which recurrent nodes are merged into bidirectional ones, as in ``rewrites.graph.context.Options``.
-        recurrent_until: the newest opset whose recurrent operators run there, if newer ones load as well.
+        recurrent_until: the newest opset whose recurrent operators run there, if models of newer opsets load as well.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Target:
 
     @property
     def loops(self) -> bool:
-        """True if Scan and Loop run there."""
+        """True if Scan and Loop run on the target."""
         return "Scan" in self.control_flow
 
     @property
@@ -95,8 +95,8 @@ _KEPT = UnrollLimits(steps=0)
 _SHORT = UnrollLimits(steps=16, nodes=256, where_it_pays=True)
 """The limits for a CPU, measured by ``python -m tests.campaigns benchmarks.unrolling``.
 
-Such loops run 1.2 to 1.5 times faster and load in a few milliseconds. Larger ones gain no more, and load slowly: 800 nodes in
-100 ms, 12 000 nodes in 3 s.
+Loops that are unrolled within these limits run 1.2 to 1.5 times faster and load in a few milliseconds. Larger loops gain no more
+and load slowly: 800 nodes in 100 ms, 12 000 nodes in 3 s.
 """
 
 TARGETS: dict[str, Target] = {

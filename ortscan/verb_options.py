@@ -89,4 +89,4 @@ class MigrateOptions(TypedDict, total=False):
 
 REWRITING_OPTIONS = options_of(RewritingOptions)
 OPTIMIZE_OPTIONS = options_of(OptimizeOptions)
-"""The descriptions by the names of the options."""
+"""The descriptions of the options by name."""

@@ -1,3 +1,3 @@
-"""Advice on remaining loops: options and sizes that help. Each is tried on the model and timed before it is reported."""
+"""Advice on remaining loops: options and sizes that help. Each candidate is tried on the model and timed before it is reported."""
 
 __all__: list[str] = []

@@ -32,7 +32,7 @@ class AdviceCandidate:
     Attributes:
         flags: The same options on the command line.
         options: The options as keywords.
-        when: The condition under which they help.
+        when: The condition under which these options help.
         at: The sizes to time at.
         is_portable: True if the gain holds in any session of onnxruntime.
     """

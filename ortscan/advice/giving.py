@@ -45,7 +45,7 @@ def give_advice(
         model: the original model.
         options: the caller's options.
         outcome: the optimised model and its report.
-        progress: a function that is called with the number of tried candidates and their total.
+        progress: a function that is called with the number of tried candidates and the number of all candidates.
     """
     from ortscan.benchmark.measure import StillRunning
 

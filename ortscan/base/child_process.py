@@ -28,15 +28,15 @@ def _executable() -> str:
 
 
 def start(code: str, *arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
-    """Start ``python -c code`` with the search path of this process. ``options`` are those of Popen. Raise OSError."""
+    """Start ``python -c code`` with the search path of this process. ``options`` go to Popen. Raise OSError if it fails."""
     path = os.pathsep.join(_search_path())
     env = {**os.environ, "PYTHONPATH": path}
-    isolated = "import sys; sys.path[:] = filter(None, sys.path); "  # not the working folder, like "-P" from Python 3.11 on
+    isolated = "import sys; sys.path[:] = filter(None, sys.path); "  # drops the working folder, as "-P" does from Python 3.11 on
     return subprocess.Popen([_executable(), "-c", isolated + code, *arguments], env=env, **options)
 
 
 def _search_path() -> list[str]:
-    """Return the search path of modules without the working folder, because that may have changed or been removed."""
+    """Return the search path of modules without the working folder, because that folder may have changed or been removed."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with contextlib.suppress(FileNotFoundError):
         return [os.path.abspath(entry) for entry in sys.path if entry] + [here]
@@ -74,14 +74,14 @@ def cause(process: "subprocess.Popen[bytes]") -> str:
 
 
 def own_stdout() -> IO[bytes]:
-    """Return the standard output for replies only; other prints go to the standard error."""
+    """Return a copy of the standard output for replies, and redirect all other prints to stderr."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return replies
 
 
 def limit_memory(size: int) -> None:
-    """Limit the memory of this process, and of each process that it starts, to ``size`` bytes more than it has now.
+    """Limit the memory of this process, and of each process that it starts, to ``size`` bytes more than it uses now.
 
     Mapped files and the 64 MiB that each thread reserves do not count.
     """

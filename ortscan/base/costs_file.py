@@ -31,8 +31,8 @@ def costs_text(costs: Costs, runtime: str) -> str:
 
 
 def read_costs(costs: Any) -> Costs:
-    """Return the costs of the option ``costs``: None, the path of a file of costs, or the mapping under its "ns". Raise
-    OptionError.
+    """Return the costs for the option ``costs``: None for the defaults, the path of a file of costs, or the mapping under its "ns".
+    Raise OptionError if the value or the file is invalid.
     """
     if costs is None:
         return Costs()

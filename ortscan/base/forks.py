@@ -1,8 +1,8 @@
 """Keep forked processes usable. A forked child has only one thread, but inherits all locks that other threads held.
 
-A ``ForkSafeLock`` is open in the child. ``not_while_forking`` keeps forks apart from the creation of a session, and from a run
-that calls Python, because threads hold locks of onnxruntime there. Forks and such blocks wait for each other, for at most a
-second. Other sessions than ortscan's, and other moments in which onnxruntime holds locks, are not covered.
+A ``ForkSafeLock`` is released in the child. ``not_while_forking`` prevents a fork while ortscan creates a session, or runs one that
+calls Python, because threads hold locks of onnxruntime then. A fork and such a block wait for each other, for at most a second.
+Not covered are sessions that are not ortscan's, and other moments in which onnxruntime holds locks.
 """
 
 import functools
@@ -26,7 +26,7 @@ _forking: dict[int, float] = {}
 
 
 class ForkSafeLock:
-    """A reentrant lock as a context manager. It is open in a forked process."""
+    """A reentrant lock as a context manager. It is released in a forked process."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

@@ -1,8 +1,8 @@
-"""Recognise paths, and find the file that the location of external data names.
+"""Recognise paths, and find the file that the location of external data names, as onnxruntime does.
 
-This is the same file that onnxruntime reads. A location is a relative path to a regular file below the model's folder, with links
-to the model resolved or not. A path that leaves the folder is rejected even if it returns to it. A null character is rejected,
-because onnxruntime ends the name there.
+A location must be a relative path to a regular file below the model's folder. If the model's path is a link, the folder of the link
+and the folder of its target both count. A path that leaves the folder is rejected even if it returns to it. A null character is
+rejected, because onnxruntime ends the name there.
 """
 
 import errno
@@ -48,7 +48,7 @@ def is_pipe(value: Any) -> TypeGuard[str | os.PathLike[str]]:
 
 
 class OutOfReach(Exception):
-    """The reason why external data cannot be read. It completes "external data of X ..."."""
+    """The reason why external data cannot be read. Its text completes "external data of X ..."."""
 
 
 def folders_of(path: str) -> list[str]:
@@ -94,7 +94,7 @@ def _leaves(normal: str) -> bool:
 
 
 def open_regular(real: str) -> int:
-    """Open the file at a path without links and return its descriptor. Raise OSError if that fails or if it is no regular file."""
+    """Open the file at a path without links and return its descriptor. Raise OSError unless it is a readable regular file."""
     file = os.open(real, _READING)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -106,5 +106,5 @@ def open_regular(real: str) -> int:
 
 
 def is_below(real: str, folder: str) -> bool:
-    """Return True if the path ``real`` is ``folder`` or inside it. Both must be free of links."""
+    """Return True if the path ``real`` is ``folder`` or inside it. Neither path may contain links."""
     return real == folder or real.startswith(os.path.join(folder, ""))

@@ -1,7 +1,6 @@
 """Walk over the graphs of a ModelProto, and copy it without negative sizes or without some weights.
 
-Some exporters write a negative size for a free dimension. onnxruntime reads it that way, but onnx's inference uses it as a
-number.
+Some exporters write a negative size for a free dimension. onnxruntime reads it as free, but onnx's inference uses the number.
 
 Works around ONNX-NEGATIVE-SIZE.
 """
@@ -48,12 +47,12 @@ def bodies_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def default_opset(imports: Iterable[onnx.OperatorSetIdProto]) -> int | None:
-    """Return the version of the default domain among ``imports``, or None if it is not imported."""
+    """Return the version of the default domain among ``imports``, or None if that domain is not imported."""
     return max((entry.version for entry in imports if entry.domain in ("", "ai.onnx")), default=None)
 
 
 def without_negative_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy in which negative sizes are free, or ``proto`` itself if it has none."""
+    """Return a copy in which negative sizes are free, or ``proto`` itself if it has no negative size."""
     if not any(has_negative_sizes(info.type) for info in _infos(proto)):
         return proto
     copy = onnx.ModelProto()
@@ -92,7 +91,7 @@ def _dims(declared: onnx.TypeProto) -> list[onnx.TensorShapeProto.Dimension]:
 
 
 def without_initializers(proto: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
-    """Return a copy in which inputs replace the initializers ``names`` of the main graph. The data of these is not copied."""
+    """Return a copy in which inputs replace the initializers ``names`` of the main graph, without copying their data."""
     slim = onnx.ModelProto()
     for owner, copy, left_out in ((proto, slim, "graph"), (proto.graph, slim.graph, "initializer")):
         for field, value in owner.ListFields():

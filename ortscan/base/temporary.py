@@ -15,8 +15,8 @@ __all__ = ["TemporaryFolder", "insisting"]
 class TemporaryFolder:
     """A new temporary folder. Creating it may raise OSError.
 
-    The folder is removed at the end of a ``with``, with this object or with the process. The removal is registered before the
-    folder is created, because an interrupt may arrive in between.
+    The folder is removed at the end of a ``with`` block, when this object is deleted, or when the process ends. The removal is
+    registered before the folder is created, because an interrupt may arrive in between.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class TemporaryFolder:
 
 
 def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # not in a forked child that ends
+    if os.getpid() == owner:  # a forked child that ends must keep it
         insisting(lambda: shutil.rmtree(path, ignore_errors=True))
 
 

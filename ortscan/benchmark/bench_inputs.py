@@ -32,7 +32,7 @@ _USUAL = ((64, 1), (256, 1), (64, 8))
 _MOST_CHOICES = 64
 """The most combinations of sizes."""
 _MOST_NUMBER, _MOST_SECONDS = 1000, 10**6
-"""The upper limits: of the length of a list of sizes, of threads and of rounds; and of the seconds."""
+"""The upper limits. The first holds for the length of a list of sizes, the threads and the rounds, the second for the seconds."""
 _RECURRENT = ("RNN", "GRU", "LSTM")
 
 

@@ -1,7 +1,7 @@
 """Measure the ``Costs`` of this machine with small models that run in turns on one thread.
 
-Each cost is the difference between two models that differ in one thing. Their fastest 10 % of runs are compared, so shared
-overheads cancel, and so does most of the load by other programs. onnxruntime runs these models unoptimised.
+Each cost is the difference between two models that differ in one thing. The 10th percentiles of their run times are compared, so
+shared overheads cancel, and so does most of the load by other programs. onnxruntime runs these models unoptimised.
 """
 
 from collections.abc import Callable, Mapping
@@ -126,7 +126,7 @@ def _numbers(*shape: int) -> np.ndarray:
 
 def _run(text: str, feeds: Mapping[str, np.ndarray]) -> Callable[[], Any]:
     import onnxruntime as ort
-    from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
+    from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # the original class, not a patched one
 
     options = ort.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1

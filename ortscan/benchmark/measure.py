@@ -35,7 +35,7 @@ ROUNDS = 9
 """With 9 rounds the 95 % confidence interval excludes the smallest and the largest ratio."""
 SECONDS = 10.0
 _LONGEST_RUN, _LONGEST_RUNS = 10.0, 6.0
-"""The timeout of a run: in seconds, and as a multiple of the seconds for all rounds. The larger one counts."""
+"""The timeout of a run: in seconds, and as a multiple of the seconds for all rounds. The larger value counts."""
 _LONGEST_LOAD = 600.0
 _MOST_STOPPED = 2
 _CPU = ("CPUExecutionProvider",)
@@ -57,12 +57,12 @@ def measure(
     profile: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Bench:
-    """Time ``models`` and compare the others with the first.
+    """Time ``models``, and compare each of them with the first.
 
     Args:
         models: the models by their names in the result.
         profile: True to measure the time of each loop too.
-        progress: a function that is called with the number of finished rounds and their total.
+        progress: a function that is called with the number of finished rounds and the number of all rounds.
         shapes, sizes, inputs, threads, rounds, seconds: the options of ``ortscan.bench``.
 
     Raises:
@@ -127,7 +127,7 @@ def _file_bytes(source: ModelSource) -> int:
 
 
 class _Trial:
-    """A subprocess for each model, which ``stack`` ends. ``run_seconds`` is the timeout of a run."""
+    """A subprocess for each model. ``stack`` ends them all. ``run_seconds`` is the timeout of a run."""
 
     def __init__(self, names: Sequence[str], sources: Sequence[ModelSource], stack: ExitStack, run_seconds: float) -> None:
         self._names, self._run_seconds, self._stopped = names, run_seconds, 0
@@ -141,7 +141,7 @@ class _Trial:
     def feeds(self, chosen: BenchInputs) -> tuple[list[tuple[Point, Mapping[str, Any]]], list[str]]:
         """Return the inputs for each choice of sizes that all models accept, and notes on the other choices.
 
-        Raise UnsupportedModel if the models accept none, and StillRunning if a timeout was the reason.
+        Raise UnsupportedModel if the models accept no choice, and StillRunning if a timeout was the reason.
         """
         for name, runner in zip(self._names, self._runners, strict=True):
             if runner.error is not None:

@@ -15,14 +15,14 @@ __all__ = ["CONFIDENCE", "LEAST_DIFFERENCE", "LEAST_ROUNDS", "Ratio", "duration"
 CONFIDENCE = 0.95
 """The probability that the true median lies in the interval, if there are enough rounds."""
 LEAST_ROUNDS = 6
-"""The fewest rounds for this confidence: with fewer, even the interval of all ratios has less."""
+"""The fewest rounds for this confidence. With fewer rounds, even the interval from the smallest to the largest ratio has less."""
 LEAST_DIFFERENCE = 1.03
 """A smaller difference never counts as measurable, because another process or machine may not show it."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """The median ratio of ``rounds``, and its confidence interval. A ratio above 1 is faster."""
+    """The median speed ratio of ``rounds`` rounds, with its confidence interval. Above 1 means faster."""
 
     value: float
     low: float
@@ -32,12 +32,12 @@ class Ratio:
 
     @property
     def is_faster(self) -> bool:
-        """True if the rounds agree that it is faster."""
+        """True if the confidence interval shows that the model is faster."""
         return self._is_sure and self.low > 1 and self.value >= LEAST_DIFFERENCE
 
     @property
     def is_slower(self) -> bool:
-        """True if the rounds agree that it is slower."""
+        """True if the confidence interval shows that the model is slower."""
         return self._is_sure and self.high < 1 and self.value <= 1 / LEAST_DIFFERENCE
 
     @property

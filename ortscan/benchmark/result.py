@@ -51,7 +51,7 @@ class BenchedModel:
         file_bytes: the size of the model file and its external data.
         load_seconds: the median time to create a session.
         load_rounds: the time to create a session in each round.
-        peak_bytes: the peak memory of a process that runs it at the measured sizes; None if the system does not report it.
+        peak_bytes: the peak memory of a process that runs the model at the measured sizes; None if the system does not report it.
         loops: the times of its loops at the first of the sizes.
     """
 
@@ -88,7 +88,7 @@ class SizeResult:
 
 @dataclass(frozen=True)
 class Bench:
-    """The result of `bench`: all models at all sizes, and ``notes`` for the reader.
+    """The result of `bench`: the costs of all models at all sizes, and ``notes`` for the reader.
 
     ``threads`` is the number of threads within an operator; 0 lets onnxruntime choose. ``runtime`` is the version of onnxruntime.
     """

@@ -14,7 +14,7 @@ from ortscan.benchmark.ratio import LEAST_ROUNDS
 __all__ = ["Clock", "Loaded", "Records", "clock_for", "time_in_turns", "timed_in_rounds"]
 
 _TURN = 0.002
-"""The seconds of a turn, at least one run. The runs of a turn find their data in the processor's caches, as in production."""
+"""The minimum seconds of a turn, which has at least one run. The runs of a turn find their data in the caches, as in production."""
 _FINE = 1e-6
 
 Turns = list[list[float]]
@@ -40,8 +40,8 @@ def clock_for(threads: int) -> Clock:
 def time_in_turns(runs: Sequence[Callable[[], object]], seconds: float, clock: Clock) -> list[Turns]:
     """Run ``runs`` in turns for about ``seconds``. Return the seconds of each run.
 
-    All have the same number of turns, at least one, and the order alternates. The first run of a turn counts only if there is no
-    other.
+    All have the same number of turns, at least one, and the order alternates. The first run of a turn counts only if the turn has
+    no other run.
     """
     timed: list[Turns] = [[] for _ in runs]
     order = list(range(len(runs)))
@@ -86,11 +86,11 @@ _LEAST = 2
 _PATIENCE = 4.0
 """The rounds that a confidence interval needs may take this multiple of the requested time."""
 _SLACK = 1.5
-"""Further rounds may take this multiple of the requested time, because a turn takes at least one run."""
+"""Further rounds may take this multiple of the requested time, because each turn has at least one run."""
 
 
 class Loaded(Protocol):
-    """A session."""
+    """A session to time."""
 
     load_seconds: float
 
@@ -100,7 +100,7 @@ class Loaded(Protocol):
 
 @dataclass
 class Records:
-    """The times of a model: ``loads`` for each round, the others for each size and round.
+    """The times of a model. ``loads`` has a value for each round, the other lists for each size and round.
 
     Attributes:
         loads: the seconds to create a session.
@@ -123,7 +123,7 @@ def timed_in_rounds(
     clock: Clock,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Records]:
-    """Time sessions in rounds and return the records of each.
+    """Time sessions in rounds and return the records of each model.
 
     Args:
         load: functions that create the sessions.
@@ -131,7 +131,7 @@ def timed_in_rounds(
         rounds: the number of rounds. Fewer are run if they take much longer than ``seconds``.
         seconds: the time for all rounds.
         clock: the clock of ``clock_for``.
-        progress: a function that is called with the number of finished rounds and their total.
+        progress: a function that is called with the number of finished rounds and the number of all rounds.
     """
     records = [Records([], [[] for _ in feeds], [[] for _ in feeds], [[] for _ in feeds]) for _ in load]
     start = clock.now()

@@ -34,14 +34,14 @@ class TimedSession:
 
     Args:
         source: the model.
-        name: the name of the model in the UnsupportedModel that is raised if it does not load or run.
+        name: the name of the model in the UnsupportedModel that is raised if the model does not load or run.
         threads: the threads within an operator; 0 lets onnxruntime choose.
         profile: the prefix of the path of a profile; None for no profile.
     """
 
     def __init__(self, source: "ModelSource", name: str, threads: int, profile: str | None = None) -> None:
         import onnxruntime as ort
-        from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
+        from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # the original class, not a patched one
 
         options = ort.SessionOptions()
         options.log_severity_level = 4
@@ -115,7 +115,7 @@ class _Event:
 def loop_times(events: Iterable[Mapping[str, Any]], seconds: float) -> list[LoopTime]:
     """Return the outermost loops and recurrent nodes, the slowest first. An If around them does not count.
 
-    ``events`` is a profile of several runs, of which the first does not count. ``seconds`` is the time of a run without a
+    ``events`` is a profile of several runs, and the first run does not count. ``seconds`` is the time of a run without a
     profile.
     """
     nodes = [_event(event) for event in events if event.get("cat") == "Node" and str(event.get("name")).endswith(_SUFFIX)]

@@ -83,7 +83,7 @@ def check_reproducer(args: argparse.Namespace) -> None:
 
 
 def write_reproducer(args: argparse.Namespace, result: "LoadedModel", verification: "Verification", description: str) -> str:
-    """Write the folder and return a phrase that names it. Without the option, return an empty string."""
+    """Write the folder of --reproducer and return a phrase that names it, or "" without the option."""
     if args.reproducer is None:
         return ""
     import numpy as np

@@ -42,7 +42,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Verb(_Parser):
-    """A parser that accepts options before, between and after the files. With optional files, argparse alone does not."""
+    """A parser that accepts options before, between and after the files. argparse alone does not support that if files are
+    optional.
+    """
 
     _within = False
 
@@ -154,7 +156,7 @@ def serve() -> int:
     """
     memory, *argv = sys.argv[1:]
     if int(memory):
-        import onnxruntime  # noqa: F401  # its memory does not count
+        import onnxruntime  # noqa: F401  # before the limit, so that its memory does not count
 
         import ortscan.api  # noqa: F401
 

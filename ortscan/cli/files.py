@@ -39,7 +39,7 @@ def check_readable(path: str, may_be_pipe: bool = True) -> None:
 
 
 def check_npz(path: str) -> None:
-    """Raise as ``check_readable`` does, and ModelFileError if ``path`` is neither an .npz archive nor a folder."""
+    """Raise the errors of ``check_readable``, and ModelFileError if ``path`` is neither an .npz archive nor a folder."""
     if is_path(path) and Path(path).is_dir():
         return
     check_readable(path, may_be_pipe=False)
@@ -55,7 +55,7 @@ def check_writable(path: str) -> None:
 
 
 def check_report(path: str | None, *models: str | None) -> None:
-    """Raise as ``check_writable`` does, and OptionError if the report would replace one of ``models`` or its external data."""
+    """Raise the errors of ``check_writable``, and OptionError if the report would replace a model or its external data."""
     if path is None:
         return
     for model in models:
@@ -65,7 +65,7 @@ def check_report(path: str | None, *models: str | None) -> None:
 
 
 def check_output(path: str, inputs: str | None) -> None:
-    """Raise as ``check_writable`` does, and OptionError if the model would replace its ``inputs``."""
+    """Raise the errors of ``check_writable``, and OptionError if the model would replace its ``inputs``."""
     if inputs is not None and Path(path).exists() and Path(path).samefile(inputs):
         raise OptionError(f"the output {path} would replace the inputs.")
     check_writable(path)
@@ -98,7 +98,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def output_of(args: argparse.Namespace) -> str | None:
-    """Return the path to write to, or None for --dry-run. Raise OptionError if there is none, or if there are two."""
+    """Return the path to write to, or None for --dry-run. Raise OptionError if no output is named, or if two are named."""
     if args.output is not None and args.output_option is not None:
         raise OptionError("The output is named twice: as OUT and with -o.")
     output: str | None = args.output if args.output is not None else args.output_option

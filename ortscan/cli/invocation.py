@@ -1,7 +1,7 @@
 """Run a command on one model, a folder of models or a stream, and in a subprocess if it has limits.
 
 optimize IN_DIR OUT_DIR    ->    each IN_DIR/**/X.onnx to OUT_DIR/**/X.onnx
-optimize - -               ->    a model from standard input to standard output, which gets nothing else
+optimize - -               ->    a model from standard input to standard output, where nothing else is printed
 """
 
 import argparse
@@ -52,7 +52,7 @@ def has_limits(args: argparse.Namespace) -> bool:
 
 
 def run_within_limits(args: argparse.Namespace, argv: Sequence[str]) -> int:
-    """Run the command ``argv`` in a subprocess with the limits of ``args``, and return its exit code. Raise LimitExceeded."""
+    """Run the command ``argv`` in a subprocess and return its exit code. Raise LimitExceeded if it exceeds its limits."""
     from ortscan.edge.limited import checked_limits
 
     time_limit, memory_limit = checked_limits(args.time_limit, args.memory_limit)
@@ -81,7 +81,7 @@ _FOR_ONE = ("report", "reproducer", "inputs")
 
 
 def run_verb(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], int]) -> int:
-    """Run the verb. For a folder, ``run_each`` runs it on one file and returns its exit code; it never raises."""
+    """Run the verb. For a folder, call ``run_each`` for each model in it, which returns an exit code and never raises."""
     if any(_is_folder(args, name) for name in _READ):
         return _on_each(args, run_each)
     with ExitStack() as stack:
@@ -131,7 +131,7 @@ def _on_each(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], 
 
 
 def _each(args: argparse.Namespace) -> Iterator[argparse.Namespace]:
-    """Yield the arguments for each model of the folder. Raise ModelFileError if there is none."""
+    """Yield the arguments for each model of the folder. Raise ModelFileError if it contains no model."""
     (name, *others) = [each for each in _READ if hasattr(args, each)]
     folder, to = Path(getattr(args, name)), output_of(args) if hasattr(args, "output_option") else None
     for other in (*(getattr(args, each) for each in others), *([] if to is None or not Path(to).exists() else [to])):

@@ -40,7 +40,7 @@ _SILENT = (
 
 
 class Page:
-    """A page under construction. ``sentences`` are for its head."""
+    """A page under construction. ``sentences`` are shown at its head."""
 
     def __init__(self, verb: str, title: str, sentences: Sequence[str], cards: Sequence[tuple[str, str, str]] = ()) -> None:
         self._verb, self._title, self._sentences, self._cards = verb, title, list(sentences), list(cards)
@@ -56,7 +56,7 @@ class Page:
             self._cards.append((f"{size(sizes.before)} → {size(sizes.after)}", "file", ""))
 
     def add_verification(self, verification: "Verification | None") -> None:
-        """Add the result of the comparison, or a note if there was none."""
+        """Add the result of the comparison, or a note that there was no comparison."""
         if verification is None:
             self._cards.append(("not verified", "--no-verify", "some"))
             return
@@ -98,7 +98,7 @@ def _facts(args: argparse.Namespace) -> list[tuple[str, object]]:
 
 
 def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that differ from an empty or false value."""
+    """Return the options whose values are neither empty nor False."""
     return {
         name: value
         for name, value in arguments.items()

@@ -174,7 +174,7 @@ def show_migration(
 
 @printing()
 def show_bench(args: argparse.Namespace, bench: "Bench") -> None:
-    """Show a table of the models, one of their times, and one of their loops."""
+    """Show a table of the models, a table of their times, and a table of their loops."""
     if args.report is not None:
         page = Page("bench", " and ".join(model.name for model in bench.models), bench.summary().splitlines())
         page.add_bench(bench)

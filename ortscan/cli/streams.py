@@ -41,7 +41,7 @@ PATIENCE = 1.0
 def working(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Show ``what`` with a bar and a clock on stderr, if stderr is a terminal and the block runs longer than a second.
 
-    The block gets a function that it calls with the number of finished steps and their total.
+    The block gets a function that it calls with the number of finished steps and the number of all steps.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None

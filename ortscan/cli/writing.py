@@ -122,7 +122,7 @@ def refutation(verification: "Verification", what: str) -> str:
 
 
 def written(args: argparse.Namespace, sizes: WrittenSizes | None) -> str:
-    """Return what was written as a sentence."""
+    """Return a sentence on the file that was written, or on why nothing was written."""
     if sizes is None:
         return f"nothing written{' (--dry-run)' if args.dry_run else ''}"
     return f"wrote {sizes.path}: {size(sizes.after)}, before {size(sizes.before)}"

@@ -1,7 +1,7 @@
 """Prepare a body to run many times: as compiled numpy calls, with onnxruntime, or with onnx's reference operators.
 
 The first of these that supports the body runs it. numpy has the smallest overhead per step but only runs elementwise operators.
-The reference has operators for which onnxruntime has no kernel.
+The reference runs operators for which onnxruntime has no kernel.
 
 A body of elementwise operators becomes a Python function of numpy calls:
 
@@ -137,7 +137,7 @@ _NARROW = frozenset(
 
 @quietly
 def prepared_body(model: onnx.ModelProto) -> Body:
-    """Return a function that runs ``model`` on its inputs in order. Raise UnsupportedModel if nothing can run it."""
+    """Return a function from the inputs of ``model``, in order, to its outputs. Raise UnsupportedModel if nothing can run it."""
     by_numpy = compiled(model)
     if by_numpy is not None:
         return by_numpy
@@ -146,7 +146,7 @@ def prepared_body(model: onnx.ModelProto) -> Body:
 
 def _by_onnxruntime(model: onnx.ModelProto) -> Body | None:
     import onnxruntime as ort
-    from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
+    from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # the original class, not a patched one
 
     if any(info.type.tensor_type.elem_type in _NARROW for info in (*model.graph.input, *model.graph.output)):
         return None

@@ -1,7 +1,7 @@
 """Run a call of the Python op: parse its attribute once, then run it on arrays.
 
-A Scan that onnxruntime does not run becomes a Python loop over time. It follows the specification of the operator: a Scan without
-steps returns its initial states and empty stacks, and a state may change its shape.
+A Scan that onnxruntime does not run becomes a Python loop over time. The loop follows the specification of the operator: a Scan
+without steps returns its initial states and empty stacks, and a state may change its shape.
 
 Works around ORT-SCAN-CHANGING-STATE, ORT-SCAN-NO-STEPS and ONNX-REFERENCE-SCAN.
 """
@@ -40,7 +40,7 @@ class ScanPlan:
         reverse: True for each scanned input that is read backwards.
         out_axes: the axis of each stacked result.
         out_reverse: True for each stacked result that is stacked backwards.
-        elements: the type and sizes (0 if unknown) of a step of each stacked result, for a Scan without steps.
+        elements: for each stacked result, the type and the sizes of one step (0 if unknown). A Scan without steps uses them.
     """
 
     states: int
@@ -97,7 +97,7 @@ def _stacked(steps: list[np.ndarray], plan: ScanPlan, number: int) -> np.ndarray
 def _empty_stacks(
     plan: ScanPlan, body: Body, states: Sequence[np.ndarray], streams: Sequence[np.ndarray], captured: Sequence[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Yield the stacks of a Scan without steps. A step on zeros shows their sizes. If it fails, the declared sizes are used."""
+    """Yield the stacks of a Scan without steps. A trial step on zeros shows their sizes. If it fails, they are as declared."""
     shapes = [dims for _, dims in plan.elements]
     with contextlib.suppress(Exception):
         results = body([*states, *(np.zeros(stream.shape[1:], stream.dtype) for stream in streams), *captured])
@@ -136,7 +136,7 @@ def _prepared(text: str) -> tuple[CallSpec, Runner]:
 
 
 def _runner_of(spec: CallSpec) -> Callable[[Sequence[np.ndarray]], Sequence[object]]:
-    """Return a function for the call. Raise UnsupportedModel if this version does not support its kind."""
+    """Return a function for the call. Raise UnsupportedModel if this version does not know its kind."""
     if spec.what not in ("graph", "scan"):
         raise UnsupportedModel(f"the model calls '{spec.what}' in Python, which this version of ortscan does not know")
     body = prepared_body(unpack(spec.payload["model"]))

@@ -1,9 +1,9 @@
 """End all runs when the interpreter exits, and one run when ``RunOptions.terminate`` is set.
 
-At exit, Python stops a daemon thread when it next asks for the interpreter's lock. Inside an op this unwinds code of
-onnxruntime-extensions that must not be unwound, so the process aborts. Even earlier, an ``atexit`` function of the library frees
-what it needs to call Python, and the next call crashes. So once the exit begins, no run starts, ops in other threads fail, and
-the exit waits for the runs in progress.
+At exit, Python stops a daemon thread when the thread next asks for the interpreter's lock. Inside an op this unwinds code of
+onnxruntime-extensions that must not be unwound, so the process aborts. Even earlier, an ``atexit`` function of that library frees
+the data that it needs to call Python, and the next call crashes. So once the exit begins, no run starts, ops in other threads fail,
+and the exit waits for the runs in progress.
 
 onnxruntime checks ``RunOptions.terminate`` between nodes. Loops in Python check it between their steps.
 """
@@ -41,7 +41,7 @@ def watch_termination(arguments: Iterable[Any], thread: int = 0) -> Callable[[],
 def raise_if_terminated() -> None:
     """Raise onnxruntime's exception if the run of this thread was terminated.
 
-    In a thread of onnxruntime's pool, the run is known only if it is the only active one.
+    In a thread of onnxruntime's pool, the run is known only if no other run is active.
     """
     if not _active:
         return
@@ -61,8 +61,9 @@ _runs: dict[object, int] = {}
 
 
 def watch_exit() -> None:
-    """Register the wait at exit. Call this once, right after the import of the library, so that it runs before the library's
-    own.
+    """Make the exit of the interpreter wait for runs. Call this once, right after the import of onnxruntime-extensions.
+
+    Python calls exit functions in reverse order, so this wait precedes the exit function of the library.
     """
     atexit.register(_wait)
     if hasattr(os, "register_at_fork"):
@@ -70,7 +71,7 @@ def watch_exit() -> None:
 
 
 def raise_at_exit() -> None:
-    """Raise if the interpreter exits: SystemExit in a daemon thread, which then ends silently, else OrtscanError."""
+    """Raise if the interpreter is exiting: SystemExit in a daemon thread, which then ends silently, else OrtscanError."""
     if _exiting.is_set():
         if threading.current_thread().daemon:
             raise SystemExit("the interpreter exits")
@@ -79,7 +80,7 @@ def raise_at_exit() -> None:
 
 @contextmanager
 def delaying_exit() -> Iterator[None]:
-    """Make the exit wait for the block if it runs in a daemon thread. Raise as ``raise_at_exit`` does."""
+    """Delay the exit while the block runs in a daemon thread. Raise the errors of ``raise_at_exit``."""
     if threading.current_thread().daemon:
         over = delay_exit(threading.get_ident())
         try:
@@ -93,8 +94,9 @@ def delaying_exit() -> Iterator[None]:
 
 
 def delay_exit(thread: int = 0) -> Callable[[], None]:
-    """Make the exit wait until the returned function is called. ``thread`` is the thread of the run, or 0 for one of
-    onnxruntime's.
+    """Make the exit of the interpreter wait until the returned function is called.
+
+    ``thread`` is the thread of the run, or 0 if it is a thread of onnxruntime.
     """
     token = object()
     _runs[token] = thread

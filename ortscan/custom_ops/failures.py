@@ -5,8 +5,8 @@ stored under a number. The op returns this number as the size of a tensor that t
 contains the size, whatever thread the op ran in, and the exception is raised for the caller.
 
 Exceptions in the thread of an ortscan run are stored until the run ends. In other threads, such as those of onnxruntime's pools
-and of plain sessions, the origin of an exception is unknown. Only the latest of these are stored, and more of them if more
-ortscan runs are active.
+and of onnxruntime's own sessions, the origin of an exception is unknown. Only the latest of these exceptions are stored. The limit
+grows with the number of active ortscan runs.
 """
 
 import itertools
@@ -31,7 +31,7 @@ from rewrites.python_ops.names import GUARD
 __all__ = ["LOST", "cause_of", "keep_exception", "keep_for_run", "run_safely", "surfacing"]
 
 _MOST_KEPT = 16
-"""The number of stored exceptions of unknown origin, and the additional number for each run."""
+"""The maximum number of stored exceptions of unknown origin. Each active run adds the same number."""
 
 _MOST_OF_A_RUN = 256
 _FIRST, _NUMBERS = 2, 1 << 15
@@ -43,7 +43,7 @@ _MESSAGE = re.compile(re.escape(GUARD) + r".*Input shape:\{1,(\d+)\}", re.DOTALL
 _kept: dict[int, BaseException] = {}
 _unowned: OrderedDict[int, None] = OrderedDict()
 _active: dict[int, list[list[int]]] = {}
-"""The runs of each thread (0 if unknown), the innermost last. A run is the list of its exceptions by number."""
+"""The active runs by thread (0 if unknown), the innermost last. A run is the list of the numbers of its exceptions."""
 
 _count = itertools.count()
 _lock = ForkSafeLock()
@@ -71,7 +71,7 @@ def keep_exception(error: BaseException) -> int:
 def keep_for_run(thread: int = 0) -> Callable[[], None]:
     """Store the exceptions of a run until the returned function is called.
 
-    ``thread`` is the thread of the run, or 0 for one of onnxruntime's.
+    ``thread`` is the thread of the run, or 0 if it is a thread of onnxruntime.
     """
     numbers: list[int] = []
     with _lock:
@@ -89,7 +89,7 @@ def keep_for_run(thread: int = 0) -> Callable[[], None]:
 
 
 def cause_of(message: str) -> BaseException | None:
-    """Return and remove the exception that made onnxruntime fail with this message. It may be None."""
+    """Return and remove the stored exception that led to onnxruntime's ``message``, or None."""
     match = _MESSAGE.search(message)
     if match is None:
         return None
@@ -127,7 +127,7 @@ def _forget_locals(error: BaseException) -> None:
 
 
 class surfacing:  # noqa: N801 - it stands after "with"
-    """A context manager around ``inner``. It replaces onnxruntime's exception with the one of an op.
+    """A context manager around ``inner`` that replaces onnxruntime's exception with that of an op.
 
     It is a class because a StopIteration cannot leave a generator.
     """

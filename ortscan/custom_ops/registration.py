@@ -1,9 +1,9 @@
 """Declare the Python custom op to onnxruntime-extensions, and register it on session options.
 
-The op is declared once in a process, before any session uses it. If the library is registered twice on the same SessionOptions,
-every session with them fails. So this module remembers the SessionOptions that have it. To find out whether the caller registered
-it, onnxruntime loads a tiny model with an operator of the library. Config entries cannot store this, because onnxruntime copies
-them to options without the library.
+The op is declared once in a process, before any session uses it. If onnxruntime-extensions is registered twice on the same
+SessionOptions, every session with these options fails. So this module remembers the SessionOptions that have the library. To find
+out whether the caller registered it, onnxruntime loads a tiny model with an operator of the library. A config entry cannot record
+the registration, because onnxruntime also copies config entries to options without the library.
 """
 
 import functools
@@ -98,7 +98,7 @@ def _extensions() -> Any:
 
 
 def needed_version(model: "ModelLike") -> int:
-    """Return the version of the op in the metadata of ``model``, or 0 if there is none. Raise as ``load`` does."""
+    """Return the version of the op in the metadata of ``model``, or 0 if it has none. Raise the errors of ``load``."""
     from ortscan.modelio import load
 
     entry = load(model).model.metadata_props.get(METADATA)
@@ -113,12 +113,12 @@ def needed_version(model: "ModelLike") -> int:
 def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = None) -> "ort.SessionOptions":
     """Register ortscan's Python custom op on ``session_options`` and return them.
 
-    It may be called repeatedly, from any thread, before or after sessions are created. It also registers onnxruntime-extensions,
-    so do not call ``register_custom_ops_library`` for that library. If you do, call it after this function.
+    This function may be called repeatedly, from any thread, before or after sessions are created. It also registers
+    onnxruntime-extensions, so do not call ``register_custom_ops_library`` for that library. If you do, call it after this function.
 
     Args:
         session_options: the options to register the op on.
-        model: a model that will run with them. A model that calls Python is rejected if onnxruntime-extensions is missing.
+        model: a model that will run with these options. A model that calls Python is rejected if onnxruntime-extensions is missing.
 
     Raises:
         OptionError: ``session_options`` has the wrong type or is unusable for a session, or onnxruntime-extensions is missing for
@@ -162,10 +162,10 @@ def _put_on(options: "ort.SessionOptions") -> None:
 
 
 def _knows(options: "ort.SessionOptions", probe: bytes) -> bool:
-    """Return True if onnxruntime, with these options, knows the operator of a tiny model. Raise OptionError if that is unclear.
+    """Return True if onnxruntime, with these options, knows the operator in ``probe``. Raise OptionError for other failures.
 
-    The model is loaded but the session is not initialised, because unrelated options may make that fail. Profiling and a non-ONNX
-    model format are disabled meanwhile.
+    The model is loaded but the session is not initialised, because unrelated options may make the initialisation fail. Meanwhile
+    profiling is disabled, and so is a model format other than ONNX.
     """
     from onnxruntime.capi import _pybind_state as native
 

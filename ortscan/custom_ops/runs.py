@@ -1,6 +1,6 @@
 """Guard runs of a model that calls Python against signals, forks, and lack of memory or stack.
 
-onnxruntime-extensions crashes if it cannot allocate its copies of inputs and results, so the memory is checked before.
+onnxruntime-extensions crashes if it cannot allocate its copies of inputs and results, so the free memory is checked first.
 """
 
 import threading
@@ -20,7 +20,7 @@ __all__ = ["check_memory_for_results", "explaining_callback", "run_of_python_ops
 
 _SMALL_BYTES = 1 << 20
 _COPIES = 4
-"""Copies of an input: it is cast, packed with others of its type, and copied to numpy. onnxruntime also allocates ahead."""
+"""The number of copies of an input: a cast, a pack of inputs of one type, and a numpy array. onnxruntime also allocates ahead."""
 
 
 def check_memory_for_inputs(arguments: Iterable[Any]) -> None:
@@ -53,7 +53,7 @@ _STACK_DEPTH = 60
 def run_of_python_ops(arguments: Sequence[Any] = ()) -> AbstractContextManager[None]:
     """Return a context manager for a run with ``arguments``. It defers signals, and raises the exceptions of the run's ops.
 
-    It raises RecursionError and MemoryError before the run, because they would crash the process inside it.
+    It raises RecursionError and MemoryError before the run, because they would crash the process if a run raised them.
     """
     return surfacing(_protected(arguments))
 
@@ -83,7 +83,8 @@ def explaining_callback(
 ) -> tuple[Callable[..., Any], Callable[[], None]]:
     """Return a callback for ``run_async`` that adds the exception of an op to onnxruntime's message.
 
-    The second returned function must be called if the run does not start. Raise MemoryError, and as ``raise_at_exit`` does.
+    Also return a function that must be called if the run does not start. Raise MemoryError if the inputs are too large, and the
+    errors of ``raise_at_exit``.
     """
     raise_at_exit()
     check_memory_for_inputs(arguments)

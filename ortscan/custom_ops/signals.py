@@ -1,8 +1,8 @@
 """Defer signals while a session with Python ops runs in the main thread.
 
-Python calls signal handlers between any two steps of Python code, even in onnxruntime-extensions. The usual handler of Ctrl-C
-raises there, which crashes the process. So during such a run, handlers are called only inside an op, where exceptions are stored,
-or after the run.
+Python calls signal handlers between any two steps of Python code, even inside onnxruntime-extensions. The usual handler of Ctrl-C
+raises an exception, which crashes the process there. So during such a run, handlers are called only inside an op, where exceptions
+are stored, or after the run.
 """
 
 import functools
@@ -28,7 +28,7 @@ class _Protection:
         on: True while the main thread runs code that catches every exception. Handlers may raise there, one at a time.
         running: True while the main thread is inside a run.
         thread: the main thread.
-        waiting: the deferred handlers by signal.
+        waiting: the deferred calls of handlers by signal.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ protection = _Protection()
 
 
 class _Deferring:
-    """A replacement for a handler. It defers the handler if ``protection`` requires that, else it calls the original."""
+    """A replacement for a signal handler. It defers the original handler if ``protection`` requires that, else it calls it."""
 
     def __init__(self, original: Callable[..., Any]) -> None:
         self.original = original
@@ -82,8 +82,8 @@ def is_main_thread() -> bool:
 def deferred() -> Iterator[None]:
     """Defer Python's signal handlers while the block runs. In other threads than the main thread this does nothing.
 
-    At any step here, handlers that are not replaced yet, or are already restored, may raise. A handler that is never restored is
-    harmless, because outside runs it acts like the original.
+    At any line here, handlers that are not replaced yet, or are already restored, may raise. A replacement that is never removed is
+    harmless, because outside runs it calls the original handler.
     """
     if not is_main_thread():
         yield
@@ -123,7 +123,7 @@ def _forget_in_children() -> None:
 
 
 def _forget() -> None:
-    """End the protection in a child that another thread forked. The run does not exist there and would never end it."""
+    """End the protection in a child that another thread forked. The run, which would end the protection, does not exist there."""
     if protection.running and protection.thread != threading.get_ident():
         protection.running = protection.on = False
         protection.waiting.clear()

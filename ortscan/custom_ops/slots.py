@@ -1,8 +1,8 @@
 """Pack arrays into the slots of the op and unpack them, in the layout of ``rewrites.python_ops.wire``.
 
-onnxruntime-extensions reads ``shape`` and ``flatten().tolist()`` of each result and copies from that. For an array this creates a
-list of Python objects, which costs about 64 ns an element and loses the type. ``ArrayResult.tolist`` therefore returns the array
-itself, which the library copies directly. Strings are still passed as lists.
+onnxruntime-extensions reads ``shape`` and ``flatten().tolist()`` of each result and copies the elements from the list. For a numpy
+array, ``tolist`` creates Python objects, which costs about 64 ns an element and loses the type. ``ArrayResult.tolist`` therefore
+returns the array itself, which the library copies directly. Strings are still passed as lists.
 """
 
 import functools
@@ -28,7 +28,7 @@ class ArrayResult:
         self._array = array
 
     def flatten(self) -> "ArrayResult":
-        """Return itself."""
+        """Return this object."""
         return self
 
     def tolist(self) -> object:
@@ -96,7 +96,7 @@ def arrays_of(slots: Sequence[np.ndarray], ports: Sequence[Port]) -> list[np.nda
 
 
 def slots_of(results: Sequence[object], ports: Sequence[Port]) -> list[np.ndarray]:
-    """Return the slots with ``results`` packed into them.
+    """Pack ``results`` into the slots of the op, and return the slots.
 
     Raise ValueError if the number of results or of their dimensions is wrong, and numpy's exception if a type does not fit.
     """

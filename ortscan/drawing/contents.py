@@ -97,7 +97,7 @@ def picture_of(nodes: Iterable[ir.Node], results: Iterable[ir.Value], opset: int
         nodes: nodes of a single graph, in their order.
         results: the outputs to draw.
         opset: the opset of the model.
-        steps: the trip counts of loops that do not state their own.
+        steps: the trip counts of loops whose nodes do not fix them.
     """
     drawing = _Drawing(opset, steps or {})
     drawing.add_nodes(nodes)
@@ -117,7 +117,7 @@ def operator_counts(nodes: Iterable[ir.Node]) -> Picture:
 
 @dataclass
 class _Node:
-    """A node with the ports of its operands and outputs in its first box. The port -1 means none."""
+    """A drawn node with its operands and outputs, each with a port: a node index in its first box, or -1."""
 
     node: PictureNode
     operands: Sequence[tuple[ir.Value, int]]

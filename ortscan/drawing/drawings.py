@@ -59,7 +59,7 @@ class NamedGraph:
 
 
 def region_of(loop: ir.Node, before: NamedGraph, after: NamedGraph) -> Region | None:
-    """Return the nodes that replace ``loop``, a node of ``before``, or None if no result of it is left."""
+    """Return the region that replaces ``loop``, or None if ``after`` has no value computed from it."""
     results = _results(loop, after)
     if not results:
         return None

@@ -13,7 +13,7 @@ _MOST_DUMMIES = 6000
 
 @dataclass(frozen=True)
 class Laid:
-    """The layer and the centre of each node. ``ways`` has the layers and centres of the bends of each edge."""
+    """The layer and the centre of each node. For each edge, ``ways`` has the (layer, centre) of its bends."""
 
     layer: Sequence[int]
     centre: Sequence[float]
@@ -54,7 +54,7 @@ def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Se
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> list[int]:
-    """Return the layer of each node, which is below all its sources. A node without sources is just above its targets."""
+    """Return the layer of each node, below the layers of its sources. A node without sources is just above its nearest target."""
     coming: list[list[int]] = [[] for _ in range(count)]
     going: list[list[int]] = [[] for _ in range(count)]
     for source, target in edges:
@@ -103,7 +103,7 @@ def _ordered(levels: Sequence[int], above: Sequence[Sequence[int]], below: Seque
 
 
 def _crossings(rows: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) -> int:
-    """Count the crossing pairs of links between two layers, by insertion into a sorted list."""
+    """Count the crossing pairs of links between adjacent layers, by insertion into a sorted list."""
     total = 0
     for row, under in pairwise(rows):
         position = {slot: number for number, slot in enumerate(under)}

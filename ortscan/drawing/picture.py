@@ -7,7 +7,7 @@ from typing import Literal
 __all__ = ["Box", "Drawings", "Edge", "Kind", "Picture", "PictureNode", "count"]
 
 Kind = Literal["heavy", "move", "plain", "native", "input", "output", "state", "step", "constant", "loop", "more"]
-"""The appearance of a node. Operators differ by their cost and values by their origin; loops are boxes."""
+"""The appearance of a node. It shows the cost of an operator, the origin of a value, or that the node is a loop."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class PictureNode:
 class Edge:
     """An edge between two nodes of a picture, by their indices.
 
-    It ends at the node ``port`` in the first box of ``target``, and starts at the node ``exit`` in the first box of ``source``.
-    Both are -1 if the edge does not enter the box.
+    The edge ends at the node with index ``port`` in the first box of ``target``, and starts at the node with index ``exit`` in the
+    first box of ``source``. An index is -1 if the edge joins the outer node.
     """
 
     source: int
@@ -42,7 +42,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Picture:
-    """Nodes and edges. ``carried`` has pairs of indices: of a new state, and of the same state in the next step."""
+    """Nodes and edges. ``carried`` has pairs of node indices: a new state, and the state of the next step that receives it."""
 
     nodes: Sequence[PictureNode] = ()
     edges: Sequence[Edge] = ()

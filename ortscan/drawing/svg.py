@@ -17,7 +17,7 @@ _LAYER_GAP, _HEAD, _MARGIN, _LANE = 30.0, 26.0, 14.0, 9.0
 
 @dataclass(frozen=True)
 class PlacedNode:
-    """A node with the middle of its upper edge, its size, and its boxes, which are relative to its upper left corner."""
+    """A node with positions. ``x`` and ``y`` are the middle of its upper edge. Its boxes are relative to its upper left corner."""
 
     node: PictureNode
     x: float
@@ -29,7 +29,7 @@ class PlacedNode:
 
 @dataclass(frozen=True)
 class Way:
-    """The points of an edge. A straight line joins two points with the same x."""
+    """The points of an edge. Straight lines join points with the same x, and curves join the others."""
 
     points: Sequence[tuple[float, float]]
     tip: str
@@ -37,8 +37,8 @@ class Way:
 
 @dataclass(frozen=True)
 class PlacedBox:
-    """A picture with positions. ``x`` and ``y`` are its upper left corner in its node. ``carried`` has the corners of lines of
-    states.
+    """A picture with positions. ``x`` and ``y`` are its upper left corner, relative to its node. ``carried`` has the corners of the
+    lines that join the states of consecutive steps.
     """
 
     x: float

@@ -1,4 +1,4 @@
-"""The error boundary of the public functions: errors about a model or an option always leave them as an ``OrtscanError``.
+"""The error boundary of the public functions: they raise every error about a model or an option as an ``OrtscanError``.
 
 Errors from elsewhere pass unchanged: interrupts, lack of memory, and errors of the caller's own code such as a signal handler or
 a callback. Any other error is either the fault of the model, if onnx's checker rejects it too, or a defect of ortscan. The
@@ -24,7 +24,7 @@ _R = TypeVar("_R")
 
 
 def wrap_errors(work: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Turn errors of ``work`` about its first argument, a model, into an OrtscanError of one sentence that keeps its cause."""
+    """Make ``work`` raise an OrtscanError of one sentence for each error about its first argument, a model. The cause is kept."""
 
     @functools.wraps(work)
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -99,7 +99,7 @@ def _checker_error(model: Any) -> str | None:
 
 
 def _location(trace: TracebackType | None) -> str:
-    """Return a phrase with the node that was processed at the error, if a local variable names it."""
+    """Return a phrase such as " at Scan a" for the node in process, or "" if no local variable holds it."""
     import onnx_ir as ir
 
     location = ""

@@ -152,7 +152,7 @@ def serve() -> None:
     size, (module, name, model, args, options) = pickle.load(sys.stdin.buffer)
     work = getattr(importlib.import_module(module), name)
     with suppress(ImportError):
-        import onnxruntime  # noqa: F401  # its memory does not count
+        import onnxruntime  # noqa: F401  # before the limit, so that its memory does not count
 
     if size is not None:
         child_process.limit_memory(size)

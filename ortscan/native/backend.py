@@ -43,7 +43,7 @@ graft ortscan
 graft rewrites
 global-exclude __pycache__/* *.py[cod] *.so *.dylib *.dll
 """
-"""The content of a temporary MANIFEST.in with the files that setuptools packs. The repository needs none then."""
+"""The content of a temporary MANIFEST.in, which lists the files for setuptools. The repository thus needs no such file."""
 
 _OLD, _NEW = "rewrites", "ortscan._rewrites"
 _MODULE = re.compile(rf"{_OLD}(\.[A-Za-z_]\w*)+")
@@ -103,7 +103,7 @@ def prepare_metadata_for_build_editable(metadata_directory: str, config_settings
 
 
 def _setuptools() -> Any:
-    """Return the backend of setuptools; ``pyproject.toml`` names the description that is written here."""
+    """Write the description that ``pyproject.toml`` names, and return the backend of setuptools."""
     from setuptools import build_meta
 
     _DESCRIPTION.parent.mkdir(exist_ok=True)
@@ -168,7 +168,7 @@ def _platform_tag() -> str:
 
 
 def _packed(wheel: Path, platform: str | None) -> Path:
-    """Rewrite ``wheel`` and return its new path, with ``platform`` if it contains the library.
+    """Rewrite the modules in ``wheel``. Return its new path, which names ``platform`` if it is not pure.
 
     A pure wheel excludes a library that an earlier build left in the sources.
     """
@@ -201,7 +201,7 @@ def moved(source: str) -> str:
 
 
 def _names(tree: ast.Module) -> Iterator[tuple[int, int, int]]:
-    """Yield the position of each old name: the line, and its first and last byte there."""
+    """Yield the position of each old name: its line, and the bytes of the line where it starts and ends."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and _is_ours(node.module or ""):
             start = node.col_offset + len("from ")

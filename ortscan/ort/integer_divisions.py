@@ -2,8 +2,8 @@
 
     Div (-9223372036854775808, -1)    ->    SIGFPE, when the model is loaded or run
 
-onnxruntime computes constants when it loads the model. The value of a computed constant is unknown here, so it counts as
-dangerous.
+onnxruntime computes constants when it loads the model. The value of a computed constant is unknown here, so a division that uses it
+counts as dangerous.
 
 Works around ORT-DIVISION-OVERFLOW.
 """
@@ -61,7 +61,7 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
 
 
 def _computed(node: onnx.NodeProto, known: _Constants) -> _Constants:
-    """Return the results of a node: a tensor without elements if it is certainly neither int32 nor int64, else None."""
+    """Return a marker for each output of a node: an empty tensor if it is certainly neither int32 nor int64, else None."""
     kinds: list[int | None] = [None] * len(node.output)
     attributes = {attribute.name: attribute for attribute in node.attribute}
     if node.domain not in ("", "ai.onnx"):

@@ -16,14 +16,14 @@ __all__ = ["checker_fault", "error_of_onnx", "in_short", "without_weights"]
 _PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?")
 _LONGEST_MESSAGE = 300
 _INNER = "Non-zero status code returned while "
-"""The text before the node that failed, and before each node around it."""
+"""The text that precedes the node that failed, and each node that contains it."""
 _AROUND = "[ShapeInferenceError] Inference error(s): "
-"""The text before each graph or function around the node that onnx cannot infer."""
+"""The text that precedes each graph or function that contains the node that onnx cannot infer."""
 _LARGE_BYTES = 1 << 16
 
 
 def checker_fault(proto: onnx.ModelProto) -> str | None:
-    """Return the error of onnx's checker, with inference, for a model without its weights, or None."""
+    """Check a model without its weights, including inference. Return the error of onnx, or None."""
     slim = without_weights(proto)
     return error_of_onnx(lambda: onnx.checker.check_model(slim, full_check=True))
 
@@ -39,7 +39,7 @@ def in_short(error: Exception) -> str:
 
 
 def error_of_onnx(ask: Callable[[], object]) -> str | None:
-    """Return the message that onnx raises in ``ask``, or None."""
+    """Call ``ask`` and return the message of the error that onnx raises, or None if it raises none."""
     try:
         ask()
     except MemoryError:
@@ -52,7 +52,7 @@ def error_of_onnx(ask: Callable[[], object]) -> str | None:
 
 
 def without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy without large weights and negative sizes, or ``proto`` itself if it has none."""
+    """Return a copy without large weights and negative sizes, or ``proto`` itself if it has neither."""
     proto = without_negative_sizes(proto)
     external = onnx.TensorProto.EXTERNAL
     initializers = proto.graph.initializer

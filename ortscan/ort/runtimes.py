@@ -1,4 +1,4 @@
-"""The opsets, IR versions and CPU kernels of older onnxruntime releases, from the table beside."""
+"""The opsets, IR versions and CPU kernels of older onnxruntime releases, read from ``runtimes.json``."""
 
 import json
 import re
@@ -21,8 +21,8 @@ class Runtime:
     """A minor release of onnxruntime.
 
     Args:
-        version: as in ``1.17``.
-        opset, ml, ir_version: the newest versions of the opset, of ``ai.onnx.ml`` and of the IR that it loads.
+        version: the version, such as ``1.17``.
+        opset, ml, ir_version: the newest versions of the opset, of ``ai.onnx.ml`` and of the IR that the release loads.
         index: its position in the table.
     """
 

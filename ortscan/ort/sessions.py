@@ -16,7 +16,7 @@ __all__ = ["entry_of", "evaluate", "has_kernel"]
 
 
 def entry_of(options: "ort.SessionOptions | None", key: str) -> str | None:
-    """Return the entry ``key`` of SessionOptions, or None if there is none."""
+    """Return the entry ``key`` of SessionOptions, or None if it is not set."""
     if options is None:
         return None
     try:
@@ -64,7 +64,7 @@ def _has_kernel(model: bytes) -> bool | None:
 
 def _session(model: bytes, *, is_optimised: bool = True) -> "ort.InferenceSession":
     import onnxruntime as ort
-    from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
+    from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # the original class, not a patched one
 
     options = ort.SessionOptions()
     options.log_severity_level = 4

@@ -23,7 +23,7 @@ MOST_SECONDS = 120.0
 """The time limit of the search in seconds. After that, all patches that are not known to be sound are taken back."""
 
 FindFault = Callable[[Rewritten], str | None]
-"""A function that returns the fault of a result, or None."""
+"""A function that returns the fault of a result, or None if the result is sound."""
 
 
 class Rewrite(Protocol):
@@ -53,7 +53,8 @@ def soundest(
 ) -> Sound:
     """Rewrite, and take back the patches that make the result faulty, one by one. Raise errors that also occur without patches.
 
-    ``is_valid`` returns True if the model is valid. If it is not, an error in a rule is no defect and is raised.
+    ``is_valid`` returns True if the model is valid. If it is invalid, an error in a rule is not a defect, and this function raises
+    it.
     """
     search = _Search(rewrite, find_fault, is_valid)
     tried = search.attempt(stop_after)
@@ -102,7 +103,7 @@ class _Search:
         self._end = time.monotonic() + MOST_SECONDS
 
     def attempt(self, stop_after: int | None) -> _Tried:
-        """Rewrite once. Raise refusals of rules, and errors in the model or the options."""
+        """Rewrite once. Raise errors about the model or options. Other errors become the attempt's fault."""
         vetoes = Vetoes(tuple(self.vetoes))
         try:
             result = self._rewrite(stop_after, vetoes)
@@ -119,7 +120,7 @@ class _Search:
             return _Tried(vetoes.patches, None, fault, error)
 
     def culprit(self, tried: _Tried) -> Veto | None:
-        """Return the first patch that makes the result faulty, or None."""
+        """Return the first patch that makes the result faulty, or None if no single patch does."""
         if isinstance(tried.error, RuleFailed):
             return tried.error.veto
         if tried.fault is None or not tried.patches:

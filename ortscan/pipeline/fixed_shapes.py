@@ -18,9 +18,7 @@ __all__ = ["FixedShapes", "fixed_sizes", "merged_shapes", "size_hints"]
 
 
 def fixed_sizes(fix_shapes: Any) -> dict[str, Sequence[int | None]]:
-    """Return ``fix_shapes``. Raise OptionError unless it is a dict of input names to sizes, each at least 0 or None for a free
-    size.
-    """
+    """Return ``fix_shapes``, a dict from input names to sizes. None is a free size. Raise OptionError if it is no such dict."""
     shapes = given_shapes(fix_shapes, "fix_shapes")
     for name, dims in shapes.items():
         for axis, size in enumerate(dims):
@@ -46,7 +44,7 @@ def merged_shapes(
 def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
     """Return a typical size for each symbolic dimension, from typical shapes of inputs.
 
-    Raise OptionError if the model has no such input, or if the input cannot have such a shape.
+    Raise OptionError if the model has no input of that name, or if the input cannot have that shape.
     """
     sizes: dict[str, int] = {}
     inputs = {value.name: value for value in model.graph.inputs}
@@ -98,9 +96,9 @@ class FixedShapes:
     def put_into_outputs(self, ctx: Context) -> None:
         """Declare the outputs with the sizes that inference proves.
 
-        The names of unproven sizes stay, for two reasons. onnxruntime folds the Shape of declared sizes. And a model may use the
-        same name for the steps of an input and for the fewer steps of an output. Sizes are hidden from branches that contradict
-        them.
+        A size that is not proven keeps its name, for two reasons. onnxruntime folds the Shape of a value with declared sizes, and a
+        model may use one name for the steps of an input and for the fewer steps of an output. Sizes are hidden from the branches of
+        an If that contradict these sizes.
         """
         model = ctx.model
         hide_sizes_from_branches(ctx)

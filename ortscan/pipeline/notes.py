@@ -27,7 +27,7 @@ _RECURRENT = ("RNN", "LSTM", "GRU")
 
 
 def note_python_ops(loaded: LoadedModel, report: RewriteReport) -> list[str]:
-    """Record in the metadata if the model calls Python. Return a sentence for each call."""
+    """Record in the metadata that the model calls Python, if it does. Return a sentence for each call."""
     calls = sum(gap.fate == "python" for gap in report.kernel_gaps)
     if calls:
         facts = {"domain": DOMAIN, "operator": OPERATOR, "version": VERSION, "calls": calls, "ortscan": __version__}

@@ -37,9 +37,9 @@ def verified(
     on_difference: OnDifference = "raise",
     on_nothing: Literal["warn", "pass"] = "warn",
 ) -> Rewritten:
-    """Return ``outcome`` if it computes the same as the original, or with a warning if that cannot be determined.
+    """Return ``outcome`` if it computes the same as the original. If that cannot be determined, also issue a warning.
 
-    If it differs, raise a VerificationFailed that names the patch; or return a result without that patch, with a warning.
+    If it differs, raise a VerificationFailed that names the patch, or return a result without that patch and issue a warning.
 
     Args:
         rewriting: the rewriting that produced ``outcome``.
@@ -72,7 +72,7 @@ def kept(rewriting: Rewriting, compare: Compare) -> Rewritten:
 def named(rewriting: Rewriting, outcome: Rewritten | None, compare: Compare, leave_out: str = "skip=['{}']") -> str:
     """Return a sentence on the patch that makes the difference.
 
-    ``outcome`` is the different result, if it exists already. ``leave_out`` is the text with which the caller skips a rule.
+    ``outcome`` is the result that differs, or None to rewrite again. ``leave_out`` is a format for the option that skips a rule.
     """
     outcome = self_checked(rewriting) if outcome is None else outcome
     patches = outcome.report.patches

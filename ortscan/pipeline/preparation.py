@@ -1,4 +1,4 @@
-"""Load a model in the opset that rules need, and inline functions with nodes to change.
+"""Load a model in the opset that rules need, and inline the functions that contain nodes to change.
 
 Works around ORT-CAST-AFTER-TRANSPOSE and ORT-HALVES-AFTER-TRANSPOSE.
 """
@@ -76,7 +76,7 @@ def load_in_opset(
 
     Raises:
         OptionError: there is no such opset.
-        MigrationError: the model cannot be written in it.
+        MigrationError: the model cannot be written in that opset.
     """
     check_opset(opset)
     if opset == "keep":
@@ -116,7 +116,7 @@ def _recurs(model: ir.Model) -> bool:
 
 
 def _lowered(model: AnyModel, loaded: LoadedModel, opset: int, target: Abilities) -> InOpset:
-    """Migrate to the newest opset with recurrent operators that the target runs, if possible."""
+    """Migrate, if possible, to the newest opset whose recurrent operators the target runs."""
     try:
         migrated_model, migration = migrated(model, opset, target)
     except MigrationError as error:
@@ -128,7 +128,7 @@ def _lowered(model: AnyModel, loaded: LoadedModel, opset: int, target: Abilities
 
 
 def _holds_nodes_to_change(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) -> bool:
-    """Return True if recurrent nodes are too old for onnxruntime or may need a rule with newer operators."""
+    """Return True if recurrent nodes are too old for onnxruntime, or a rule may need newer operators."""
     if _too_old(model, source):
         return True
     recurrent = source < since.SCAN and any(is_recurrent(node) for node in all_nodes(model.graph))
@@ -157,9 +157,9 @@ def _migration_notes(migration: Migration) -> list[str]:
 
 
 def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]], *, runs_plans: bool) -> list[str]:
-    """Inline the functions with nodes that rules change, in place. Return notes.
+    """Inline, in place, the functions that contain nodes that rules change. Return notes.
 
-    With ``runs_plans``, loops with a plan stay functions.
+    With ``runs_plans``, functions that hold loop plans are kept.
     """
     messages = _inlining_notes(inline_functions_with_loops(model, stay=DOMAIN if runs_plans else ""), "holds a loop")
     if has_loops(model):
@@ -167,7 +167,7 @@ def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence
         messages += _inlining_notes(inline_functions(model, lambda function: function in crossed), FUSED_PART)
     if not any(map(holds_recurrent_nodes, model.functions.values())):
         return messages
-    # A node is only guarded by an If in a graph, where a failing loop before it is removed.
+    # Without loops no guard is needed: a node gets an If around it only if a loop that may fail before it is removed.
     if not has_loops(model) and not _has_nodes_that_must_change(model, target, rules):
         return messages
     return messages + _inlining_notes(inline_functions(model, holds_recurrent_nodes), "holds a recurrent node")

@@ -1,4 +1,4 @@
-"""All rewrites of a model under the options of ``optimize``, repeatable up to any patch."""
+"""Rewrite a model with the options of ``optimize``, optionally only up to a given patch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -60,7 +60,7 @@ class Rewriting:
 
     Attributes:
         fixed: the shapes to build in.
-        sizes: the shapes at which models are compared: these and the typical ones.
+        sizes: the shapes at which models are compared: the typical shapes, overridden by ``fixed``.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Rewriting:
         return Rewritten(start.loaded, report, bool(touched) or report.migrated or bool(fitted))
 
     def _rewrite(self, start: InOpset, stop_after: int | None, vetoes: Vetoes) -> tuple[RewriteReport, bool | None]:
-        """Rewrite in place. Return the report, and True if anything was changed, or None if the model is still as loaded."""
+        """Rewrite in place. Return the report and ``Work.is_touched``: None means that the model is as it was loaded."""
         work = Work(self._chosen, start, vetoes, stop_after, self._written_out)
         for stage in STAGES:
             if not work.is_over:

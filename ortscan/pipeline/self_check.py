@@ -61,8 +61,8 @@ def fault_of(rewriting: Rewriting) -> FindFault:
 
 
 def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | None = None) -> Sound:
-    """Rewrite without the patches that ``find_fault`` rejects. If not even zero patches are sound, stay in the opset of the
-    model.
+    """Rewrite without the patches that ``find_fault`` rejects. If even the result without patches is faulty, keep the model's
+    opset.
     """
     original = Original(rewriting.model)
 
@@ -77,9 +77,9 @@ def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | N
 
 
 def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
-    """Return True if onnx rejects a model in memory that was not changed. The caller gets back exactly this model.
+    """Return True if the model is in memory, unchanged and rejected by onnx. The caller then gets back exactly this model.
 
-    A model without an import of ONNX's operators is not included, because it gets the version that onnxruntime assumes.
+    Return False if it does not import ONNX's operators, because the result imports the version that onnxruntime assumes.
     """
     if outcome.is_touched or not isinstance(rewriting.model, onnx.ModelProto | bytes):
         return False
@@ -88,7 +88,7 @@ def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
 
 
 def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Rewritten:
-    """Return the result, or the original if there is none. Issue warnings of the patches that ``finder`` took back."""
+    """Return the sound result, or the original if no result is sound. Issue warnings of the patches that ``finder`` took back."""
     if isinstance(sound.fault, Lacking) and sound.result is None:
         raise OptionError(f"runtime: the model cannot be written for it: {sound.fault}.")
     if sound.result is None:
@@ -116,7 +116,7 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Rewritten:
 
 
 def original_result(rewriting: Rewriting, why: str) -> Rewritten:
-    """Return the original model with a warning. Raise OptionError if the options do not allow that."""
+    """Return the original model with a warning. Raise OptionError if the options exclude the original."""
     if rewriting.fixed:
         raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.{_way_out(rewriting)}")
     own = default_opset(Original(rewriting.model).proto.opset_import)
@@ -153,16 +153,14 @@ def _untouched(rewriting: Rewriting) -> RewriteReport:
 
 
 def _warn(rewriting: Rewriting, sentences: list[str]) -> None:
-    """Issue warnings about patches that were taken back. They ask for a report unless the original, which is run once, fails
-    too.
-    """
+    """Issue warnings about patches that were taken back. They ask for a report unless a run of the original fails too."""
     failure = _failure_of(rewriting.model) if sentences else None
     for sentence in sentences:
         warn(f"{sentence}; {_REPORT_IT}." if failure is None else f"{sentence}; the original model fails too: {failure}")
 
 
 def _failure_of(model: AnyModel) -> str | None:
-    """Return why onnxruntime cannot run the original on any inputs, or None."""
+    """Return why onnxruntime cannot run the original on any inputs, or None if it can."""
     verification = compare(model, load(model), "quick", 0.0)
     return first_line(verification) if verification.inconclusive else None
 

@@ -2,7 +2,7 @@
 
 onnxruntime calls the provider in any thread that creates a session. No exception may leave a function that C calls. So any
 failure, even an interrupt, means that there is no plan, and the loop runs on onnxruntime. When the interpreter exits, the library
-stops asking.
+stops requesting plans.
 """
 
 import atexit
@@ -40,7 +40,7 @@ _recording = _Recording()
 
 @contextmanager
 def recorded() -> Iterator[list[Asked]]:
-    """Record the requests of this thread. The answers may then take longer than a session allows."""
+    """Record the requests of this thread. Loops without a plan are then rewritten in full, which is slow."""
     asked: list[Asked] = []
     _recording.asked = asked
     try:
@@ -51,7 +51,7 @@ def recorded() -> Iterator[list[Asked]]:
 
 @functools.cache
 def answer_questions(path: Path) -> None:
-    """Let the library at ``path``, which stays in memory, request plans here."""
+    """Make the library at ``path`` request plans from this process. The library stays loaded."""
     library = ctypes.CDLL(str(path))
     set_planner, answer = library.ortscan_set_planner, library.ortscan_answer
     set_planner.argtypes, set_planner.restype = [_ASKED], None

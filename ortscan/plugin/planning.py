@@ -1,4 +1,4 @@
-"""Answer the library on the model of one loop: with a plan, or a model without loops (loop-plans.md).
+"""Answer a request of the library for a loop with a plan or a model without loops (loop-plans.md).
 
 planned(model)      a plan of the loop as it is, or of an equivalent form; takes milliseconds
 rewritten(model)    a model that is fully rewritten and compared; takes seconds, for plans that are stored
@@ -58,7 +58,7 @@ class Answer:
         is_plan: True for a plan.
         inputs: labels of values, or constants.
         outputs: labels; None for an output that is omitted.
-        copies: the labels of outputs that are values of the loop's model, each with the label of that value.
+        copies: pairs of labels: an output that only copies a value of the loop's model, and that value.
     """
 
     content: bytes
@@ -78,7 +78,7 @@ class Answer:
 
 
 def _label_of(name: str | None) -> int | None:
-    """Return the label in the name of a value of a loop's model, or None."""
+    """Return the label in ``name``, such as 3 for ``v3``, or None if it has no label."""
     digits = (name or "")[1:]
     return int(digits) if name and name[0] == "v" and digits.isascii() and digits.isdigit() else None
 
@@ -94,8 +94,8 @@ def _constant(array: np.ndarray) -> bytes:
 
 
 def planned(model: bytes, title: str = "a loop") -> bytes | None:
-    """Return the answer for the loop that is the only node of ``model``, or None. The latest answers for small models are
-    cached.
+    """Return the answer for the loop that is the only node of ``model``, or None if the loop has no plan. The latest answers for
+    small models are cached.
 
     ``title`` is the name of the loop in the log.
     """
@@ -143,7 +143,7 @@ def _reason(outcome: Rewritten) -> str:
 
 
 def _plan_alone(proto: onnx.ModelProto, outcome: Rewritten) -> Answer | None:
-    """Return the answer if the result is one call of a plan. Other outputs may only be copies of values that the loop reads."""
+    """Return the answer if the result is one call of a plan, else None. All other nodes must copy values that the loop reads."""
     graph = outcome.loaded.model.graph
     calls = [node for node in graph if node.op_type != "Identity"]
     if len(calls) != 1 or calls[0].domain != DOMAIN or calls[0].op_type not in (OPERATOR, LOOP_OPERATOR):
@@ -189,7 +189,7 @@ def _has_loop(graph: onnx.GraphProto) -> bool:
 
 
 def rewritten(model: bytes) -> bytes | None:
-    """Return the answer with a model without loops that passed the comparison, or None."""
+    """Rewrite a loop's model in full. Return the answer if no loop remains and the models agree."""
     try:
         started = time.monotonic()
         rewriting = Rewriting(onnx.load_from_string(model), native=True)

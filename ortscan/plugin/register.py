@@ -56,14 +56,14 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
     ``register_plugin``); and the Python custom op, if onnxruntime-extensions is installed. The log says what is left out, and
     why.
 
-    It may be called repeatedly, from any thread, before or after sessions are created. It also registers onnxruntime-extensions,
-    so do not call ``register_custom_ops_library`` for that library. If you do, call it after this function.
+    This function may be called repeatedly, from any thread, before or after sessions are created. It also registers
+    onnxruntime-extensions, so do not call ``register_custom_ops_library`` for that library. If you do, call it after this function.
 
         session = onnxruntime.InferenceSession("model.onnx", ortscan.register(onnxruntime.SessionOptions()))
 
     Args:
         session_options: the options to register on.
-        model: a model that will run with them, or None.
+        model: a model that will run with these options, or None.
 
     Raises:
         OptionError: ``session_options`` has the wrong type or is unusable for a session, or onnxruntime-extensions is missing for
@@ -102,9 +102,9 @@ def _why_not(options: "ort.SessionOptions") -> str | None:
 def register_plugin(session_options: "ort.SessionOptions") -> "ort.SessionOptions":
     """Make plain sessions with ``session_options`` run the loops of unmodified models natively. Return the options.
 
-    It may be called repeatedly, from any thread. Loops without a plan, and all other nodes, run on onnxruntime. Do not pass a
-    list of ``providers`` to the session, because it replaces what is registered here. If ``ORTSCAN_NATIVE=0`` is set, nothing is
-    done.
+    This function may be called repeatedly, from any thread. Loops without a plan, and all other nodes, run on onnxruntime. Do not
+    pass a list of ``providers`` to the session, because it replaces the registered provider. If ``ORTSCAN_NATIVE=0`` is set, this
+    function does nothing.
 
     Args:
         session_options: the options to register on.
@@ -135,7 +135,7 @@ def put_on(options: "ort.SessionOptions", settings: Mapping[str, str]) -> "ort.S
 
 
 def _put_on(options: "ort.SessionOptions", path: Path, settings: Mapping[str, str]) -> None:
-    """Add our device, and the CPU too, because onnxruntime warns if it uses a device that was not named."""
+    """Add ortscan's device, and the CPU's because onnxruntime warns if it uses a device not added."""
     import onnxruntime as ort
 
     try:
@@ -147,7 +147,7 @@ def _put_on(options: "ort.SessionOptions", path: Path, settings: Mapping[str, st
         answer_questions(path)
         is_first = not options.has_providers()
         options.add_provider_for_devices(ours[:1], dict(settings))
-        if is_first:  # otherwise the CPU may be among them, and onnxruntime rejects it twice
+        if is_first:  # otherwise the CPU may be added already, and onnxruntime rejects duplicates
             options.add_provider_for_devices(processors[:1], {})
     except Exception as error:
         if not is_raised_by(error, "onnxruntime"):

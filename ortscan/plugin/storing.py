@@ -1,4 +1,4 @@
-"""Store the plans of a model's loops in its metadata, where the library finds them without Python. The rest of the file stays."""
+"""Store the plans of a model's loops in its metadata, where the library finds them without Python. The rest is unchanged."""
 
 import base64
 import hashlib
@@ -68,7 +68,7 @@ def store_plans(model: Path, output: Path) -> list[Asked]:
 
 
 def _all_options() -> Iterator["ort.SessionOptions"]:
-    """Yield two session options: without and with optimisation of the model before the provider is asked."""
+    """Yield session options without, then with optimisation of the model before the provider is asked."""
     import onnxruntime as ort
 
     for level in (ort.GraphOptimizationLevel.ORT_DISABLE_ALL, ort.GraphOptimizationLevel.ORT_ENABLE_ALL):

@@ -30,7 +30,7 @@ CODES = {entry["code"]: Code(**entry.groupdict()) for entry in _ENTRY.finditer(_
 
 
 def lookup(code: str) -> Code | None:
-    """Return the entry of a code, ignoring case, or None if there is none."""
+    """Return the entry of a code, ignoring case, or None if the code is unknown."""
     return CODES.get(code.upper())
 
 

@@ -20,7 +20,7 @@ __all__ = ["cards_of", "migration_operators", "migration_scans", "report_section
 _MOST_OPEN, _SEARCHED_FROM = 8, 4
 _LONGEST_TEXT = 2000
 _WIDEST = 1000
-"""The width up to which a drawing is scaled to fit. A wider one starts unscaled, because it would become unreadable."""
+"""A drawing up to this width is scaled to fit. A wider drawing starts unscaled, because it would become unreadable."""
 _LOOKS = {"removed": "good", "planned": "good", "reduced": "some", "rewritten": "some", "kept": "bad"}
 _KEYS = (
     ("state", "state: from step to step"),
@@ -60,7 +60,7 @@ def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> 
 
 
 def _runs(loops: Sequence[LoopReport], drawings: Mapping[str, Drawings]) -> str:
-    """Return bars with the number of operators that run for each loop in one run of the model. Unknown trip counts have no bar."""
+    """Return bars for each loop: how many operators run in one run of the model, before and after. Unknown counts have no bars."""
     shown = []
     for loop in loops:
         drawn = drawings.get(loop.where)

@@ -25,8 +25,8 @@ __all__ = ["Report", "drawn"]
 
 
 class Report(Outcome):
-    """The fate of every loop of a model, with reasons. ``drawings`` shows the loops by their location; ``title`` is that of the
-    page.
+    """The fate of every loop of a model, with reasons. ``drawings`` has the drawings of each loop by its location. ``title``
+    is the title of the page.
     """
 
     drawings: Mapping[str, Drawings] = MappingProxyType({})
@@ -41,7 +41,7 @@ class Report(Outcome):
         return report
 
     def summary(self) -> str:
-        """Return one line on all loops and one on each loop, with the most important reason if it remains."""
+        """Return one line on all loops and one on each loop. A remaining loop has its most important reason."""
         lines = [headline(self)]
         for loop in self.loops:
             code = f" ({loop.reasons[0].code})" if loop.reasons else ""

@@ -16,7 +16,7 @@ __all__ = ["Entries", "safe", "table", "wrapped"]
 
 _WORD = re.compile(r"""[(\["]*'[^']*'[^\s']*|\S+""")
 _LEAST = 30
-"""The fewest columns of a paragraph, even in a narrower window."""
+"""The minimum width of a paragraph in columns, even in a narrower window."""
 _GAP = 2
 
 
@@ -60,8 +60,8 @@ def safe(content: object) -> Text:
 def table(*columns: str, right: Iterable[str] = (), whole: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
     """Return an empty table.
 
-    Columns in ``right`` are aligned to the right. Columns in ``whole`` hold short words and are never broken. Those in ``names``
-    are truncated at their end if they do not fit.
+    Columns in ``right`` are aligned to the right. Columns in ``whole`` hold short words and are never broken. Texts in the columns
+    ``names`` are truncated at their end if they do not fit.
     """
     result = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name in columns:

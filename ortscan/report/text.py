@@ -18,7 +18,7 @@ __all__ = ["code_text", "conversion_table", "explanation", "loop_table", "operat
 _STYLES = {"removed": "green", "planned": "green", "reduced": "yellow", "rewritten": "yellow", "kept": "red"}
 _MOST_LOOPS = 20
 _PREPARING = frozenset(rule.name for rule in RULES if rule.phase in ("cleanup", "loop_form", "scan_form", "tidy"))
-"""Rules whose changes only prepare others."""
+"""Rules whose changes only prepare other changes."""
 _WIDEST_CODE = 24
 
 
@@ -57,7 +57,7 @@ def patch_list(report: RewriteReport) -> RenderableType:
 def explanation(report: RewriteReport, every: bool = True) -> RenderableType:
     """Return for each loop and recurrent node: its fate, the changes, why the rest remains, and advice.
 
-    ``every`` also includes changes that only prepare others.
+    ``every`` also includes changes that only prepare other changes.
     """
     parts: list[RenderableType] = [Entries([("", line)]) for line in (headline(report), *report.messages)]
     for loop in report.loops:
@@ -108,7 +108,7 @@ def _why(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
 
 
 def conversion_table(migration: Migration, every: bool = False) -> RenderableType:
-    """Return a table of what each operator became. Operators with only a new version are one line unless ``every``."""
+    """Return a table of what each operator became. Unless ``every``, operators that changed only in version share one line."""
     shown = table("operator", "version", "nodes", "became", right=("nodes",), whole=("version",))
     quiet = 0
     for conversion in migration.conversions:

@@ -58,13 +58,13 @@ def headline(report: RewriteReport) -> str:
 
 
 def gone(report: RewriteReport) -> str:
-    """Return ``2 of 3 loops gone``."""
+    """Return a text such as ``2 of 3 loops gone``."""
     removed = sum(loop.fate == "removed" for loop in report.loops)
     return f"{removed} of {counted(len(report.loops), 'loop')} gone" if report.loops else "no loops"
 
 
 def refused_node(report: RewriteReport) -> str | None:
-    """Return a sentence on a recurrent node that onnxruntime still does not run, with the reason, or None if there is none."""
+    """Return a sentence on a recurrent node that onnxruntime still does not run, with the reason, or None if it runs them all."""
     node = next((node for node in report.nodes if node.reasons), None)
     if node is None:
         return None
@@ -72,7 +72,7 @@ def refused_node(report: RewriteReport) -> str | None:
 
 
 def loop_line(loop: LoopReport) -> str:
-    """Return a description of ``loop`` before and now."""
+    """Return a description of ``loop`` before and after the rewrites."""
     steps = "unknown number of steps" if loop.steps is None else "1 step" if loop.steps == 1 else f"{loop.steps} steps"
     if loop.kind in _RECURRENT:
         return f"{loop.kind}, {steps}: {loop.fate} ({_FATES[loop.fate]})"
