@@ -1,15 +1,15 @@
-"""Run a loop in blocks of steps if a rule needs their number, which is unknown.
+"""Run a loop in blocks of steps if a rule needs the number of steps and it is unknown.
 
-    Scan(s0, xs)    ->    If (there are ``length`` steps or more; and in an If of its own: states are no wider than was assumed)
+    Scan(s0, xs)    ->    If (there are at least ``length`` steps; a nested If checks that states are as narrow as assumed)
                               s1, ys = Scan(s0, xs[:n] as blocks) of Scan(s, block)        # n: a multiple of ``length``
-                              If (more are left) then the Scan on s1 and xs[n:], else s1
-                          else the Scan as it was
+                              If (steps remain) then the Scan on s1 and xs[n:], else s1
+                          else the original Scan
 
-The rule that needs the number of steps then takes out the Scan over a block. All loops have the directions of the original. If
-inputs are scanned backwards, the blocks are the last rows and the rest is the first.
+The rule that needs the number of steps then replaces the Scan over one block. All loops keep the directions of the original. If
+inputs are scanned backwards, the blocks cover the last rows, and the remaining steps are the first rows.
 
-Conditions: a rule refuses the loop only because the number of steps is unknown, or there are several states; rules take out the
-whole loop over a block, and not as a native cell; the target runs Scan and If; opset 14; the loop has no plan.
+Conditions: a rule refuses the loop only because the number of steps is unknown, or the loop has several states; rules replace the
+whole loop over one block, but not by a native cell; the target runs Scan and If; opset 14; no loop plan runs the loop.
 """
 
 import math
@@ -40,27 +40,27 @@ __all__ = ["RULE", "check"]
 _END = 2**63 - 1
 _ASK_FOR_STEPS = frozenset({"CUMULATIVE-STEPS", "LINEAR-STEPS"})
 _BY_STATES = "cumulative"
-"""The rule that takes out one state at a time."""
+"""The rule that replaces one state at a time."""
 _CUTTING = ("recurrence", "fission")
 _MOST = 4
-"""How many patches are tried for each state."""
+"""The number of patches to try for each state."""
 _LENGTHS = (16, 32, 64, 128, 256, 512)
 _USUAL = 128
 _WIDTHS = (256, 64, 16, 4, 1)
-"""Sizes that unknown ones may have."""
+"""The limits to try for unknown sizes."""
 _BLOCK_NS = 40_000
-"""What a block takes beside its steps, about as much as it saves for 64 steps."""
+"""The overhead of one block in ns, about as much as a block of 64 steps saves."""
 
 
 @dataclass(frozen=True)
 class _StepCut:
-    """``length``: the steps of a block. ``assumed``: the limit of each unknown size; None if no size matters."""
+    """``length``: the steps of a block. ``assumed``: the limit for unknown sizes, or None if all sizes are known or hinted."""
 
     length: int
     assumed: int | None
 
     def widest(self, loop: ScanView, ctx: Context) -> int | None:
-        """Return how many numbers a state of ``loop`` has at most; None for any number."""
+        """Return the largest number of elements that a state of ``loop`` may have, or None if there is no limit."""
         if self.assumed is None:
             return None
         options = replace(ctx.options, assumed_dim=self.assumed)
@@ -68,7 +68,7 @@ class _StepCut:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch for a loop that rules take out once it is over a block."""
+    """Return the patch for a loop that other rules can replace once it runs over one block."""
     scan = plain_scan(loop, ctx, since.ALLOWZERO)
     if scan is None or isinstance(scan.steps, int) or not {"If", "Scan"} <= ctx.options.target.control_flow:
         return NOTHING_HERE
@@ -95,17 +95,17 @@ def _patch(loop: ScanView, least: _StepCut, ctx: Context) -> Patch | NotApplicab
 
 
 def _least(loop: ScanView, ctx: Context) -> _StepCut | None:
-    """Return the shortest blocks that pay, for states as wide as can be."""
+    """Return the cut with the largest limit for unknown sizes, and then the shortest blocks, for which rules replace the loop."""
     sizes = StepSizes.of(loop, ctx)
     widths = (None,) if all(sizes.hinted(state.inner) for state in loop.states) else _WIDTHS
-    if not _is_taken_out(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the most that could be asked for
+    if not _is_taken_out(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the easiest case
         return None
     cuts = (_StepCut(length, width) for width in widths for length in _LENGTHS)
     return next((cut for cut in cuts if _is_taken_out(loop, cut, ctx)), None)
 
 
 def _is_taken_out(loop: ScanView, cut: _StepCut, ctx: Context) -> bool:
-    """Return True if rules take out all of the loop over a block: one of them, or one after the other."""
+    """Return True if one rule, or several rules in turn, replace the whole loop over one block."""
     with tried_whole(_over_a_block(loop, cut, _begun(loop, ctx), ctx)[0], ctx) as (block, recorded):
         left = [block]
         for _ in range(_MOST * len(loop.states)):
@@ -121,7 +121,7 @@ def _is_taken_out(loop: ScanView, cut: _StepCut, ctx: Context) -> bool:
 
 
 def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
-    """Return the first rule that would cut ``loop``, and how; None for a native cell, whose cost needs no number of steps."""
+    """Return the first rule that replaces or splits ``loop``, and its patch; None for a native cell, which needs no blocks."""
     for rule in ctx.rules:
         if rule.subject == "loop" and rule.phase in _CUTTING and rule.name != RULE.name:
             answer = rule.check(loop, ctx)
@@ -131,7 +131,7 @@ def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
 
 
 def _length(least: int, sizes: StepSizes) -> int:
-    """Return how many steps a block is to have: each block has its cost, and half of one is left over."""
+    """Return the block length that balances the overhead of blocks against the steps that remain, half a block on average."""
     if not sizes.steps_known:
         return max(least, _USUAL)
     best = math.sqrt(2 * sizes.steps * _BLOCK_NS / sizes.options.costs.step)
@@ -139,7 +139,7 @@ def _length(least: int, sizes: StepSizes) -> int:
 
 
 def _put_in_blocks(loop: ScanView, cut: _StepCut, ctx: Context) -> list[ir.Node]:
-    """Change ``loop`` and return the new loops, that over the steps of a block first."""
+    """Replace ``loop`` by loops over blocks. Return the new loops, first the loop over the steps of one block."""
     build, inside = ctx.builder(), ctx.builder()
     steps = most_steps(build, loop)
     are_enough = build.op("Less", build.const([cut.length - 1]), steps)
@@ -160,7 +160,7 @@ def _put_in_blocks(loop: ScanView, cut: _StepCut, ctx: Context) -> list[ir.Node]
 def _in_blocks(
     loop: ScanView, cut: _StepCut, steps: ir.Value, inside: Builder, ctx: Context
 ) -> tuple[Sequence[ir.Value], list[ir.Node]]:
-    """Put the loops over blocks and over what is left into ``inside``; return their results, and the loops."""
+    """Write the loops over blocks and over the remaining steps to ``inside``. Return the results, and the loops."""
     length = inside.const([cut.length])
     blocks = inside.op("Div", steps, length)
     end = inside.op("Mul", blocks, length)
@@ -182,7 +182,7 @@ def _in_blocks(
 
 
 def _begun(loop: ScanView, ctx: Context) -> list[ir.Value]:
-    """Return new values for what the states are before a block."""
+    """Return new values for the states at the start of a block."""
     return [
         ir.Value(name=ctx.names.fresh(f"{state.inner.name}_begun"), type=state.initial.type, shape=state.initial.shape)
         for state in loop.states
@@ -194,7 +194,7 @@ def _begun_with(loop: ScanView, initial: Sequence[ir.Value]) -> list[State]:
 
 
 def _over_a_block(loop: ScanView, cut: _StepCut, states: Sequence[ir.Value], ctx: Context) -> tuple[ir.Node, list[ScanInput]]:
-    """Return a Scan over the steps of a block, from ``states`` on, and its scan inputs, whose outer sides are new."""
+    """Return a Scan over the steps of one block that starts with ``states``, and its scan inputs with new outer values."""
     scans = []
     for scan in loop.scan_inputs:
         shape = with_axes(without_axis(scan.outer.shape, 0), 0, cut.length)
@@ -210,9 +210,9 @@ def _over_a_block(loop: ScanView, cut: _StepCut, states: Sequence[ir.Value], ctx
 def _over_blocks(
     loop: ScanView, cut: _StepCut, sizes: tuple[ir.Value, ir.Value, ir.Value], build: Builder, ctx: Context
 ) -> tuple[ir.Node, ir.Node]:
-    """Put a Scan over all whole blocks into ``build``; return that inside it, and itself.
+    """Write a Scan over all full blocks to ``build``. Return the inner Scan over one block, and the outer Scan.
 
-    ``sizes``: the number of blocks, the steps of one, and those of all.
+    ``sizes``: the number of blocks, of steps in one block, and of steps in all blocks.
     """
     names, begun, (blocks, length, end) = ctx.names, _begun(loop, ctx), sizes
     inner, scans = _over_a_block(loop, cut, begun, ctx)
@@ -237,7 +237,7 @@ def _over_blocks(
 
 
 def _sliced(build: Builder, scan: ScanInput, start: ir.Value | None, end: ir.Value | None) -> ir.Value:
-    """Return what ``scan`` sees from step ``start``, not 0, or the first on, before step ``end`` or to the last."""
+    """Return the rows that ``scan`` reads from step ``start`` (not 0) up to but excluding ``end``. None is an open end."""
     if scan.reverse:
         start, end = (None if step is None else build.op("Neg", step) for step in (end, start))
     first = build.const([0]) if start is None else start

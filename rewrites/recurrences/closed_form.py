@@ -1,8 +1,8 @@
-"""The driver of closed forms, which compute all steps of a loop at once.
+"""Replace loops by closed forms, which compute all steps of a loop at once.
 
-A family's rule reads the loop and returns a ``ClosedForm``. The driver asks whether the number of steps, the target and the costs
-allow it. It keeps the loop as a fallback if the form does not cover all inputs. It checks the width of the states in each run if
-that is unknown before.
+A family's rule reads the loop and returns a ``ClosedForm``. Its ``patch`` checks that the number of steps, the target and the costs
+allow the form. The loop is kept as a fallback if the form does not cover all inputs. If the width of the states is unknown, an If
+checks it in each run.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -49,21 +49,21 @@ __all__ = [
 ]
 
 ANY_NUMBER = (0, None)
-"""The steps of a form that runs for any number of them."""
+"""``ClosedForm.steps`` of a form that runs for any number of steps."""
 MARGIN = 1.2
-"""By what factor a closed form must be faster than the loop, by the estimate."""
+"""The factor by which a closed form must be faster than the loop, by the estimate."""
 _FAR = 1 << 22
-"""Bytes of a stack beyond which stacks leave the processor's third cache."""
+"""The size of a stack in bytes above which stacks do not fit the processor's third-level cache."""
 _WIDTHS = (1024, 512, 256, 128)
-"""Sizes to try for each unknown dimension, beside the assumed one."""
+"""Sizes to try for each unknown dimension, in addition to the assumed size."""
 _LONGEST = 18
-"""The power of 2 up to which numbers of steps are tried."""
+"""Numbers of steps are tried up to 2 to this power."""
 _USUAL, _MOST_LEAST = 1 << 12, 512
-"""The assumed number of steps, and from how many on a form must pay, if their number is unknown."""
+"""If the number of steps is unknown: the number to assume, and the number of steps for which a form must already pay off."""
 
 
 Form = tuple[Mapping[ir.Value, ir.Value], ir.Value | None]
-"""The new value of each output of a loop that is used, and the flag that the form covers the inputs; None if it covers all."""
+"""The new value of each used output of a loop, and a flag that is true if the form covers the inputs (None if it covers all)."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ class ClosedForm:
 
     Args:
         what: The change in words, for the report.
-        cost: Returns why the loop stays, for a number of steps and the sizes that a context assumes.
-        write: Writes the form. Its first arguments are the stacks of the loop, whose nodes run in any case, and a builder of nodes
-            that run only if the form covers the inputs.
-        steps: From how many steps on, and up to how many, the form runs if their number is unknown; None if it needs the number.
-        needs_fallback: The form does not cover all inputs.
-        work: The code of cost reasons, and the form in words.
-        checks_width: If the width of states is unknown, an If checks it in each run.
-        notes: What was assumed, for the report.
+        cost: Takes a number of steps and a context with assumed sizes. Returns a reason to keep the loop, or None.
+        write: Writes the form. Its first argument, the stacks of the loop, collects nodes that always run. Its second argument, a
+            builder, collects nodes that run only if the form covers the inputs.
+        steps: The least and the most steps for which the form runs if the number is unknown. None if the form needs the number.
+        needs_fallback: True if the form does not cover all inputs.
+        work: The code of reasons about cost, and the form in words.
+        checks_width: True if an If checks unknown widths of states in each run.
+        notes: The assumptions, for the report.
     """
 
     loop: ScanView
@@ -93,10 +93,10 @@ class ClosedForm:
     notes: tuple[str, ...] = ()
 
     def patch(self, ctx: Context) -> Patch | NotApplicable:
-        """Return the patch that writes the form, or why the loop stays.
+        """Return the patch that writes the form, or the reason to keep the loop.
 
-        If the form pays for narrow states only, and their width is unknown, the patch first puts the loop under an If on the widest
-        states for which it pays.
+        If the width of states is unknown, the patch only puts the loop under an If that checks the width. The limit is the largest
+        width for which the form pays off. A later patch then writes the form.
         """
         loop = self.loop
         if not isinstance(loop.steps, int) and self.steps is None:
@@ -150,14 +150,14 @@ class ClosedForm:
 
 
 def plain_scan(loop: Loop, ctx: Context, opset: int, *, needs_fallback: bool = True) -> ScanView | None:
-    """Return ``loop`` as a Scan with states that stacks can replace, or None; a fallback needs no fallback of its own."""
+    """Return ``loop`` if it is a Scan whose states stacks can replace. With ``needs_fallback``, a fallback is refused (None)."""
     if isinstance(loop, LoopView) or not loop.states or ctx.opset < opset or not_plain(loop, ctx) is not None:
         return None
     return None if needs_fallback and is_fallback_loop(loop, ctx) else loop
 
 
 def first_patch(answers: Iterable[Patch | NotApplicable]) -> Patch | NotApplicable:
-    """Return the first patch of ``answers``, or the first reason."""
+    """Return the first patch in ``answers``, or the first reason if there is no patch."""
     reason: NotApplicable | None = None
     for answer in answers:
         if isinstance(answer, Patch):
@@ -167,26 +167,26 @@ def first_patch(answers: Iterable[Patch | NotApplicable]) -> Patch | NotApplicab
 
 
 def plan_is_faster(loop: ScanView, ctx: Context, code: str, form: str) -> NotApplicable | None:
-    """Return a reason if the library of loop plans takes the loop, which is then faster than ``form``."""
+    """Return a reason to keep the loop if it is to be compiled to a loop plan, which is faster than ``form``."""
     if not is_to_be_compiled(loop, ctx):
         return None
     return NotApplicable(code, f"the plan of the loop, which is to be compiled, is faster than {form}")
 
 
 def slower_than_loop(code: str, work: str, loop_ns: float, form_ns: float) -> NotApplicable | None:
-    """Return a reason if a closed form does ``work`` not clearly faster than the loop, by the estimates in ns."""
+    """Return a reason if a closed form is not clearly faster at ``work`` than the loop, by the estimates in ns."""
     return None if form_ns * MARGIN < loop_ns else slower(code, work, loop_ns, form_ns)
 
 
 def slower(code: str, work: str, loop_ns: float, form_ns: float, form: str = "without") -> NotApplicable:
-    """Return the reason with both estimates."""
+    """Return the reason that ``work`` is slower in the new form than in the loop, with both estimates."""
     return NotApplicable(code, f"{work} take about {loop_ns / 1000:.0f} µs in the loop and {form_ns / 1000:.0f} µs {form}")
 
 
 def passes_ns(costs: Costs, operators: int, size: int, near: int, passes: tuple[int, int, int]) -> float:
-    """Return what ``operators`` on stacks of ``size`` bytes take.
+    """Return the time in ns of ``operators`` on stacks of ``size`` bytes.
 
-    ``passes``: how often they go over the stacks if these stay in the second cache, up to ``near`` bytes, in the third, or in none.
+    ``passes``: the passes over stacks that fit the second-level cache (up to ``near`` bytes), the third-level cache, or neither.
     """
     near_passes, others, far_passes = passes
     bytes_ns = near_passes * costs.near_byte if size <= near else (others if size <= _FAR else far_passes) * costs.far_byte
@@ -194,15 +194,15 @@ def passes_ns(costs: Costs, operators: int, size: int, near: int, passes: tuple[
 
 
 def over_budget(work: str, size: int, ctx: Context, when: str = "at a time") -> NotApplicable | None:
-    """Return a reason if ``work`` needs ``size`` bytes, which is more than the memory budget."""
+    """Return a reason if the ``size`` bytes that ``work`` needs exceed the memory budget."""
     limit = ctx.options.memory_budget
     return NotApplicable("MEMORY-BUDGET", f"{work} about {size} bytes {when} (limit {limit})") if size > limit else None
 
 
 def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], bool]) -> int | None:
-    """Return from how many steps on, ``first`` or more, a form pays if their number is unknown.
+    """Return the least number of steps, at least ``first``, for which a form pays off.
 
-    Return None if the number is known, if a size of a state is unknown, or if the form does not pay for the usual number.
+    Return None if the number of steps is known, a size of a state is unknown, or the form does not pay off for the usual number.
     """
     rows = [static_dims(state.inner) for state in loop.states]
     if isinstance(loop.steps, int) or any(dims is None or 0 in dims for dims in rows):
@@ -214,7 +214,7 @@ def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], 
 
 
 def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
-    """Return the reason for an unknown number of steps, with the number from which on the form ``pays``."""
+    """Return the reason that the number of steps is unknown, with the least power of 2 for which the form ``pays``."""
     count = next((1 << power for power in range(1, _LONGEST) if pays(1 << power)), None)
     ahead = "" if count is None else f"; for {count} or more blocks of steps would be faster, by an estimate"
     return NotApplicable("LINEAR-STEPS", f"how many steps there are is not known before the model runs{ahead}")
@@ -223,7 +223,7 @@ def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
 def width_patch(
     loop: ScanView, states: list[State], widest: int, words: tuple[str, str, str, str], ctx: Context
 ) -> Patch | NotApplicable:
-    """Return the patch that puts ``loop`` under an If on whether ``states`` have at most ``widest`` bytes a step.
+    """Return the patch that puts ``loop`` under an If, which checks that ``states`` have at most ``widest`` bytes a step.
 
     Args:
         words: The reason code, the names of states, the form, and the start of the condition, for the report.

@@ -1,4 +1,4 @@
-"""Constants as arrays, also behind the few operators with which bodies and hoisting rearrange weights."""
+"""Read constants as arrays, also constants that a few operators rearrange or combine."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ NUMPY: Mapping[str, np.ufunc] = {
     "Or": np.logical_or,
     "Sub": np.subtract,
 }
-"""Elementwise operators of numbers and flags, in numpy."""
+"""The numpy function of each elementwise operator on numbers or flags."""
 
 _LIMIT = 1 << 31
 _DEEPEST = 12
@@ -32,14 +32,14 @@ _EXACT = frozenset({"Add", "Mul", "Neg", "Sub"})
 
 
 class ConstantReader:
-    """Reads constants of one opset, each once. ``known``: the assumed content of some tensors."""
+    """Reads the constants of a model with one opset and caches them. ``known``: the assumed contents of some tensors."""
 
     def __init__(self, opset: int, known: Mapping[ir.Value, np.ndarray] | None = None) -> None:
         self.opset = opset
         self._known: dict[ir.Value, np.ndarray | None] = {**(known or {})}
 
     def of(self, value: ir.Value | None, depth: int = 0) -> np.ndarray | None:
-        """Return the array that ``value`` always is, or None."""
+        """Return the array of ``value`` if it is constant, else None."""
         if value is None or depth > _DEEPEST:
             return None
         if value not in self._known:

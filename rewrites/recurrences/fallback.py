@@ -3,7 +3,7 @@
     Scan(s0, xs)    ->    If (all numbers are finite) closed form else Scan(s0, xs)
     Scan(s0, xs)    ->    If (Size(s0) <= widest) Scan(s0, xs), marked as narrow, else Scan(s0, xs)
 
-The second form is for rules that are slower than the loop for wide states: they change the first Scan and leave the fallback alone.
+The second form is for rules whose result is slower than the loop for wide states. Such rules change only the Scan marked as narrow.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 _FALLBACK = "otherwise_the_loop"
-"""The prefix of the name of a branch that holds a fallback."""
+"""The name prefix of branches that hold a fallback."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class WrittenForm:
     """The nodes of a closed form.
 
     Args:
-        build: The nodes that run in any case.
-        results: The new value of each output of the loop that is used.
-        guard: The flag that the form covers the inputs, and the nodes that run then.
+        build: The nodes that always run.
+        results: The new value of each used output of the loop.
+        guard: The flag that is true if the form covers the inputs, and the nodes that run only if it is true.
     """
 
     build: Builder
@@ -71,12 +71,12 @@ def no_fallback(ctx: Context) -> NotApplicable | None:
 
 
 def is_fallback_loop(loop: ScanView, ctx: Context) -> bool:
-    """Return True if ``loop`` is a fallback, even if a guard was put around it inside the branch of the fallback."""
+    """Return True if ``loop`` is in the branch of a fallback, even under another If inside that branch."""
     return any((graph.name or "").startswith(_FALLBACK) for graph in _branches_around(loop, ctx))
 
 
 def _branches_around(loop: ScanView, ctx: Context) -> Iterator[ir.Graph]:
-    """Return the branch of ``loop``, that around its If and so on, and at last the body of an outer loop, if there is one."""
+    """Yield the graphs around ``loop``, innermost first: branches of Ifs, and last the body of an outer loop, if there is one."""
     graph = loop.node.graph
     while isinstance(graph, ir.Graph) and graph is not ctx.model.graph:
         yield graph
@@ -93,7 +93,7 @@ def write_fallback(
     hint: str | None,
     ctx: Context,
 ) -> tuple[ir.Value, ...]:
-    """Write an If between two branches to ``build`` and mark the branch of ``scan`` as a fallback; return the values of the If."""
+    """Write an If with the branches ``closed`` and ``kept``. Mark the branch of ``scan`` as a fallback; return the If's outputs."""
     values = write_if(build, condition, closed, kept, hint)
     assert scan.graph is not None
     scan.graph.name = ctx.names.fresh(_FALLBACK)
@@ -101,7 +101,7 @@ def write_fallback(
 
 
 def guard_with_fallback(loop: ScanView, form: WrittenForm, ctx: Context) -> ir.Node:
-    """Put ``loop`` under an If on the guard of ``form``, and return it as the fallback."""
+    """Replace ``loop`` by an If that runs ``form`` if its guard is true, otherwise the loop. Return the Scan of the fallback."""
     old, scan = loop.node, written_again(loop, ctx.names)
     values = _write_choice(loop, scan, form, ctx)
     choice = form.build.nodes.pop()
@@ -111,19 +111,19 @@ def guard_with_fallback(loop: ScanView, form: WrittenForm, ctx: Context) -> ir.N
 
 
 def guard_steps(loop: ScanView, form: WrittenForm, steps: tuple[int, int | None], ctx: Context) -> list[ir.Node]:
-    """Put ``loop`` under an If on the guard of ``form``, and that under another on the number of steps.
+    """Put ``loop`` under an If on the guard of ``form``, inside an outer If on the number of steps.
 
     Args:
-        steps: From how many steps on, and up to how many, the closed form runs.
+        steps: The least and the most steps for which the closed form runs.
 
     Returns:
-        The two fallbacks.
+        The fallbacks of the inner and of the outer If.
     """
     (least, most), outer = steps, ctx.builder()
     first, *others = loop.scan_inputs
     count = shape_of(outer, first.outer, first.axis)
     is_fit = outer.op("Less", outer.const([least - 1]), count)
-    for scan in others:  # onnxruntime refuses stacks of different lengths
+    for scan in others:  # a Scan fails on inputs of different lengths, and so must the new model
         if dim_of(scan.outer, scan.axis) is None or dim_of(scan.outer, scan.axis) != dim_of(first.outer, first.axis):
             is_fit = outer.op("And", is_fit, outer.op("Equal", shape_of(outer, scan.outer, scan.axis), count))
     if most is not None:
@@ -135,7 +135,7 @@ def guard_steps(loop: ScanView, form: WrittenForm, steps: tuple[int, int | None]
 
 
 def _write_choice(loop: ScanView, scan: ir.Node, form: WrittenForm, ctx: Context) -> dict[ir.Value, ir.Value]:
-    """End the nodes before ``form`` with an If between it and ``scan``; return the value of the If for each result."""
+    """Append an If to ``form.build`` that runs the form or ``scan``. Return the If's output for each result of the loop."""
     (condition, inside), fallback = form.guard, ctx.builder()
     fallback.nodes.append(scan)
     outputs = [(old, kept) for old, kept in zip(loop.node.outputs, scan.outputs, strict=True) if old in form.results]
@@ -146,14 +146,14 @@ def _write_choice(loop: ScanView, scan: ir.Node, form: WrittenForm, ctx: Context
 
 
 def all_of(build: Builder, flags: Iterable[ir.Value]) -> ir.Value:
-    """Return the flag that all ``flags``, at least one, are true."""
+    """Return a flag that is true if all ``flags`` are true. There must be at least one."""
     return reduce(partial(build.op, "And"), flags)
 
 
 def all_finite_and_bounded(
     build: Builder, values: Sequence[ir.Value], largest: float, dtype: np.dtype, *, no_negative_zeros: bool = False
 ) -> ir.Value:
-    """Return the flag that all ``values`` are finite and at most ``largest``, and with ``no_negative_zeros`` that none is -0."""
+    """Return a flag that is true if all ``values`` are finite and at most ``largest``, and none is -0 if ``no_negative_zeros``."""
     total = reduce(partial(build.op, "Add"), [build.op("ReduceSumSquare", value, keepdims=0) for value in values])
     flag = build.op("Less", total, build.const(np.array(largest * largest, dtype)))
     for value in values if no_negative_zeros else ():
@@ -171,21 +171,21 @@ def states_of_unknown_width(loop: ScanView, sizes: StepSizes) -> list[State]:
 
 
 def can_check_width(loop: ScanView, ctx: Context) -> bool:
-    """Return True if the target runs an If around ``loop``, and no outer loop does, which an If would keep from being batched."""
+    """Return True if the target runs Ifs and ``loop`` is in no outer loop, because an If would prevent batching the outer loop."""
     return no_fallback(ctx) is None and all(ctx.if_around(graph) is not None for graph in _branches_around(loop, ctx))
 
 
 def sizes_at_most(build: Builder, limits: Iterable[tuple[ir.Value, int]]) -> ir.Value:
-    """Return the flag that no value has more elements than its limit."""
+    """Return a flag that is true if no value has more elements than its limit."""
     bounds = ((value, build.const([limit + 1])) for value, limit in limits)
     return all_of(build, (build.op("Less", build.op("Size", value), bound) for value, bound in bounds))
 
 
 def guard_width(loop: ScanView, states: list[State], widest: int, ctx: Context) -> list[ir.Node]:
-    """Put ``loop`` under an If on whether each of ``states`` has at most ``widest`` bytes.
+    """Put ``loop`` under an If that checks that each of ``states`` has at most ``widest`` bytes.
 
     Returns:
-        The Scan that runs if they do, and the fallback.
+        The Scan that runs if the check passes, and the fallback.
     """
     build, inside = ctx.builder(), ctx.builder()
     condition = sizes_at_most(build, [(state.initial, widest // bytes_per_element(state.initial)) for state in states])
@@ -209,7 +209,7 @@ def narrow_copy(loop: ScanView, ctx: Context) -> ir.Node:
 
 @contextmanager
 def tried_whole(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Yield ``node``, a new Scan, as a loop all of whose results are wanted, and a context for trying rules on it."""
+    """Yield the new Scan ``node`` as a loop with all its outputs in use, and a context in which to try rules on the loop."""
     with tried(node, ctx) as trial:
         assert isinstance(node.graph, ir.Graph)
         node.graph.outputs.extend(node.outputs)

@@ -1,4 +1,4 @@
-"""The results of a loop whose states are known for all steps, and their users."""
+"""Replace the results of a loop by stacks that hold the loop's states for all steps."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ _END = 2**63 - 1
 
 
 def is_used(value: ir.Value | None) -> bool:
-    """Return True if a node or the caller reads ``value``."""
+    """Return True if a node reads ``value`` or it is an output of a graph."""
     return value is not None and bool(value.uses() or value.is_graph_output())
 
 
@@ -41,9 +41,9 @@ def bind_state(
     """Return the new value of each output of ``loop`` that holds ``state``.
 
     Args:
-        rows: The states after each step, in the order of steps or ``backwards``.
-        first: The index of the state after the first step; the rows before it are left out.
-        last: Returns the state after the last step, if that is not the last row.
+        rows: The state after each step, in the order of the steps, or reversed if ``backwards``.
+        first: The index of the row after the first step. Earlier rows are dropped.
+        last: Returns the state after the last step. If None, that is the last of ``rows``.
     """
     results, ends = dict[ir.Value, ir.Value](), Ends(build, backwards)
     for output in loop.scan_outputs:
@@ -62,7 +62,7 @@ def bind_state(
 
 
 def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> NotApplicable | None:
-    """Put ``values`` of all steps into ``stacks``; return a reason if they cannot be had, or break the memory budget."""
+    """Compute ``values`` for all steps in ``stacks``. Return a reason if that is impossible or exceeds the memory budget."""
     nodes = nodes_behind(stacks.body, values, [*stacks.known, *stacks.sources()])
     varying = varying_values(stacks.body, stacks.sources())
     for node in nodes:
@@ -75,13 +75,13 @@ def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> 
 
 @dataclass(frozen=True)
 class StateUse:
-    """The uses of ``state`` in a loop and behind it.
+    """The values of ``state`` that are read in the loop or from its results.
 
     Args:
-        nexts: The values of the body that are its next value.
-        before: Something reads its value before each step.
-        after: Something reads its value after each step.
-        final: Something reads its last value.
+        nexts: The body values that equal the next value of the state.
+        before: True if the state before each step is read.
+        after: True if the state after each step is read.
+        final: True if the state after the last step is read.
     """
 
     state: State
@@ -92,12 +92,12 @@ class StateUse:
 
     @property
     def values(self) -> list[tuple[ir.Value, ...]]:
-        """The values of the body that are read in all steps, equal ones together."""
+        """The body values that are read in all steps, in groups of equal values."""
         return [same for same, is_read in (((self.state.inner,), self.before), (self.nexts, self.after)) if is_read]
 
 
 def use_of(loop: ScanView, state: State, makers: Sequence[ir.Node], also: Sequence[ir.Node] = ()) -> StateUse:
-    """Return what is read of ``state``, except by ``makers`` of its next value and by ``also``."""
+    """Return the uses of ``state``. Reads by ``makers``, which compute its next value, and by the nodes ``also`` do not count."""
     nexts = tuple(node.outputs[0] for node in makers)
     read = {value for output in loop.scan_outputs for value in (output.inner, through_identity(output.inner))}
     read |= {value for another in loop.states if another is not state for value in (another.next, through_identity(another.next))}
@@ -107,7 +107,7 @@ def use_of(loop: ScanView, state: State, makers: Sequence[ir.Node], also: Sequen
 
 
 def replace_state(stacks: Stacks, use: StateUse, final: ir.Value | None, ctx: Context) -> list[ir.Node]:
-    """Let the loop of ``stacks``, which have the values of a state, read them instead; ``final``: its last value, if it is read."""
+    """Let the loop scan the values of a state from ``stacks`` instead of computing them. ``final``: the last value, if read."""
     others = [state for state in stacks.loop.states if state is not use.state]
     return read_stacks(stacks, use.values, others, [] if final is None else [(use.state.final, final)], ctx)
 
@@ -119,16 +119,16 @@ def read_stacks(
     results: Iterable[tuple[ir.Value | None, ir.Value]],
     ctx: Context,
 ) -> list[ir.Node]:
-    """Let the loop of ``stacks`` read body values of all steps instead of computing them.
+    """Let the loop scan body values from ``stacks`` instead of computing them.
 
     Args:
-        stacks: Their nodes go before the loop.
-        groups: The body values that the stacks hold, equal ones together.
-        states: The states that stay.
+        stacks: The values of all steps. The nodes that compute them are inserted before the loop.
+        groups: The body values that the stacks hold, in groups of equal values.
+        states: The states that the loop keeps.
         results: Other results of the loop with their new values.
 
     Returns:
-        The loop that is left, if any.
+        The rebuilt loop, or nothing if all its results are replaced.
     """
     loop = stacks.loop
     known = {value: stacks.full(same[0]) for same in groups for value in same}

@@ -1,19 +1,19 @@
-"""Replace linear states with constant coefficients, such as a filter, by products with the responses of blocks of steps.
+"""Compute linear states with constant coefficients, such as a filter, by one matrix product for each block of steps.
 
     Scan(s1, s2, xs) body => (y = b0 x + s1, s1 = b1 x - a1 y + s2, s2 = b2 x - a2 y)
-    ->    If (all numbers are finite) then Y = MatMul([X, Z], V) ... (``scans/linear_system.py``) else the Scan as it was
+    ->    If (all numbers are finite) then Y = MatMul([X, Z], V) ... (``scans/linear_system.py``) else the original Scan
 
-A product of a block multiplies later steps by 0, and 0 times infinity is NaN. So an If keeps the loop for infinities, NaN, and
-numbers so large that a sum might overflow; and for -0, if a zero of that sign could reach a result. Sums come in another order, and
-products of constants are one constant; nothing else is different. If the number of steps is unknown, an outer If keeps the loop for
-few steps.
+The matrix product of a block multiplies inputs of later steps by 0, and 0 times infinity is NaN. So an If keeps the loop for
+infinities, NaN, and numbers so large that a sum might overflow. It also keeps the loop for -0 if a -0 could reach a result. Results
+differ from the loop by rounding only: sums have another order, and products of constants are computed in advance. If the number of
+steps is unknown, an outer If keeps the loop for few steps.
 
-Conditions: next states and scan outputs are sums of states, of inputs that do not depend on states, and of constants, times
-constants, of float or double. All constants are single numbers, and all else has one shape; or constants have any shape, and there
-are few states of known size, as in a Kalman filter with a constant gain. Powers of the matrix of the states do not grow over the
-steps by more than ``_MOST``; the trip count or the sizes of a row are known; it is faster than the loop by a fifth; the target runs
-Scan and If; the loop has no plan. States that each decay alone are left to ``linear-recurrence``, which needs no If, if their
-stacks are known to leave the processor's second cache, and to ``cumulative`` if they only add up.
+Conditions: next states and scan outputs are linear in states, inputs and constants, with constant coefficients, in float or double;
+inputs do not depend on states. Either coefficients are single numbers and all values have one shape, or states are few and of known
+sizes, as in a Kalman filter with a constant gain. Powers of the state matrix do not grow by more than ``_MOST``; the trip count or
+the sizes of a row are known; the products are faster than the loop by a fifth; the target runs Scan and If; no loop plan runs the
+loop. Two kinds of independent states are left to other rules: states that decay and whose stacks exceed the second-level cache to
+``linear-recurrence``, which needs no If, and states that only accumulate to ``cumulative``.
 """
 
 import math
@@ -47,18 +47,18 @@ __all__ = ["RULE", "check"]
 _TYPES = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _MOST = 1e9
 _LARGEST = {4: (1e18, 1e37), 8: (1e150, 1e306)}
-"""Limits for numbers of so many bytes: of what is squared and summed up, and of any sum."""
+"""For each item size in bytes: the limit for numbers whose squares are summed, and the limit for any sum."""
 _OPERATORS, _MORE_BLOCKS, _EACH, _ANY_STEPS, _OF_MATRICES = 6, 8, 3, 20, 14
-"""Operators of one block and of the If, of more blocks, of the check of each input and initial state, if the number of steps is
-unknown, and of a system of matrices."""
+"""Numbers of operators: for one block and the If, extra for several blocks, for the check of each input and initial state, extra if
+the number of steps is unknown, and for a system of matrices."""
 _FIRST, _LONGEST = 8, 1 << 17
-"""From how many steps on blocks may pay, and beyond how many the loop is kept, if their number is unknown."""
+"""If the number of steps is unknown: the least number for which blocks may pay off, and the most that run in blocks."""
 _NEAR = 1 << 18
-"""Bytes of a stack that stays in the processor's second cache with what is made of it."""
+"""The largest stack in bytes that fits the processor's second-level cache together with its results."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch for a loop that is a system of constants."""
+    """Return the patch for a loop that is a linear system with constant coefficients."""
     scan = plain_scan(loop, ctx, since.CUM_SUM)
     if scan is None:
         return NOTHING_HERE
@@ -69,7 +69,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if system is None or not system.inputs or _is_left_to_others(scan, system, ctx):
         return NOTHING_HERE
     if {value.dtype for value in system.inputs} != kinds:
-        return NOTHING_HERE  # an output that no state has a part in, such as a flag, leaves the loop first
+        return NOTHING_HERE  # other rules first move outputs that depend on no state, such as flags, out of the loop
     if system.is_elementwise and not _is_alike(system):
         return NotApplicable("LINEAR-SHAPE", f"what '{system.states[0].inner.name}' is made of has not surely one shape")
     least = least_steps(scan, ctx, _FIRST, lambda count: _too_slow(scan, system, StepSizes.of(scan, ctx), count) is None)
@@ -97,14 +97,14 @@ def _names(system: System) -> str:
 
 
 def _is_alike(system: System) -> bool:
-    """Return True if states, inputs and outputs surely have one shape."""
+    """Return True if all states, inputs and outputs are known to have the same shape."""
     values = [value for state in system.states for value in (state.inner, state.initial, state.next)]
     values += [*system.inputs, *(output.inner for output in system.outputs)]
     return all(same(value.shape, system.states[0].inner.shape) for value in values)
 
 
 def _is_left_to_others(loop: ScanView, system: System, ctx: Context) -> bool:
-    """Return True if each state only decays, or is only added to, and stacks leave the cache or a state only adds up."""
+    """Return True if another rule takes states that decay or accumulate alone (see the conditions of this module)."""
     decays = np.diag(system.matrices.step)
     if (system.matrices.step - np.diag(decays)).any() or not ((decays > 0) & (decays <= 1)).all():
         return False
@@ -140,7 +140,7 @@ def _too_slow(loop: ScanView, system: System, sizes: StepSizes, steps: int) -> N
 
 
 def _largest(system: System, steps: int, dtype: np.dtype) -> float | None:
-    """Return how large numbers may be for which no sum overflows; None if states grow too much."""
+    """Return the largest magnitude of inputs and states for which no sum overflows, or None if states grow too much."""
     total = reach(system.matrices.step, steps)
     states = (np.abs(system.matrices.drive).sum(0) + np.abs(system.matrices.more) + 1) @ total
     count = len(system.matrices.step)
@@ -178,7 +178,7 @@ def _filtered(system: System, reader: SystemReader, stacks: Stacks, inside: Buil
 def _results(
     system: System, inputs: Sequence[ir.Value], build: Builder, steps: int | ir.Value
 ) -> Iterator[tuple[ir.Value, ir.Value]]:
-    """Return the outputs of the loop that are used with their new values; ``inputs`` are in the order of steps."""
+    """Yield each used output of the loop with its new value. ``inputs`` are in the order of steps."""
     kind, dims = system.states[0].inner.dtype, static_dims(system.states[0].inner)
     assert kind is not None
     dtype, count = np.dtype(kind.numpy()), steps if isinstance(steps, int) else -1

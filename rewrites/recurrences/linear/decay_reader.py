@@ -1,10 +1,10 @@
-"""Reads the next value of a state as decay times state, plus what does not depend on the states.
+"""Read the next value of a state as decay times state, plus a drive that does not depend on the states.
 
-The reader follows Identity, Neg, Add, Sub, Mul and Div, with any broadcasting. The drive does not depend on the states. It stays an
-expression of the body's own operators, so that it is computed as in the loop.
+The reader follows Identity, Neg, Add, Sub, Mul and Div, with any broadcasting. The drive stays an expression of the body's own
+operators, so that it is computed as in the loop.
 
-A body may reach a state on exponentially many ways: each of ``a = Add(h, h)  b = Add(a, a)  ...`` doubles them. So ways with the
-same factors are one path, and a drive that is read twice is one object. Paths with more than ``_MOST`` factors in all are refused.
+A body may have exponentially many paths to a state: each Add of ``a = Add(h, h)  b = Add(a, a)  ...`` doubles their number. So
+paths with the same factors are merged, and a drive that is read twice is one object. More than ``_MOST`` factors are refused.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,7 +38,7 @@ S = TypeVar("S")
 
 
 class NotLinear(Exception):
-    """The value is not linear in the states, or not in a supported way, which is ``reason``."""
+    """The value is not linear in the states, or not in a supported form. In the second case ``reason`` explains why."""
 
     def __init__(self, reason: NotApplicable | None = None) -> None:
         super().__init__()
@@ -47,9 +47,9 @@ class NotLinear(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Drive:
-    """The result of ``node`` for ``operands``: other drives and body values, one for each input; None has no drive.
+    """The result of ``node`` for ``operands``, one drive or body value for each input; None if an input has no drive.
 
-    Drives compare by identity: several may share one, so that comparing them by their operands would take exponential time.
+    Drives compare by identity. Because drives share operands, a comparison of operands would take exponential time.
     """
 
     node: ir.Node
@@ -58,7 +58,7 @@ class Drive:
 
 @dataclass(frozen=True)
 class StepFactor:
-    """A factor that changes from step to step, or a divisor if it ``divides``."""
+    """A factor, or a divisor if ``divides``, that changes from step to step."""
 
     value: ir.Value
     divides: bool
@@ -66,9 +66,9 @@ class StepFactor:
 
 @dataclass(frozen=True)
 class Path:
-    """The ways that ``state`` comes in multiplied by ``factors``: the sum of their other factors, in float64, is ``numbers``.
+    """A summand of the form ``state * numbers * factors``. ``numbers``: a constant in float64.
 
-    ``is_sum``: the body adds up several such ways.
+    ``is_sum``: the body adds up several such summands with the same ``factors``; ``numbers`` is the sum of their constants.
     """
 
     state: State
@@ -79,7 +79,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Linear:
-    """``paths``: how states come in; the sum of those of one state is its decay.
+    """A sum of paths and a drive. ``paths``: the summands with a state; those of one state add up to its decay.
 
     ``drive``: the rest of the sum, or None.
     """
@@ -88,7 +88,7 @@ class Linear:
     drive: Drive | ir.Value | None
 
     def through(self, factor: np.ndarray | float | StepFactor, drive: Drive | ir.Value | None) -> "Linear":
-        """Return this times ``factor``, with another drive."""
+        """Multiply all paths by ``factor``, and replace the drive by ``drive``."""
         if isinstance(factor, StepFactor):
             paths = [replace(path, factors=(*path.factors, factor)) for path in self.paths]
         else:
@@ -96,7 +96,7 @@ class Linear:
         return Linear(_bounded(paths), drive)
 
     def plus(self, other: "Linear", drive: Drive | ir.Value | None) -> "Linear":
-        """Return the sum of both, with another drive; ways with the same factors become one path."""
+        """Add the paths of both, and replace the drive by ``drive``. Paths with the same factors are merged."""
         paths = {(path.state, path.factors): path for path in self.paths}
         for path in other.paths:
             key = (path.state, path.factors)
@@ -106,7 +106,7 @@ class Linear:
 
 
 class DecayReader:
-    """Reads values of the body of ``loop``; ``opset`` is the model's."""
+    """Reads body values of ``loop`` as linear in the states. ``opset`` is the opset of the model."""
 
     def __init__(self, loop: ScanView, opset: int) -> None:
         self._constants = ConstantReader(opset)
@@ -126,18 +126,18 @@ class DecayReader:
         return value not in self._known
 
     def constant(self, value: ir.Value) -> np.ndarray | None:
-        """Return the array that ``value`` always is, or None."""
+        """Return the array of ``value`` if it is constant, else None."""
         return self._constants.of(value) if self.is_free(value) else None
 
     def linear(self, value: ir.Value) -> Linear:
-        """Return what ``value`` is; raises NotLinear."""
+        """Return ``value`` as a sum of paths and a drive. Raise NotLinear if it is no such sum."""
         result = self._known[value] if value in self._known else Linear((), value)
         if isinstance(result, NotLinear):
             raise result
         return result
 
     def own(self, state: State) -> Linear:
-        """Return the next value of ``state``, which depends on no other state and has a drive; raises NotLinear."""
+        """Return the next value of ``state``. Raise NotLinear if it depends on another state or has no drive."""
         linear = self.linear(state.next)
         if linear.drive is None or not linear.paths or any(path.state is not state for path in linear.paths):
             raise NotLinear
@@ -177,7 +177,7 @@ class DecayReader:
 
 
 def read_states(loop: ScanView, opset: int, read: Callable[[State, DecayReader], S]) -> list[S] | NotApplicable:
-    """Return what ``read`` returns for each state of ``loop``, whose scan outputs must be states; ``read`` may raise NotLinear."""
+    """Apply ``read`` to each state of ``loop``. Return a reason if it raises NotLinear, or if a scan output is not a state."""
     try:
         reader = DecayReader(loop, opset)
         states = [read(state, reader) for state in loop.states]
@@ -187,7 +187,7 @@ def read_states(loop: ScanView, opset: int, read: Callable[[State, DecayReader],
 
 
 def drives_in_order(drive: Drive | ir.Value) -> list[Drive | ir.Value]:
-    """Return ``drive`` and all that it is computed from, each once and after its operands."""
+    """Return ``drive`` and everything it is computed from, operands first and without duplicates."""
 
     def operands(part: Drive | ir.Value) -> list[Drive | ir.Value]:
         return [operand for operand in part.operands if operand is not None] if isinstance(part, Drive) else []
@@ -196,13 +196,13 @@ def drives_in_order(drive: Drive | ir.Value) -> list[Drive | ir.Value]:
 
 
 def gives_states_alone(loop: ScanView) -> bool:
-    """Return True if all scan outputs are states, before or after each step."""
+    """Return True if every scan output is the value of a state before or after the step."""
     parts = {part for state in loop.states for part in (state.inner, through_identity(state.next))}
     return all(through_identity(output.inner) in parts for output in loop.scan_outputs)
 
 
 def _bounded(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return ``paths``; raises NotLinear if they are too many, or a number of theirs is not finite."""
+    """Return ``paths``. Raise NotLinear if they have too many factors, or a number that is not finite."""
     if any(not np.isfinite(path.numbers).all() for path in paths):
         raise NotLinear
     if sum(1 + len(path.factors) for path in paths) > _MOST:

@@ -1,17 +1,17 @@
 """Compute gated linear states for all steps at once, by a few operators.
 
     Scan(s0, as, bs) body(s, a, b) => (s2 = Add(Mul(a, s), b), y = s2)
-    ->    S = blocks of steps (``scans/decay.py``);  If (S is finite) then S else the Scan as it was
+    ->    S = blocks of steps (``scans/decay.py``);  If (S is finite) then S else the original Scan
 
-Such states are in minGRU, SRU and the core of a state space model. Products of decays may overflow, or be 0, when the loop does
-not, and infinities then reach other steps. So an If keeps the loop for states that are not finite, or beyond 1e18 (1e150 in
-double). It also keeps the loop for states that are 0, unless all decays are above 0 and multiply before anything is added: zeros
-then have the signs of the loop. Sums come in another order, and ``s + z * (h - s)`` is ``(1 - z) * s + z * h`` for factors between
--4 and 4; nothing else is different.
+minGRU, SRU and state space models have such states. A product of several decays may overflow or become 0 although no value in the
+loop does, and then infinities reach other steps than in the loop. So an If keeps the loop if a state is not finite, or exceeds 1e18
+(1e150 in double). It also keeps the loop if a state is 0, because the sign of that zero may differ. The signs do not differ if all
+decays are positive and the drive is added after all products. Results differ from the loop by rounding only: sums have another
+order, and ``s + z * (h - s)`` becomes ``(1 - z) * s + z * h``, for which an If checks that the factor is between -4 and 4.
 
 Conditions: each state depends on itself alone; decays and drives do not depend on states; float or double; the trip count or the
-sizes of a row are known; scan outputs are states; it is faster than the loop by a fifth; the target runs Scan and If; the loop has
-no plan.
+sizes of a row are known; scan outputs are states; blocks are faster than the loop by a fifth; the target runs Scan and If; no loop
+plan runs the loop.
 """
 
 import math
@@ -43,16 +43,16 @@ __all__ = ["RULE", "check"]
 _LARGEST_SHARE = 4
 _LARGEST = {ir.DataType.FLOAT: 1e18, ir.DataType.DOUBLE: 1e150}
 _NEAR, _PASSES = 1 << 19, (14, 9, 12)
-"""Bytes of a stack up to which all stacks stay in the processor's second cache, and the passes over stacks (``passes_ns``)."""
+"""The size of a stack in bytes up to which all stacks fit the second-level cache, and the passes over stacks (``passes_ns``)."""
 _AROUND = 20
-"""Operators before and after the blocks, those of the If among them."""
+"""The number of operators before and after the blocks, including those of the If."""
 _FIRST = 16
-"""From how many steps on blocks may pay, if their number is unknown."""
+"""The least number of steps for which blocks may pay off, if the number of steps is unknown."""
 
 
 @dataclass(frozen=True)
 class _GatedState:
-    """A state with its paths and its drive, which ``is_plain`` if it is added once, after all products."""
+    """A state with its paths and its drive. ``is_plain``: the drive is added once, after all products."""
 
     state: State
     paths: tuple[Path, ...]
@@ -61,7 +61,7 @@ class _GatedState:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch for a loop all of whose states are gated."""
+    """Return the patch for a loop if all its states are gated."""
     scan = plain_scan(loop, ctx, since.CUM_SUM)
     states = NOTHING_HERE if scan is None else read_states(scan, ctx.opset, _read)
     if scan is None or isinstance(states, NotApplicable):
@@ -79,7 +79,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _read(state: State, reader: DecayReader) -> _GatedState:
-    """Return how ``state`` is gated; raises NotLinear."""
+    """Return ``state`` with its paths and drive. Raise NotLinear if it is not gated."""
     linear = reader.own(state)
     known = rank_of(state.inner) is not None and state.inner.dtype in _LARGEST
     if not known or linear.drive is None or not any(path.factors for path in linear.paths):
@@ -88,7 +88,7 @@ def _read(state: State, reader: DecayReader) -> _GatedState:
 
 
 def _multiplies_first(state: State, reader: DecayReader) -> bool:
-    """Return True if what is free of the state is added to it once, after all products."""
+    """Return True if the body only multiplies the state, and then adds one value that does not depend on a state."""
     value, sums = through_identity(state.next), 0
     while value is not None and value is not state.inner:
         node = value.producer()
@@ -131,7 +131,7 @@ def _in_blocks(gated: list[_GatedState], radices: Radices, stacks: Stacks, insid
 
 
 def _states(state: State, decays: ir.Value, drives: ir.Value, radices: Radices, stacks: Stacks) -> ir.Value:
-    """Return the states after each step, [steps, numbers]."""
+    """Return the states after each step, shaped [steps, elements]."""
     build, steps = stacks.build, stacks.loop.steps
     if static_dims(decays) is None or static_dims(decays) != static_dims(drives):
         decays = build.op("Expand", decays, build.op("Shape", drives))
@@ -143,7 +143,7 @@ def _states(state: State, decays: ir.Value, drives: ir.Value, radices: Radices, 
 
 
 def _are_fine(build: Builder, gated: _GatedState, decays: ir.Value, states: ir.Value, ctx: Context) -> ir.Value:
-    """Return the flag that the loop computes the same ``states``."""
+    """Return a flag that is true only if the loop computes the same ``states``."""
     kind = gated.state.inner.dtype
     assert kind is not None
     dtype = np.dtype(kind.numpy())

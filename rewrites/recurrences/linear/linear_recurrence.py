@@ -3,17 +3,17 @@
     Scan(s0, xs) body(s, x) => (s2 = Add(Mul(s, a), x), y = s2)    # a constant, above 0 and at most 1
     ->    x0, x1, x2, ... = Split(Reshape(Concat(s0, xs)));  s1 = Add(Mul(x0, a), x1);  s2 = Add(Mul(s1, a), x2);  ...
 
-``scans/decay.py`` writes the blocks. Sums come in another order, and nothing else is different:
+``scans/decay.py`` writes the blocks. Results differ from the loop only because sums have another order:
 
-    NaN and infinity reach the states that they reach in the loop: a spelling such as ``s + a * (x - s)`` makes NaN of infinity
-    zeros have the sign that they have in the loop, but for those that stand for numbers too small to be any
-    a sum may overflow within a block and not in the loop, or the other way round, as in all sums in another order
+    NaN and infinity reach the same states as in the loop, even if the body is ``s + a * (x - s)``, which turns infinity into NaN
+    zeros have the same sign as in the loop, except for zeros that result from underflow
+    a sum may overflow within a block but not in the loop, or in the loop but not within a block
 
 Conditions: each state depends on itself alone; its decay is constant, above 0 and at most 1 (with ``fast_math`` from -1 to 1; then
-signs of zeros and infinite states may differ); the trip count is known; scan outputs are states; it is faster than the loop by a
-fifth, or the target runs none; the loop has no plan.
-Measured: the plan takes 12 µs and blocks 72 (1024 steps of 16 numbers), 135 and 1860 (4096 steps of 256), 77 and 90 (16000 steps
-of 1).
+signs of zeros and infinite states may differ); the trip count is known; scan outputs are states; blocks are faster than the loop by
+a fifth, or the target runs no loops; no loop plan runs the loop.
+Measured times of the plan and of blocks: 12 and 72 µs (1024 steps of 16 numbers), 135 and 1860 µs (4096 steps of 256), 77 and 90 µs
+(16000 steps of 1).
 """
 
 import itertools
@@ -47,11 +47,11 @@ _TYPES = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _CORNERS = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.5, -0.75)
 _MOST_LEAVES = 3
 _NEAR, _PASSES = 1 << 18, (6, 5, 7)
-"""Bytes of a stack up to which all stacks stay in the processor's second cache, and the passes over stacks (``passes_ns``)."""
+"""The size of a stack in bytes up to which all stacks fit the second-level cache, and the passes over stacks (``passes_ns``)."""
 _IN_LOOP = 0.6
-"""The part of what a byte takes in a loop whose stacks stay in the second cache."""
+"""The cost of a byte in a loop whose stacks fit the second-level cache, relative to other loops."""
 _ENDS = 6
-"""Operators before and after the blocks."""
+"""The number of operators before and after the blocks."""
 
 
 _Part = Drive | ir.Value
@@ -67,7 +67,7 @@ class _DecayingState:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch for a loop all of whose states decay by constants."""
+    """Return the patch for a loop if all its states decay by constants."""
     scan = plain_scan(loop, ctx, 1, needs_fallback=False)
     states = NOTHING_HERE if scan is None else read_states(scan, ctx.opset, partial(_read, fast_math=ctx.options.fast_math))
     if scan is None or isinstance(states, NotApplicable):
@@ -84,7 +84,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _read(state: State, reader: DecayReader, *, fast_math: bool) -> _DecayingState:
-    """Return how ``state`` decays; raises NotLinear."""
+    """Return ``state`` with its decay and drive. Raise NotLinear if the decay is not constant or not supported."""
     linear = reader.own(state)
     varying = next((path.factors[0].value for path in linear.paths if path.factors), None)
     if varying is not None:
@@ -133,13 +133,13 @@ def _without_loop(states: list[_DecayingState], stacks: Stacks, _: Builder, ctx:
 
 
 def _corner_form(state: State, linear: Linear, decay: np.ndarray, dtype: np.dtype, reader: DecayReader) -> str | None:
-    """Return how a state is prepared before its ``decay``, so that infinities, NaN and zeros become what they become in the loop.
+    """Return the operation on a state before its ``decay`` that handles infinities, NaN and zeros as the loop does.
 
-    "Add" and "Sub" put 0 times the state to it, "" is the state itself, None that there is no such form. The step as the loop
-    computes it and the step as it would be written are run on all combinations of such values.
+    "Add" and "Sub" add or subtract 0 times the state, and "" does nothing. None means that no operation agrees with the loop. To
+    find out, the loop's step and the step to be written are run on all combinations of such values.
     """
     if (decay <= 0).any():
-        return None  # 0 and what is negative do not keep the signs of zeros apart: a * (0 + -0) is not a * 0 + a * -0
+        return None  # signs of zeros would differ: for a <= 0, a * (0 + -0) is not a * 0 + a * -0
     assert linear.drive is not None
     operands, roots = partial(_operands, state, reader), list[_Part]([state.next])
     ends = [part for part in postorder(roots, operands) if isinstance(part, ir.Value) and not operands(part)]
@@ -159,7 +159,7 @@ def _corner_form(state: State, linear: Linear, decay: np.ndarray, dtype: np.dtyp
 
 
 def _operands(state: State, reader: DecayReader, part: _Part) -> list[_Part]:
-    """Return what ``part`` is computed from, back to the state and what is free of it."""
+    """Return the operands of ``part``; none for the state and for body values that do not depend on a state."""
     if isinstance(part, Drive):
         return [operand for operand in part.operands if operand is not None]
     node = part.producer()
@@ -175,7 +175,7 @@ def _computed(
     reader: DecayReader,
     dtype: np.dtype,
 ) -> np.ndarray:
-    """Return ``root`` by the body's own arithmetic, in numpy, for these ``inputs``, the state and the leaves."""
+    """Evaluate ``root`` in numpy with the body's own operators. ``inputs``: the numbers of the state and of the leaves."""
     known = dict[_Part, np.ndarray]()
     for part in postorder([root], operands):
         array = None if isinstance(part, Drive) else inputs.get(part, reader.constant(part))
@@ -192,7 +192,7 @@ def _computed(
 
 
 def _same_corners(left: np.ndarray, right: np.ndarray) -> bool:
-    """Return True if numbers are close, infinities and zeros have one sign, and NaN is in the same elements."""
+    """Return True if numbers are close, infinities and zeros have the same sign in both, and NaN is in the same elements."""
     left, right = np.broadcast_arrays(left, right)
     zeros = (left == 0) | (right == 0)
     same_zeros = (left[zeros] == right[zeros]).all() and (np.signbit(left[zeros]) == np.signbit(right[zeros])).all()

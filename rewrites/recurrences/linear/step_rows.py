@@ -1,4 +1,4 @@
-"""The drives and decays of a state in all steps, by the body's own operators."""
+"""Compute the drives and decays of a state for all steps, with the body's own operators."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ __all__ = ["decays_of", "stack_of"]
 
 
 def stack_of(drive: Drive | ir.Value, state: State, stacks: Stacks, sizes: StepSizes) -> ir.Value | NotApplicable:
-    """Return the drive of ``state`` in all steps, along axis 0, or why there is none of the state's shape."""
+    """Return the drive of ``state`` for all steps on axis 0, or a reason, for example if its shape may not be the state's."""
     values = [part for part in drives_in_order(drive) if isinstance(part, ir.Value)]
     refusal, emitted = put_stacks(values, stacks, sizes), dict[Drive | ir.Value, Operand]()
     if refusal is not None:
@@ -60,7 +60,7 @@ def _other_shape(value_rank: ir.Value, wanted: ir.Value) -> NotApplicable:
 
 
 def decays_of(paths: Sequence[Path], state: State, stacks: Stacks, sizes: StepSizes) -> ir.Value | NotApplicable:
-    """Return what ``state`` is multiplied by on all ``paths`` together, along axis 0, or why it cannot be had; broadcasts to it."""
+    """Return the decay of ``state``, the sum of ``paths``, for all steps on axis 0. Return a reason if it cannot be computed."""
     build, rank, kind = stacks.build, rank_of(state.inner), state.inner.dtype
     assert kind is not None
     factors = dict.fromkeys(factor.value for path in paths for factor in path.factors)

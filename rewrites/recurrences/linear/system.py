@@ -15,13 +15,13 @@ __all__ = ["AffineMap", "System"]
 
 @dataclass(frozen=True)
 class System:
-    """A loop as a system.
+    """A loop as a linear system with n state numbers, m input numbers and k output numbers.
 
     Args:
-        matrices: The n states from m inputs, and the k outputs.
-        largest: [n + m, ...], the columns of all that the body computes on the way.
-        state_sizes: The elements of each state; ``inputs`` and ``outputs`` have theirs.
-        is_elementwise: The system is the same for each element, and each state, input and output is one number.
+        matrices: The matrices of the next states and of the outputs.
+        largest: [n + m, ...], one column of coefficients for each number that the body computes, including intermediate ones.
+        state_sizes: The number of elements of each state; ``input_sizes`` and ``output_sizes`` likewise.
+        is_elementwise: True if the same system applies to each element. Each state, input and output is then one number.
     """
 
     states: tuple[State, ...]
@@ -36,52 +36,52 @@ class System:
 
     @property
     def kept(self) -> list[State]:
-        """The states whose last values somebody wants."""
+        """The states whose final values are read."""
         return [state for state in self.states if is_used(state.final)]
 
 
 @dataclass(frozen=True)
 class AffineMap:
-    """``more``, and for each source what each of its elements adds to it, along axis 0 of an array of the same shape behind."""
+    """The sum of a constant ``bias`` and of linear terms, one for each source: [elements of the source, *axes of ``bias``]."""
 
-    more: np.ndarray
+    bias: np.ndarray
     terms: Mapping[ir.Value, np.ndarray] = field(default_factory=dict)
 
     @staticmethod
     def source(value: ir.Value, dims: Sequence[int]) -> "AffineMap":
-        """Return ``value`` itself, of shape ``dims``."""
-        more = np.zeros(dims)
-        return AffineMap(more, {value: np.eye(more.size).reshape(more.size, *dims)})
+        """Return the identity map of ``value``, which has the shape ``dims``."""
+        bias = np.zeros(dims)
+        return AffineMap(bias, {value: np.eye(bias.size).reshape(bias.size, *dims)})
 
     def plus(self, other: "AffineMap", sign: float = 1.0) -> "AffineMap":
-        """Add, with broadcasting."""
-        more = self.more + sign * other.more
+        """Add ``sign`` times ``other``, with broadcasting."""
+        bias = self.bias + sign * other.bias
         terms = dict[ir.Value, np.ndarray]()
         for part, factor in ((self, 1.0), (other, sign)):
             for source, term in part.terms.items():
-                lifted = term.reshape(len(term), *[1] * (more.ndim - term.ndim + 1), *term.shape[1:])
-                terms[source] = terms.get(source, 0) + factor * np.broadcast_to(lifted, (len(term), *more.shape))
-        return AffineMap(more, terms)
+                lifted = term.reshape(len(term), *[1] * (bias.ndim - term.ndim + 1), *term.shape[1:])
+                terms[source] = terms.get(source, 0) + factor * np.broadcast_to(lifted, (len(term), *bias.shape))
+        return AffineMap(bias, terms)
 
     def times(self, factor: np.ndarray) -> "AffineMap":
         """Multiply by constants, with broadcasting."""
         wide = self.plus(AffineMap(np.zeros_like(factor)))
-        return AffineMap(wide.more * factor, {source: term * factor for source, term in wide.terms.items()})
+        return AffineMap(wide.bias * factor, {source: term * factor for source, term in wide.terms.items()})
 
     def product(self, matrix: np.ndarray, is_left: bool) -> "AffineMap":
         """Multiply by a matrix, which is the left factor if ``is_left``."""
-        if self.more.ndim == 1 and is_left:
+        if self.bias.ndim == 1 and is_left:
             matrix, is_left = np.moveaxis(matrix, -1, 0) if matrix.ndim <= 2 else matrix, matrix.ndim > 2
-        if matrix.ndim > 2 or (self.more.ndim == 1 and is_left):
+        if matrix.ndim > 2 or (self.bias.ndim == 1 and is_left):
             raise ValueError
         terms = {source: matrix @ term if is_left else term @ matrix for source, term in self.terms.items()}
-        return AffineMap(matrix @ self.more if is_left else self.more @ matrix, terms)
+        return AffineMap(matrix @ self.bias if is_left else self.bias @ matrix, terms)
 
     def gathered(self, index: np.ndarray) -> "AffineMap":
-        """Return the elements at ``index``, in its shape."""
+        """Return the elements at the flat indices ``index``, in the shape of ``index``."""
         terms = {source: term.reshape(len(term), -1)[:, index] for source, term in self.terms.items()}
-        return AffineMap(self.more.reshape(-1)[index], terms)
+        return AffineMap(self.bias.reshape(-1)[index], terms)
 
     def transposed(self) -> "AffineMap":
         """Return the transposed matrix."""
-        return self.gathered(np.arange(self.more.size).reshape(self.more.shape).T)
+        return self.gathered(np.arange(self.bias.size).reshape(self.bias.shape).T)

@@ -1,8 +1,9 @@
-"""Reads a loop as one system of constants.
+"""Read a loop as one linear system with constant coefficients.
 
-Elementwise work on states of one shape is one such system in each element: Identity, Neg, and Add, Sub, Mul and Div, with constants
-of one number. Bodies that mix the elements of few small states are one system of all elements: MatMul and Gemm by constants, sums
-over axes, and operators that move elements. Other values that do not depend on the states are inputs of the system.
+An elementwise body, whose values have one shape, is the same system for each element. It consists of Identity, Neg, and Add, Sub,
+Mul and Div with constants of one number. A body that mixes the elements of few small states is one system of all elements. It may
+also have MatMul and Gemm by constants, sums over axes, and operators that move elements. Other values that do not depend on the
+states are inputs of the system.
 """
 
 import math
@@ -30,9 +31,9 @@ _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "MatMul", "Gemm"})
 
 
 class SystemReader:
-    """The values of the body of ``loop`` that are affine maps of its states and of inputs.
+    """Reads body values of ``loop`` as affine maps of the states and of inputs.
 
-    ``is_elementwise``: each value counts as one number.
+    ``is_elementwise``: treat each value as one number.
     """
 
     def __init__(self, loop: ScanView, opset: int, *, is_elementwise: bool) -> None:
@@ -47,26 +48,26 @@ class SystemReader:
             maps = self._tried(node, varies)
             for index, value in enumerate(node.outputs):
                 own = None if maps is None else maps[index]
-                fits = own is not None and (is_elementwise or own.more.shape == static_dims(value))
+                fits = own is not None and (is_elementwise or own.bias.shape == static_dims(value))
                 self._known[value] = own if fits else None if varies else self._source(value, _MOST_INPUTS)
 
     @staticmethod
     def may_mix(loop: ScanView) -> bool:
-        """Return True if the operators of all that depends on the states are followed."""
+        """Return True if every operator that computes a value from the states is supported."""
         varying = varying_values(loop.body, [state.inner for state in loop.states])
         return all(node.op_type in _FOLLOWED for node in loop.body if any(value in varying for value in node.outputs))
 
     def constant(self, value: ir.Value | None) -> np.ndarray | None:
-        """Return the array that ``value`` always is, or None."""
+        """Return the array of ``value`` if it is constant, else None."""
         return None if value is None or value in self._varying else self._constants.of(value)
 
     def is_input(self, value: ir.Value) -> bool:
-        """Return True if ``value`` is read as it is."""
+        """Return True if ``value`` is a source, or is not read as a map of sources."""
         own = self._of(value)
         return own is None or value in own.terms
 
     def system(self) -> System | None:
-        """Return the whole loop as a system, or None if it is none."""
+        """Return the loop as a linear system, or None if it is not linear or too large."""
         loop = self._loop
         states = [state.inner for state in loop.states]
         results = [*(state.next for state in loop.states), *(output.inner for output in loop.scan_outputs)]
@@ -83,11 +84,11 @@ class SystemReader:
             loop.states,
             tuple(inputs),
             loop.scan_outputs,
-            Matrices(nexts[:end], nexts[end:], _more(maps[:count]), outputs[:end], outputs[end:], _more(maps[count:])),
+            Matrices(nexts[:end], nexts[end:], _biases(maps[:count]), outputs[:end], outputs[end:], _biases(maps[count:])),
             _matrix(between, sources, widths),
             tuple(widths[:count]),
             tuple(widths[count:]),
-            tuple(own.more.size for own in maps[count:]),
+            tuple(own.bias.size for own in maps[count:]),
             self._is_elementwise,
         )
 
@@ -113,7 +114,7 @@ class SystemReader:
         return self._known[value]
 
     def _number(self, value: ir.Value | None) -> np.ndarray | None:
-        """Return the number that ``value`` always is, in a shape that broadcasts to that of any state."""
+        """Return a constant ``value`` as a scalar if it is one number that broadcasts to every state, else None."""
         array = self.constant(value)
         if array is None or array.size != 1 or array.ndim > self._rank or array.dtype.kind != "f":
             return None
@@ -124,10 +125,10 @@ class SystemReader:
             return None
         try:
             maps = self._read(node)
-        except (ValueError, IndexError):  # shapes that do not fit: the node fails, or is not what it seems
+        except (ValueError, IndexError):  # the shapes do not fit, so the node is not read
             return None
         if self._is_elementwise and not varies and maps is not None and node.op_type in ("Add", "Sub") and len(maps[0].terms) > 1:
-            return None  # one input instead of several
+            return None  # a sum of several inputs becomes one input
         return maps
 
     def _read(self, node: ir.Node) -> list[AffineMap] | None:
@@ -143,7 +144,7 @@ class SystemReader:
         if node.op_type == "ReduceSum":
             return self._summed(node, first)
         moved = movement(
-            node, self._opset, first.more.shape, lambda index: self.constant(operands[index]) if index < len(operands) else None
+            node, self._opset, first.bias.shape, lambda index: self.constant(operands[index]) if index < len(operands) else None
         )
         parts = [self._of(value) for value in operands] if node.op_type == "Concat" else [first]
         if moved is None or any(part is None for part in parts):
@@ -151,7 +152,7 @@ class SystemReader:
         return _moved(moved.make, [part for part in parts if part is not None])
 
     def _scaled(self, node: ir.Node, first: AffineMap, second: AffineMap) -> list[AffineMap] | None:
-        """Return a product with a number, or a quotient by it."""
+        """Return the product of a map and a constant number, or the quotient of a map by one."""
         left, right = (self._number(value) for value in node.inputs)
         if node.op_type == "Div":
             return [first.times(1 / right)] if right is not None and right != 0 else None
@@ -165,21 +166,21 @@ class SystemReader:
         if self._is_elementwise:
             return self._scaled(node, first, second)
         if node.op_type == "Div":
-            return [first.times(1 / second.more)] if not second.terms and (second.more != 0).all() else None
+            return [first.times(1 / second.bias)] if not second.terms and (second.bias != 0).all() else None
         if node.op_type == "Gemm":
             return self._gemm(node, first, second)
         if first.terms and second.terms:
             return None
         if node.op_type == "Mul":
-            return [first.times(second.more) if not second.terms else second.times(first.more)]
-        return [first.product(second.more, False) if not second.terms else second.product(first.more, True)]
+            return [first.times(second.bias) if not second.terms else second.times(first.bias)]
+        return [first.product(second.bias, False) if not second.terms else second.product(first.bias, True)]
 
     def _gemm(self, node: ir.Node, first: AffineMap, second: AffineMap) -> list[AffineMap] | None:
         left = first.transposed() if node.attributes.get_int("transA", 0) else first
         right = second.transposed() if node.attributes.get_int("transB", 0) else second
         if left.terms and right.terms:
             return None
-        product = left.product(right.more, False) if not right.terms else right.product(left.more, True)
+        product = left.product(right.bias, False) if not right.terms else right.product(left.bias, True)
         product = product.times(np.array(node.attributes.get_float("alpha", 1.0)))
         if len(node.inputs) < 3 or node.inputs[2] is None:
             return [product]
@@ -187,39 +188,39 @@ class SystemReader:
         return None if added is None else [product.plus(added.times(np.array(node.attributes.get_float("beta", 1.0))))]
 
     def _summed(self, node: ir.Node, first: AffineMap) -> list[AffineMap] | None:
-        axes = axes_of(node, self._opset, first.more.ndim)
+        axes = axes_of(node, self._opset, first.bias.ndim)
         if axes is None or isinstance(axes, Dynamic) or not axes:
             return None
         keep = keepdims(node)
         terms = {source: term.sum(tuple(axis + 1 for axis in axes), keepdims=keep) for source, term in first.terms.items()}
-        return [AffineMap(first.more.sum(tuple(axes), keepdims=keep), terms)]
+        return [AffineMap(first.bias.sum(tuple(axes), keepdims=keep), terms)]
 
 
 def _moved(make: Callable[..., Sequence[np.ndarray]], parts: list[AffineMap]) -> list[AffineMap]:
-    starts = np.cumsum([0, *(part.more.size for part in parts)])
-    indices = [np.arange(part.more.size).reshape(part.more.shape) + start for part, start in zip(parts, starts, strict=False)]
+    starts = np.cumsum([0, *(part.bias.size for part in parts)])
+    indices = [np.arange(part.bias.size).reshape(part.bias.shape) + start for part, start in zip(parts, starts, strict=False)]
     sources = {source: len(term) for part in parts for source, term in part.terms.items()}
     terms = {
         source: np.concatenate(
-            [part.terms.get(source, np.zeros((size, *part.more.shape))).reshape(size, -1) for part in parts], axis=1
+            [part.terms.get(source, np.zeros((size, *part.bias.shape))).reshape(size, -1) for part in parts], axis=1
         )
         for source, size in sources.items()
     }
-    whole = AffineMap(_more(parts), terms)
+    whole = AffineMap(_biases(parts), terms)
     return [whole.gathered(index) for index in make(indices)]
 
 
 def _matrix(maps: list[AffineMap], sources: list[ir.Value], widths: list[int]) -> np.ndarray:
-    """Return [elements of sources, elements computed from them]."""
-    count = sum(own.more.size for own in maps)
+    """Return the coefficients of all ``maps`` as one matrix [elements of sources, elements of maps]."""
+    count = sum(own.bias.size for own in maps)
     rows = np.zeros((sum(widths), count))
     starts = np.cumsum([0, *widths])
     for index, (source, width) in enumerate(zip(sources, widths, strict=True)):
-        parts = [own.terms[source].reshape(width, -1) if source in own.terms else np.zeros((width, own.more.size)) for own in maps]
+        parts = [own.terms[source].reshape(width, -1) if source in own.terms else np.zeros((width, own.bias.size)) for own in maps]
         if parts:
             rows[starts[index] : starts[index + 1]] = np.concatenate(parts, 1)
     return rows
 
 
-def _more(maps: list[AffineMap]) -> np.ndarray:
-    return np.concatenate([own.more.reshape(-1) for own in maps]) if maps else np.zeros(0)
+def _biases(maps: list[AffineMap]) -> np.ndarray:
+    return np.concatenate([own.bias.reshape(-1) for own in maps]) if maps else np.zeros(0)

@@ -1,7 +1,7 @@
-"""Which values of a linear body may be -0: sums of products forget the sign of zeros, unless all terms are -0.
+"""Find the values of a linear body that may be -0, because a matrix product over a block of steps may turn -0 into +0.
 
-A sum is -0 only if both operands are, and 0 if they cancel; a product with a number has the sign of both. The products of
-onnxruntime begin with 0, unless the same kernel adds something and begins with that. Numbers that underflow do not count.
+A sum is -0 only if both operands are -0; operands that cancel have the sum +0. The sign of a product is the product of the signs.
+onnxruntime's matrix products start from +0, or from the addend if the kernel also adds one. Underflow is not considered.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ _PLUS, _MINUS, _BOTH, _PRODUCT = 1, 2, 3, 4
 def gives_negative_zeros(
     loop: ScanView, system: System, reader: SystemReader, constants: Mapping[ir.Value, np.ndarray | None], *, is_clean: bool
 ) -> bool:
-    """Return True if a result of ``loop`` may be -0, for ``constants`` as initial states; ``is_clean``: no other number is -0."""
+    """Return True if a result of ``loop`` may be -0. ``constants``: initial states. ``is_clean``: no other number is -0."""
     free = _PLUS if is_clean else _BOTH
     signs = {state.inner: _of_numbers(constants.get(state.inner), free) for state in loop.states}
     while True:
@@ -46,13 +46,13 @@ def _turned(signs: int) -> int:
 
 
 def _added(left: int, right: int) -> int:
-    """Return the signs of a sum; a product that something is added to is -0 if that is."""
+    """Return the signs of a sum. A matrix product plus an addend may be -0 if the addend may be -0."""
     with_product = (left if right & _PRODUCT else 0) | (right if left & _PRODUCT else 0)
     return _PLUS | ((left & right | with_product) & _MINUS)
 
 
 class _Signs:
-    """The signs that zeros may have among the values of a body, for those of the states."""
+    """The signs that zeros may have in each value of a body. ``states``: their signs in each state."""
 
     def __init__(self, loop: ScanView, reader: SystemReader, states: Mapping[ir.Value, int], free: int) -> None:
         self._reader, self._free = reader, free
@@ -63,7 +63,7 @@ class _Signs:
                     self._known[value] = self._computed(node)
 
     def of(self, value: ir.Value | None) -> int:
-        """Return the signs of zeros that ``value`` may be."""
+        """Return the signs that zeros of ``value`` may have."""
         array = self._reader.constant(value)
         if array is not None:
             return _of_numbers(array, self._free)
@@ -87,7 +87,7 @@ class _Signs:
 
 
 def _moved(signs: list[int]) -> int:
-    """Return the signs of what is moved, or summed up."""
+    """Return the signs of zeros after elements are moved or summed."""
     body_signs = _PLUS
     for left in signs:
         body_signs |= left & _BOTH
