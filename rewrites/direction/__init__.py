@@ -1,3 +1,6 @@
-"""Directions of recurrent nodes: removes reversals around them, and joins two directions. ``scan_form`` handles Scans."""
+"""Removes reversals around recurrent nodes, and joins the nodes of two directions.
+
+``scan_form`` removes reversals around Scans.
+"""
 
 __all__: list[str] = []

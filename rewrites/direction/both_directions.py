@@ -1,17 +1,17 @@
-"""A forward and a reverse node on the same sequence become one bidirectional node.
+"""Joins a forward and a reverse node on the same sequence into one bidirectional node.
 
     Concat <axis = -1> (GRU(xs), GRU <direction = "reverse"> (xs))
         ->    Reshape(Transpose(GRU <direction = "bidirectional"> (xs)))
 
-Conditions: the same operator, sequence, lengths, hidden size, clip and settings; no result of a node depends on the other node.
-Weights, biases and initial states are stacked (a missing bias or initial state is 0), and activations joined. A Concat of the two
-results reads the new result; other results are split again. If the nodes are in two Ifs on one condition, these become one If.
-Concats of their results move into it:
+Conditions: both nodes have the same operator, sequence, lengths, hidden size, clip and settings, and neither depends on the other.
+Weights, biases and initial states are stacked (a missing bias or initial state is 0), and the activations are joined. If a Concat
+joins two results, its users read the new result. Other results are split. If the nodes are in two Ifs with the same condition, the
+two Ifs become one If, and Concats of their results move into this If:
 
     y = Concat(If(c) then f else 0, If(c) then g else 0)    ->    y = If(c) then Concat(f, g) else Concat(0, 0)
 
-On a CPU onnxruntime runs the directions of a bidirectional node one after the other, and its result has to be rearranged. Only
-narrow nodes on one row gain.
+On a CPU, onnxruntime runs the directions of a bidirectional node one after the other, and its result must be rearranged. Only
+narrow nodes with one row become faster.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,10 @@ _BRANCHES = ("then_branch", "else_branch")
 
 @dataclass(frozen=True)
 class _IfMeeting:
-    """Result ``first`` of the first If and ``second`` of the second If only reach the Concat ``node``, with ``axes``."""
+    """A Concat ``node``, the only user of output ``first`` of one If and output ``second`` of the other.
+
+    ``axes``: the axes of the outputs in the order of the Concat. ``swapped``: output ``second`` is the first operand.
+    """
 
     node: ir.Node
     first: int
@@ -89,7 +92,7 @@ def check(pair: Pair, ctx: Context) -> Patch | NotApplicable:
 
 
 def _too_slow(pair: Pair, ctx: Context) -> str | None:
-    """Return the reason if one node would be slower than two, as measured with onnxruntime 1.31 on a CPU; else None."""
+    """Return a reason if one node would be slower than two (measured with onnxruntime 1.31 on a CPU)."""
     rows = dim_of(pair.forward.x, 1)
     known = rows if isinstance(rows, int) else ctx.options.sizes.get(rows or "")
     if known != 1 or pair.forward.hidden > _WIDEST:
@@ -120,7 +123,10 @@ def _has_one_path(value: ir.Value) -> bool:
 
 
 def _between(forth: ir.Node, back: ir.Node) -> tuple[ir.Node, list[ir.Node]] | None:
-    """Return the first of the two nodes, and the nodes after it that the second needs; None if the second needs the first."""
+    """Return the earlier of two nodes, and the nodes between them that the later one needs.
+
+    Return None if the later node needs the earlier one.
+    """
     graph = forth.graph
     assert isinstance(graph, ir.Graph)
     order = list(graph)
@@ -139,7 +145,7 @@ def _move_up(first: ir.Node, late: list[ir.Node]) -> None:
 
 
 def _join_guards(first: ir.Node, second: ir.Node, ctx: Context) -> None:
-    """Replace two Ifs by one at the position of ``first``, where all operands of both exist already."""
+    """Replace two Ifs by one at the position of ``first``. The operands of both must exist there."""
     met = _meetings(first, second, ctx.opset)
     joined = ((first, {meeting.first for meeting in met}), (second, {meeting.second for meeting in met}))
     indices = [[i for i in range(len(node.outputs)) if i not in gone] for node, gone in joined]
@@ -176,7 +182,7 @@ def _meetings(first: ir.Node, second: ir.Node, opset: int) -> list[_IfMeeting]:
 
 
 def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int, ...]] | None:
-    """Return the Concat that ``value`` reaches with all its axes, if nothing else reads it."""
+    """Return the Concat that alone reads ``value``, through moves that keep all its axes, or None."""
     concats = arrivals(value, opset)
     if value.shape is None or len(concats) != 1 or len(concats[0][2]) != len(value.shape):
         return None
@@ -193,7 +199,7 @@ def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int,
 def _joined(
     first: ir.Node, second: ir.Node, name: str, met: Sequence[_IfMeeting], indices: Sequence[Sequence[int]], ctx: Context
 ) -> ir.Graph:
-    """Return one branch with the nodes of the branch ``name`` of both Ifs, which become empty."""
+    """Return a branch with the nodes of branch ``name`` of both Ifs. The branches of the Ifs become empty."""
     graphs = [node.attributes[name].as_graph() for node in (first, second)]
     outputs = list[list[ir.Value]]()
     for graph in graphs:
@@ -217,7 +223,7 @@ def _joined(
 
 
 def _drop(node: ir.Node) -> None:
-    """Remove an If with empty branches, and the unread nodes that moved the axes of its results."""
+    """Remove an If with empty branches, and the nodes that moved the axes of its results, now unread."""
     waiting = list(node.outputs)
     users = list[ir.Node]()
     while waiting:

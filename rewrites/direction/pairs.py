@@ -1,6 +1,6 @@
-"""Finds recurrent nodes that can be the two directions of one bidirectional node, and the Concats of their results.
+"""Finds pairs of recurrent nodes that can become one bidirectional node, and Concats of their results.
 
-The results are neighbours in the Concat, after the same moves of axes:
+The results are neighbouring operands of the Concat. The same nodes may move the axes of both results before:
 
     Concat <axis = 2> (Squeeze <axes = [1]> (Y1), Squeeze <axes = [1]> (Y2))
 """
@@ -25,9 +25,9 @@ _REVERSE = frozenset({"Gather", "ReverseSequence", "Slice"})
 
 @dataclass(frozen=True)
 class Pair:
-    """Two nodes that differ only in weights, activations and initial states.
+    """A forward and a reverse node that otherwise differ only in weights, activations and initial states.
 
-    ``guards``: the two Ifs on one condition that hold them in the same branch, if they are not in one graph.
+    ``guards``: if the nodes are in different graphs, the two Ifs with one condition that hold them in the same branch.
     """
 
     forward: RecurrentNode
@@ -36,12 +36,12 @@ class Pair:
 
     @property
     def views(self) -> tuple[RecurrentNode, RecurrentNode]:
-        """Both nodes, in the order of a bidirectional node."""
+        """Return both nodes, in the order of the directions of a bidirectional node."""
         return self.forward, self.backward
 
     @property
     def outputs(self) -> list[tuple[ir.Value | None, ir.Value | None]]:
-        """Return pairs of results, with None for an unread one: sequences, then final states."""
+        """Return the pairs of results: sequences, then final states. An unread result is None."""
         sides = [[value if is_read(value) else None for value in view.node.outputs] for view in self.views]
         return list(zip_longest(sides[0], sides[1]))
 
@@ -50,7 +50,7 @@ class Pair:
 class Meeting:
     """A Concat ``node`` along ``axis`` with the first result as operand ``index`` and the second as the next operand.
 
-    ``axes``: the axes of the results that are left there, in their order.
+    ``axes``: the axes of the results that the Concat still has, in its order.
     """
 
     node: ir.Node
@@ -60,7 +60,7 @@ class Meeting:
 
 
 def may_have_pairs(graph: ir.Graph) -> bool:
-    """Return True if ``graph`` has nodes of both directions."""
+    """Return True if ``graph`` has both forward and reverse nodes."""
     return {(False,), (True,)} <= {view.reverse for view in _views(graph)}
 
 
@@ -72,7 +72,7 @@ def _views(graph: ir.Graph) -> Iterator[RecurrentNode]:
 
 
 def find_pairs(graph: ir.Graph, opset: int) -> list[Pair]:
-    """Return the pairs of the main graph ``graph`` and the graphs nested in it; each node is in at most one pair."""
+    """Return the pairs of the main graph and its nested graphs. Each node is in at most one pair."""
     same, ifs = SameValues(), _ifs(graph)
     views = [view for view in _views(graph) if view.directions == 1 and not view.batch_first]
     pairs = _matched(views, id, same, opset)
@@ -86,7 +86,7 @@ def find_pairs(graph: ir.Graph, opset: int) -> list[Pair]:
 
 
 def _ifs(graph: ir.Graph) -> dict[ir.Graph, tuple[ir.Node, str]]:
-    """Return the If of each branch, and the name of the branch."""
+    """Return, for each branch of an If in ``graph``, the If and the name of the branch."""
     ifs = {}
     for node in all_nodes(graph):
         if node.op_type == "If" and node.domain == "":
@@ -97,7 +97,7 @@ def _ifs(graph: ir.Graph) -> dict[ir.Graph, tuple[ir.Node, str]]:
 
 
 def _matched(views: Sequence[RecurrentNode], key_of: Callable[[object], Hashable], same: SameValues, opset: int) -> list[Pair]:
-    """Return pairs of nodes whose graphs have equal keys; prefer nodes whose results are concatenated."""
+    """Return pairs of nodes whose graphs have equal keys. Prefer nodes whose results are concatenated."""
     groups: dict[Hashable, tuple[list[RecurrentNode], list[RecurrentNode]]] = {}
     for view in views:
         key = key_of(view.node.graph)
@@ -128,7 +128,7 @@ def _guard_key(inner: object, ifs: dict[ir.Graph, tuple[ir.Node, str]], same: Sa
 
 
 def meetings(forth: ir.Value, back: ir.Value, opset: int) -> list[Meeting]:
-    """Return the Concats of two results along the axis of directions, or along the last axis if that is squeezed."""
+    """Return the Concats of two results along the directions axis, or along the last axis if that axis is squeezed."""
     if forth.shape is None or back.shape is None or len(forth.shape) != len(back.shape):
         return []
     rank, met = len(forth.shape), list[Meeting]()
@@ -144,7 +144,7 @@ def meetings(forth: ir.Value, back: ir.Value, opset: int) -> list[Meeting]:
 
 
 def arrivals(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int, ...]]]:
-    """Return the Concats that ``value`` reaches through moves of axes: node, operand index, and axes left."""
+    """Return the Concats that ``value`` reaches by moves of axes: node, operand index and remaining axes."""
     concats, waiting = list[tuple[ir.Node, int, tuple[int, ...]]](), [(value, tuple(range(len(value.shape or ()))))]
     while waiting:
         moved, axes = waiting.pop()
@@ -165,7 +165,7 @@ def arrivals(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int,
 
 
 def may_be_reversed(node: ir.Node) -> bool:
-    """Return True if an operator that may be a reversal produces the sequence of a recurrent node."""
+    """Return True if the operator types allow that a recurrent node reads a reversed sequence."""
     producer = producer_of(node.inputs[0]) if node.inputs else None
     while producer is not None and producer.op_type in ("Identity", "Transpose"):
         producer = producer_of(producer.inputs[0])

@@ -1,11 +1,11 @@
-"""A recurrent node between two reversals runs in the other direction instead.
+"""Runs a recurrent node in the other direction instead of between two reversals.
 
     Reverse(GRU(Reverse(xs)))    ->    GRU <direction = "reverse"> (xs)
 
-Conditions: the node has one direction and no sequence lengths; its sequence is a whole reversal along the steps; only such
-reversals read its results of all steps. Transposes may stand between, and Squeezes of the axis of directions. On a CPU an LSTM or
-GRU of 16 rows or more reverses the steps up to 7 percent more slowly than two Slices. One row takes the same time, and an RNN
-always gains.
+Conditions: the node has one direction and no sequence lengths. Its sequence is reversed along all steps, and only reversals along
+all steps read the results of its steps. Transposes, and Squeezes of the directions axis, may be between. On a CPU, a reverse LSTM
+or GRU with 16 rows or more is up to 7 percent slower than the node with two Slices. With one row it takes the same time. A reverse
+RNN is always faster.
 """
 
 import onnx_ir as ir
@@ -23,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if reversals stand before and after a node."""
+    """Return a patch if the sequence of the node and its results are both reversed."""
     if view.directions != 1 or view.batch_first or view.input("sequence_lens") is not None or not may_be_reversed(view.node):
         return NOTHING_HERE
     reversals = Reversals(ctx.opset, ctx.model.graph)

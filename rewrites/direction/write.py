@@ -1,4 +1,4 @@
-"""Writes one bidirectional node for two nodes, and replaces their results."""
+"""Writes the bidirectional node that replaces two nodes, and lets their users read its results."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ _INPUTS = ("W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 
 
 def write_bidirectional(b: Builder, pair: Pair) -> tuple[ir.Value, ...]:
-    """Write the node, and return its results. Unread results have no name."""
+    """Write the bidirectional node for ``pair``, and return its results. Unread results have no name."""
     forward = pair.forward
     functions = [function for view in pair.views for function in view.functions[0]]
     names = [function.name for function in functions]
@@ -49,7 +49,7 @@ def write_bidirectional(b: Builder, pair: Pair) -> tuple[ir.Value, ...]:
 
 
 def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
-    """Return an input of both nodes, stacked along the axis of directions; a missing one is 0."""
+    """Return input ``name`` of both nodes, stacked along the directions axis. A missing input is 0."""
     values = [view.input(name) for view in pair.views]
     if name == "sequence_lens" or values == [None, None]:
         return values[0]
@@ -68,12 +68,12 @@ def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
 
 
 def constant_behind(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the constant of any size that ``value`` is, or None."""
+    """Return the constant that ``value`` holds, of any size, or None if the value is not constant."""
     return None if is_overridable(value) else ir.convenience.get_const_tensor(value)
 
 
 def is_zero(value: ir.Value) -> bool:
-    """Return True if all elements of ``value`` are surely 0."""
+    """Return True if all elements of ``value`` are known to be 0."""
     array, node = const_array(value), value.producer()
     if array is not None:
         return array.dtype.kind not in "OSU" and not array.any()
@@ -86,7 +86,7 @@ def is_zero(value: ir.Value) -> bool:
 
 
 def hand_out(b: Builder, pair: Pair, results: Sequence[ir.Value], names: Names, anchor: ir.Node) -> None:
-    """Let the users of the two nodes read ``results``; insert the nodes for that before ``anchor``."""
+    """Let the users of the two nodes read ``results``. Insert the new nodes before ``anchor``."""
     for (forth, back), value in zip(pair.outputs, results, strict=True):
         while forth is not None and back is not None and (met := meetings(forth, back, b.opset)):
             joined = _together(b, value, met[0], pair.forward.hidden)
@@ -104,7 +104,7 @@ def hand_out(b: Builder, pair: Pair, results: Sequence[ir.Value], names: Names, 
 
 
 def _replace_operands(meeting: Meeting, joined: ir.Value, names: Names) -> None:
-    """Replace the two operands of a Concat by ``joined``, or the Concat itself if it has no others."""
+    """Replace the two operands of a Concat by ``joined``, or the whole Concat if it has no other operand."""
     node, index = meeting.node, meeting.index
     operands = [*node.inputs[:index], joined, *node.inputs[index + 2 :]]
     if len(operands) == 1:
@@ -117,7 +117,7 @@ def _replace_operands(meeting: Meeting, joined: ir.Value, names: Names) -> None:
 
 
 def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.Value:
-    """Return the two results joined as in the Concat, from the result of both directions."""
+    """Rearrange ``value``, the result of both directions, to the two results as the Concat joins them."""
     axes, rank = meeting.axes, len(value.shape or ())
     direction, last = rank - 3, rank - 1
     gone = [axis for axis in range(rank) if axis not in axes and axis != direction]
@@ -132,7 +132,7 @@ def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.
 
 
 def _unread_moves(values: Sequence[ir.Value]) -> list[ir.Node]:
-    """Return the unread nodes that only move axes of ``values``, users before producers."""
+    """Return the unread nodes that only move axes of ``values``. Users come before producers."""
     unread = list[ir.Node]()
 
     def is_unread(value: ir.Value) -> bool:

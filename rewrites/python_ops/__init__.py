@@ -1,3 +1,3 @@
-"""Python custom ops, the last resort: finds nodes that need one, and writes their calls. ``ortscan.custom_ops`` runs them."""
+"""Replaces nodes that onnxruntime cannot run by calls of Python, which ``ortscan.custom_ops`` runs."""
 
 __all__: list[str] = []

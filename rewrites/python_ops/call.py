@@ -1,12 +1,12 @@
-"""Writes a call of the Python operator: casts and packing around it, and a node that fails if the call failed.
+"""Writes a call of the Python operator with casts and packing, and a node that fails if the call does.
 
     y, n = f (a, b)    ->    slots = ortscan.python.Call <spec> (Concat(flat a, flat b), …)
                              facts = Reshape (slot int64, [0])                 fails if f raised an exception
                              y = Reshape (slot float, facts[0:2])              and so on
 
 A Python operator must not raise an exception, because this crashes the process. A failed call therefore returns an int64 tensor of
-rank 2, which the Reshape refuses. The run then ends with an error of onnxruntime, in any session, without invented numbers. The
-second dimension is the number under which the exception is stored.
+rank 2, which the Reshape refuses. The run then ends with an error of onnxruntime in any session, and returns no wrong numbers. The
+second dimension of the tensor is the number under which the exception is stored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ from rewrites.rule import NotApplicable
 __all__ = ["NEEDED_OPSET", "ports_of", "write_call"]
 
 NEEDED_OPSET = 14
-"""The opset from which on Reshape accepts sizes of 0."""
+"""The first opset whose Reshape accepts sizes of 0."""
 
 
 def ports_of(values: Sequence[ir.Value]) -> tuple[Port, ...] | NotApplicable:
-    """Return descriptions of values for a call, or the reason why one cannot be passed."""
+    """Return the descriptions of ``values`` for a call, or a reason if a call cannot pass one of them."""
     ports = []
     for value in values:
         kind = value.dtype.name.lower() if isinstance(value.type, ir.TensorType) and value.dtype is not None else None
@@ -48,7 +48,10 @@ def write_call(
     outputs: Sequence[ir.Value],
     ports: tuple[Any, Any],
 ) -> list[ir.Value]:
-    """Write the call and return its results, with the types and shapes of ``outputs``. ``ports`` describe inputs and outputs."""
+    """Write a call and return its results, with the types and shapes of ``outputs``.
+
+    ``ports`` are the descriptions of the inputs and of the outputs.
+    """
     spec = CallSpec(what, *ports, payload)
     slots = _slots(b, inputs, spec.inputs)
     hint = outputs[0].name or what

@@ -1,12 +1,12 @@
-"""A node without a kernel for its type runs in a wider type that has one, if the numbers stay the same.
+"""Runs a node without a kernel for its type in a wider type that has one, if numbers stay the same.
 
     y = Tanh (x) of bfloat16    ->    y = Cast (Tanh (Cast (x, float)), bfloat16)
 
-The wide type holds every number of the narrow type. Processors without bfloat16 compute it in float32, and onnxruntime does the
-same for float16. Integers wrap around when they are cast back, as in the narrow type. This form needs no Python, so it is tried
-first.
+The wide type represents every number of the narrow type. Processors without bfloat16 compute it in float32, and onnxruntime does
+the same for float16. When integers are cast back, they wrap around, as they would in the narrow type. This rewrite needs no Python,
+so it is tried before a call of Python.
 
-Also builds a model of one node, or of a body: to ask the runtime for a kernel, and for a call to run.
+Also builds models of a single node or body. They serve to ask the runtime for a kernel, and calls of Python run them.
 """
 
 import copy
@@ -23,7 +23,7 @@ __all__ = ["body_model", "missing_kernel", "node_model", "run_wider"]
 
 
 def missing_kernel(node: ir.Node, ctx: Context) -> bool:
-    """Return True if the runtime has no kernel for this node; False if types are unknown."""
+    """Return True if the runtime has no kernel for this node. Return False if a type is unknown."""
     if ctx.has_kernel is None:
         return False
     model = node_model(node, ctx)
@@ -47,7 +47,7 @@ def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:
 
 
 def body_model(body: ir.Graph, captures: Sequence[ir.Value], ctx: Context) -> onnx.ModelProto:
-    """Return a model of a body without nested graphs. Its captures become inputs."""
+    """Return a model of ``body``, which has no nested graphs. Captured values become inputs of the model."""
     nodes = [ir.serde.serialize_node(node) for node in body]
     for proto in nodes:
         proto.name = proto.doc_string = ""
@@ -70,7 +70,7 @@ def _model(
 
 
 def _info(value: ir.Value, name: str) -> onnx.ValueInfoProto:
-    """Describe a value by type and rank. Sizes may differ elsewhere, and names of sizes have no meaning here."""
+    """Return the type and rank of ``value``. Sizes and their names have no meaning in another model."""
     plain = ir.Value(name=name, type=copy.copy(value.type), shape=None)
     if value.shape is not None:
         plain.shape = ir.Shape([None] * len(value.shape))
@@ -89,7 +89,10 @@ _BY_TYPE = frozenset({"Cast", "CastLike", "BitCast", "QuantizeLinear", "Dequanti
 
 
 def run_wider(node: ir.Node, ctx: Context) -> str | None:
-    """Insert casts around ``node`` and return a description; return None and change nothing if no wider type has a kernel."""
+    """Let ``node`` run in a wider type, between casts, and return a description of the change.
+
+    Return None and change nothing if no wider type has a kernel.
+    """
     narrow = next((value.dtype for value in (*node.inputs, *node.outputs) if value is not None and value.dtype in _WIDER), None)
     if narrow is None or node.op_type in _BY_TYPE or ctx.has_kernel is None:
         return None

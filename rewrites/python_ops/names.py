@@ -1,4 +1,4 @@
-"""The name of the Python custom op, and the metadata of models that need it."""
+"""Defines the name of the Python custom op, and the metadata of models that need it."""
 
 __all__ = ["DOMAIN", "ELEMENTWISE", "GUARD", "METADATA", "OPERATOR", "VERSION"]
 
@@ -8,7 +8,7 @@ VERSION = 1
 METADATA = "ortscan.custom_ops"
 
 GUARD = "a Python custom op failed (ortscan.InferenceSession raises its exception)"
-"""The name of the node that fails if a call failed; onnxruntime's message shows it."""
+"""The name of the node that fails if a call fails. onnxruntime's error message shows this name."""
 
 ELEMENTWISE = frozenset(
     [
@@ -16,4 +16,4 @@ ELEMENTWISE = frozenset(
         *("Min", "Mul", "Neg", "Not", "Or", "Sin", "Sqrt", "Sub", "Tanh", "Where", "Xor"),
     ]
 )
-"""The operators that numpy can run in a body, if the types permit it."""
+"""The operators that numpy can run in a body if the types allow it."""

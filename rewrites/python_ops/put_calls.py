@@ -1,11 +1,11 @@
-"""Replaces nodes without a kernel by calls of Python, after all other rewrites, because a call is slow and needs Python.
+"""Replaces nodes without a kernel by calls of Python, as the last rewrite because calls are slow.
 
     y = Erf (x) of float64    ->    y = ortscan.python.Call <Erf> (x)
 
-If no kernel exists for a node, in its type or a wider one, it becomes a call of onnx's reference implementation. A Scan of
-elementwise operators with such nodes is called as a whole: one call instead of one per node and step. Never touched: nodes that
-run, operators outside the standard set, random and recurrent operators (their reference is incomplete), and nodes with nested
-graphs.
+If neither the type of a node nor a wider type has a kernel, the node becomes a call of onnx's reference implementation. If a Scan
+of elementwise operators holds such nodes, one call runs the whole Scan, instead of one call per node and step. These nodes never
+change: nodes with a kernel, operators outside the standard set, random operators, recurrent operators (their reference is
+incomplete), and other nodes with nested graphs.
 """
 
 import math
@@ -40,9 +40,9 @@ _NEVER = frozenset({"RNN", "LSTM", "GRU", "Constant", "Identity"})
 
 
 def place_python_ops(ctx: Context, *, wider: bool = True) -> list[KernelGap]:
-    """Replace nodes by calls if needed; report each call, and each node that needed one and could not have it.
+    """Replace nodes without a kernel. Report each replaced node, and each node that could not be replaced.
 
-    ``wider``: True if nodes may run in a wider type instead.
+    ``wider``: nodes may run in a wider type instead of a call.
     """
     widened = []
     for node, where in list(_without_kernel(ctx.model.graph, "main", ctx, whole=False)) if wider else ():
@@ -70,7 +70,7 @@ def _without_kernel(graph: ir.Graph, path: str, ctx: Context, whole: bool) -> It
 
 
 def _is_elementwise(node: ir.Node, ctx: Context) -> bool:
-    """Return True if a Scan may be called as a whole: its body has no nested graphs, and numpy has all of its operators."""
+    """Return True if one call can run a whole Scan, because numpy has all operators of its body."""
     loop = view(node, ctx.opset)
     return isinstance(loop, ScanView) and not loop.batched and all(inner.op_type in ELEMENTWISE for inner in loop.body)
 
@@ -147,7 +147,7 @@ def _exchange(
 
 
 def _cost_of(shapes: Sequence[Sequence[int] | None], assumed: int) -> str:
-    """Return the minimal cost of one call in words; ``shapes`` are those of its results, None for an unknown one."""
+    """Return a text with the least cost of a call whose results have ``shapes`` (None: an unknown shape)."""
     elements = sum(assumed if dims is None else math.prod(dims) for dims in shapes)
     total = _CALL_US + elements * _ELEMENT_NS / 1000
     each = f"{_CALL_US} us, and {_ELEMENT_NS} ns for each of about {elements} numbers that it returns"

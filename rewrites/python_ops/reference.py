@@ -1,7 +1,7 @@
-"""Finds out if onnx's reference implementation of an operator is correct, and corrects some operators.
+"""Decides if onnx's reference implementation of an operator is correct, and corrects some operators.
 
-In the cases below, the reference differs from the operator's text or fails. They come from comparisons with onnxruntime on random
-attributes, in a type that both have. These are corrected:
+The known errors were found by comparisons with onnxruntime on random attributes, in a type that both support. These errors are
+corrected here:
 
 Erf in float32 for float64    LRN along the batch axis instead of channels    OneHot with a depth of shape [1]
 Softsign of a scalar          TopK of -1, or of two numbers
@@ -78,13 +78,13 @@ def _only_number(value: np.ndarray, name: str) -> Any:
 _ONLY_SINGLE = frozenset(
     {"AffineGrid", "CausalConvWithState", "GridSample", "LinearAttention", "MelWeightMatrix", "TfIdfVectorizer"}
 )
-"""Operators whose reference always computes in float32."""
+"""Operators that the reference always computes in float32."""
 
 _CODE = "PYTHON-OP-REFERENCE"
 
 
 def reference_runs(model: onnx.ModelProto) -> NotApplicable | None:
-    """Return the reason why onnx's reference does not run the one operator of ``model`` in its type, or None if it does."""
+    """Return the reason why onnx's reference cannot run the single node of ``model``; None if it can."""
     node = model.graph.node[0]
     kinds = {info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)}
     if node.op_type in _ONLY_SINGLE and onnx.TensorProto.DOUBLE in kinds:
@@ -102,14 +102,14 @@ def reference_runs(model: onnx.ModelProto) -> NotApplicable | None:
 
 
 def reference_evaluator(model: onnx.ModelProto) -> Any:
-    """Return onnx's evaluator of ``model``, with corrected operators."""
+    """Return onnx's evaluator of ``model``, with the corrected operators."""
     from onnx.reference import ReferenceEvaluator
 
     return ReferenceEvaluator(model, new_ops=corrected_operators())
 
 
 def _wrong_with(node: onnx.NodeProto) -> str | None:
-    """Return the attributes of this node that the reference handles wrongly, or None."""
+    """Return the names of attributes of this node that the reference handles incorrectly, or None."""
     given = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
     same = given.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
     match node.op_type:
@@ -129,7 +129,10 @@ def _wrong_with(node: onnx.NodeProto) -> str | None:
 
 
 def _resizes_rightly(node: onnx.NodeProto, given: dict[str, Any]) -> bool:
-    """Return True if positions are correct: not if sizes are rounded, and not in modes with special cases."""
+    """Return True if the reference computes the positions of this Resize correctly.
+
+    It fails if sizes are rounded, and in modes with special cases.
+    """
     way = given.get("coordinate_transformation_mode", b"half_pixel")
     if way == b"align_corners":
         return len(node.input) > 3 and given.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"

@@ -1,15 +1,16 @@
-"""The encoding of the values of a call for the only Python operator, which has one input and one output tensor of each type.
+"""Encodes the values of calls for the Python operator, which has one input and output of each type.
 
 A Python operator of onnxruntime-extensions has a fixed number of inputs and outputs of fixed types, and no operator may be added
-once a session exists. So all calls use one operator. It has a *slot* for each element type; values of one type share its slot:
+once a session exists. So all calls use one operator. It has a *slot* for each element type. All values of a type share its slot:
 
-* one value of a type: the slot holds it unchanged;
-* several (or any int64, if another slot is packed): flattened, one after the other; their shapes come first in the int64 slot;
-* none: an empty tensor.
+* One value of a type: the slot holds the value unchanged.
+* Several values of a type: the slot is packed. It holds the flattened values, one after the other. Their shapes come first in the
+  int64 slot, which is then packed too.
+* No value of a type: the slot holds an empty tensor.
 
-Results come back the same way, but int64 is always packed. First come the facts of each result: its shape and, if it is packed, its
-start and end. Then come the numbers. A type without a slot uses the slot of a wider type.
-A model in a call is compressed text; it holds no large weights.
+Results are encoded in the same way, but their int64 slot is always packed. It starts with the facts of each result: the start and
+end in its slot if that is packed, and the shape. A type without a slot uses the slot of a wider type.
+A call holds its model as compressed text. Such a model has no large weights.
 """
 
 import base64
@@ -43,11 +44,11 @@ __all__ = [
 
 _MOST_BYTES = 64 << 20
 _REFERENCE = b"\x0a\x08location\x12"
-"""The bytes with which the location of external data begins."""
+"""The bytes that start the location of external data in a serialised model."""
 
 
 def pack(model: onnx.ModelProto) -> str:
-    """Return the model as text."""
+    """Return ``model`` as compressed text."""
     return base64.b85encode(zlib.compress(model.SerializeToString(deterministic=True), 9)).decode("ascii")
 
 
@@ -70,10 +71,10 @@ SLOTS = ("float", "double", "int64", "int32", "bool", "string", "int8", "uint8",
 
 TEXT = "string"
 """The slot of strings. onnxruntime-extensions truncates strings for Python at a null character, and crashes on a string
-that is not UTF-8. So a call may return strings, but not receive them."""
+that is not UTF-8. So a call may return strings, but may not read them."""
 
 META = "int64"
-"""The slot for shapes."""
+"""The slot that also holds shapes and other facts of the values."""
 
 CARRIERS = {
     **{name: name for name in SLOTS},
@@ -81,7 +82,7 @@ CARRIERS = {
     "int4": "int8",
     "uint4": "uint8",
 }
-"""The slot for values of each type; other types (complex numbers, sequences) cannot be passed."""
+"""The slot for each element type. A call cannot pass other types, such as complex numbers and sequences."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,13 @@ class Port:
 
     @property
     def slot(self) -> str:
-        """Return the type of its slot."""
+        """Return the slot that holds the value."""
         return CARRIERS[self.kind]
 
 
 @dataclass(frozen=True)
 class CallSpec:
-    """The description of a call: its values, and the ``payload``; ``what`` names the format of the payload."""
+    """The inputs, outputs and ``payload`` of a call. ``what`` names the format of the payload."""
 
     what: str
     inputs: tuple[Port, ...]
@@ -107,7 +108,7 @@ class CallSpec:
     payload: Mapping[str, Any]
 
     def text(self) -> str:
-        """Return it as the attribute of a call. It holds no floats, because these would lose digits."""
+        """Return the text for the attribute of a call. It has no floats, because text would lose digits."""
         ports = {name: [[p.kind, p.rank] for p in getattr(self, name)] for name in ("inputs", "outputs")}
         return json.dumps({"what": self.what, **ports, "payload": self.payload}, sort_keys=True, separators=(",", ":"))
 
@@ -134,13 +135,13 @@ def _port(kind: str, rank: int) -> Port:
 
 
 def needs_shapes(ports: Sequence[Port]) -> bool:
-    """Return True if some inputs share a slot, so that their shapes must be passed."""
+    """Return True if the shapes of the inputs must be passed, because several inputs share a slot."""
     slots = [port.slot for port in ports]
     return len(set(slots)) < len(slots)
 
 
 def is_packed(ports: Sequence[Port], slot: str, *, results: bool) -> bool:
-    """Return True if the values of this slot are flattened into one."""
+    """Return True if ``slot`` is packed, that is, holds flattened values."""
     count = sum(port.slot == slot for port in ports)
     if slot == META:
         return results or (needs_shapes(ports) and count > 0)
@@ -148,7 +149,10 @@ def is_packed(ports: Sequence[Port], slot: str, *, results: bool) -> bool:
 
 
 def meta_offsets(outputs: Sequence[Port]) -> list[int]:
-    """Return the start of each result's facts in the int64 slot: its start and end if it is packed, then its shape."""
+    """Return the position of the facts of each result in the int64 slot.
+
+    The facts are the start and end of the result if its slot is packed, then its shape.
+    """
     offsets, at = [], 0
     for port in outputs:
         offsets.append(at)
@@ -157,5 +161,5 @@ def meta_offsets(outputs: Sequence[Port]) -> list[int]:
 
 
 def meta_length(outputs: Sequence[Port]) -> int:
-    """Return the number of such facts in the int64 slot."""
+    """Return the number of integers that the facts of all results take in the int64 slot."""
     return sum(port.rank + (2 if is_packed(outputs, port.slot, results=True) else 0) for port in outputs)

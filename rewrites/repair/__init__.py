@@ -1,3 +1,3 @@
-"""Rewrites loops that onnxruntime computes wrongly, refuses or crashes on. Nothing here makes a loop faster."""
+"""Rewrites loops that onnxruntime computes incorrectly or refuses, or on which it crashes."""
 
 __all__: list[str] = []

@@ -1,9 +1,10 @@
-"""A Scan that onnxruntime refuses because a state changes its shape from step to step becomes a Loop.
+"""Turns a Scan into a Loop if a state changes its shape between steps, which onnxruntime refuses.
 
     l = Scan (s0, xs) body(s, x) => Concat(s, x)    ->    l = Loop (T, s0) body(i, s) => Concat(s, Gather(xs, i))
 
-The change must be certain. The body returns a state with other known sizes, appends to it, or returns a Slice, Tile, Pad, Compress
-or Resize of it, itself or in a branch. Scans over strings stay, because onnxruntime's Gather does not copy whole rows of strings.
+The rule applies if the shape is certain to change: the body returns a state with other known sizes, appends to the state, or
+returns a Slice, Tile, Pad, Compress or Resize of the state, directly or in a branch. Scans over strings stay, because onnxruntime's
+Gather does not copy whole rows of strings.
 
 Works around ORT-SCAN-CHANGING-STATE and ORT-GATHER-STRINGS.
 """
@@ -33,7 +34,7 @@ _RESIZING = frozenset({"Compress", "Pad", "Resize", "Slice", "Tile"})
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the body returns a state in another shape."""
+    """Return a patch if the body returns a state with another shape."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
     grown = next((state for state in loop.states if _resizes(state.next, state)), None) or _reshaped(loop, ctx)
@@ -52,7 +53,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _resizes(value: ir.Value, state: State) -> bool:
-    """Return True if ``value`` is the state with a part appended or cut off, at least in some branch."""
+    """Return True if ``value`` is the state with a part appended or cut off, at least in one branch."""
     source = through_identity(value)
     node = producer_of(source)
     if node is None or source is None:
@@ -69,9 +70,10 @@ def _resizes(value: ir.Value, state: State) -> bool:
 
 
 def _reshaped(loop: ScanView, ctx: Context) -> State | None:
-    """Infer the body from the initial shapes, and return the first state whose known sizes change.
+    """Return the first state whose known sizes change in the first step, or None.
 
-    onnx infers the body as a whole and follows computed sizes. A Reshape to such sizes then has a rank.
+    onnx infers the shapes of the whole body from the initial shapes. It follows computed sizes, so that a Reshape to computed sizes
+    gets a rank.
     """
     if any(node_graphs(node) for node in loop.body) or not any(state.initial.shape for state in loop.states):
         return None
@@ -149,7 +151,7 @@ def _laid_out(b: Builder, value: ir.Value, axis: int, reverse: bool) -> ir.Value
 
 
 def _forget_sizes(loop: ScanView) -> None:
-    """Forget the sizes of the states and results in a body, which may be those of the first step only."""
+    """Forget the sizes of states and results in the body, because they may hold for the first step only."""
     values = [value for node in all_nodes(loop.body) for value in node.outputs]
     for value in [*(state.inner for state in loop.states), *values]:
         value.shape = forgotten(value.shape, lambda _: True)

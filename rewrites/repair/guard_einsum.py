@@ -1,9 +1,10 @@
-"""Protects an Einsum from empty operands, for some of which onnxruntime crashes.
+"""Protects an Einsum from empty operands, because onnxruntime crashes on some of them.
 
     Einsum <tbi,tci->tbc> (x, y)    ->    If (x and y have elements) then Einsum (x, y) else zeros of its shape
 
-The name `guard-recurrence` asks for this rule and for the guards of recurrent nodes.
-Conditions: two operands or more, at least one of which may be empty; no ellipsis; the element type and the ranks are known.
+Users request this rule by the name `guard-recurrence`, which also stands for the guards of recurrent nodes.
+Conditions: the Einsum has at least two operands, and one of them may be empty. Its equation has no ellipsis. The element type and
+the ranks are known.
 
 Works around ORT-EINSUM-OF-NOTHING.
 """

@@ -1,8 +1,8 @@
-"""Protects a DynamicQuantizeLSTM from empty batches, for which onnxruntime crashes.
+"""Protects a DynamicQuantizeLSTM from empty batches, on which onnxruntime crashes.
 
     DynamicQuantizeLSTM (x, W, R)    ->    If (x has rows) then DynamicQuantizeLSTM (x, W, R) else empty sequences and states
 
-The name `guard-recurrence` asks for this rule and for the guards of recurrent nodes.
+Users request this rule by the name `guard-recurrence`, which also stands for the guards of recurrent nodes.
 Conditions: the number of rows may be 0, and the node has a ``hidden_size``.
 
 Works around ORT-QUANTIZED-LSTM-NO-ROWS.

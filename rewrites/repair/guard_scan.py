@@ -1,11 +1,11 @@
-"""On request, a Scan is protected from sequences without steps, which onnxruntime refuses.
+"""Protects a Scan, on request, from sequences without steps, which onnxruntime refuses.
 
     Scan (h0, xs)    ->    If (xs has steps) then Scan (h0, xs) else the initial states and empty results
 
-The operator's text makes no exception for them: without a step the states stay unchanged. The rule runs only if it is named,
-because the If has a small cost in every run. It runs before rules that replace a Scan, because their results may differ without a
-step: a native LSTM then returns zeros, or worse. Conditions: all sizes of the empty results are known before the Scan, or a step
-can run to find them.
+By the definition of the operator, the states then keep their initial values. The rule runs only if the user names it, because the
+If has a small cost in every run. It runs before rules that replace a Scan, because the replacement may return something else for a
+sequence without steps (an LSTM node returns zeros or uninitialised memory). Condition: all sizes of the empty results are known
+before the Scan, or the model can run a step on zeros to find them.
 
 Works around ORT-SCAN-NO-STEPS.
 """
@@ -72,7 +72,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Value, int]] | None:
-    """Return the sizes of an empty result: numbers, or an outer value and the axis that has the size; None if one is unknown."""
+    """Return the sizes of an empty result, or None if one of them is unknown.
+
+    Each size is a number, or an outer value and the axis of this value that has the size.
+    """
     sizes: list[int | tuple[ir.Value, int]]
     source = through_identity(output.inner)
     state = next((state for state in loop.states if through_identity(state.next) is source), None)

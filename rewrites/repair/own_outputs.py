@@ -1,10 +1,11 @@
-"""Gives every output of a Scan body a node of its own, and the step number too if the body of a Loop returns it.
+"""Gives each output of a Scan body its own node, and also the step number if a Loop body returns it.
 
     body(s, x) => (s2, s2)    ->    body(s, x) => (s2, Identity(s2))
     body(s, x) => (x, y)      ->    body(s, x) => (Identity(x), y)
 
-onnxruntime silently computes garbage if a Scan body returns one value twice or an input directly, or if a Loop body returns its
-step number. This happens at every optimisation level, and the checker accepts such models. A Loop may return other values directly.
+onnxruntime silently returns wrong numbers if a Scan body returns one value twice or returns an input directly, or if a Loop body
+returns its step number. This happens at every optimisation level, and the checker accepts such models. A Loop may return all other
+values directly.
 
 Works around ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
 """

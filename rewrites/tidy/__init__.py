@@ -1,3 +1,3 @@
-"""Changes nodes that would trigger defects of onnxruntime, at the end and on the whole model. Nothing here makes a model faster."""
+"""Changes nodes of the whole model that would trigger defects of onnxruntime, after all other rules."""
 
 __all__: list[str] = []

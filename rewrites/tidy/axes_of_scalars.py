@@ -1,12 +1,12 @@
-"""A constant of one element gets as many axes as the other operand if the last axis of that has size 1.
+"""Gives a constant of one element as many axes as the other operand, if that ends with a size of 1.
 
     y = Mul(x, k)    x [T, 1], k []    ->    y = Mul(x, k')    k' [1, 1]
 
-The result has the same bits and the same shape. If the ranks differ and the last axis has size 1, onnxruntime computes elements
-one by one, 10 ns each; with equal ranks it is 40 times faster. Stacks of one channel have such an axis, and so do sums and means
-that keep their axis.
-Conditions: the other operand has a known rank and may have ``_LEAST`` elements or more; the node has two operands, or is a Where,
-and is in no loop. Constants that a caller may override stay.
+The result has the same bits and the same shape. If the ranks differ and the last axis has size 1, onnxruntime computes one element
+after the other, in 10 ns each. If the ranks are equal, it is 40 times faster. Stacks of one channel have a last axis of size 1, and
+so do sums and means that keep their axis.
+Conditions: the other operand has a known rank, and may have ``_LEAST`` elements or more. The node has two operands or is a Where,
+and is outside all loops. Constants that a caller may override stay.
 """
 
 import math
@@ -25,12 +25,12 @@ from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 __all__ = ["RULE", "check"]
 
 _LEAST = 64
-_FIRST_OPSET = 7  # up to 6, an attribute asks operators to broadcast
+_FIRST_OPSET = 7  # before opset 7, operators only broadcast if an attribute says so
 _BROADCAST = operators("elementwise") - {"CastLike", "Clip"}
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find constants of one element with fewer axes than another operand."""
+    """Find constants of one element that have fewer axes than another operand."""
     if ctx.opset < _FIRST_OPSET:
         return NOTHING_HERE
     scalars = [(node, index, value) for node in _outside_loops(model.graph) for index, value in _with_axes(node)]
@@ -49,7 +49,7 @@ def _outside_loops(graph: ir.Graph) -> Iterator[ir.Node]:
 
 
 def _with_axes(node: ir.Node) -> list[tuple[int, np.ndarray]]:
-    """Return the indices of such constants among the operands, with the constants that replace them."""
+    """Return the operands of ``node`` to replace: their indices, and the same constants with more axes."""
     if node.domain != "" or node.op_type not in _BROADCAST or len(node.inputs) != (3 if node.op_type == "Where" else 2):
         return []
     ranks = [None if value is None else rank_of(value) for value in node.inputs]

@@ -1,10 +1,10 @@
-"""Stacked strings of a Loop are copied first, by an operator that creates new strings.
+"""Copies the strings that a Loop stacks, by an operator that creates new strings.
 
     y = Identity (x)   # strings, stacked    ->    y = Where (true, x, x)
 
-onnxruntime moves the strings of each step's result into the stack. If the result is an Identity of another value, or has other
-users, that value loses its strings: later steps and other users find empty ones. A rewrite may change the value that loses its
-strings, so the rule also applies to models that already have the defect. Before opset 9 there is no Where, and the Loop stays.
+onnxruntime moves the strings of a step's result into the stack. If the result is an Identity of another value, that value loses
+its strings. If the result has other users, they read empty strings. A rewrite may change which value loses its strings, so the rule
+also applies if the original model already has this problem. Before opset 9 the Loop stays, because there is no Where.
 
 Works around ORT-LOOP-STACKED-STRINGS.
 """
@@ -21,7 +21,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find stacks that take strings from another value."""
+    """Find outputs of Loop bodies whose strings onnxruntime would take from another value."""
     outputs = _endangered_outputs(model.graph, ctx.opset) if ctx.opset >= since.WHERE else []
 
     def edit() -> list[ir.Node]:
@@ -38,7 +38,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _endangered_outputs(graph: ir.Graph, opset: int) -> list[tuple[ir.Graph, int]]:
-    """Return the outputs of Loop bodies that take strings from another value, as body and position."""
+    """Return outputs of Loop bodies that share their strings with another value, as body and position."""
     outputs = []
     for node in loops_in(graph):
         if node.op_type != "Loop" or not any(value.dtype == ir.DataType.STRING for value in node.outputs):

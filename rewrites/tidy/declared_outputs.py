@@ -1,11 +1,11 @@
-"""Detaches outputs of a model whose declared sizes are not confirmed by inference, if nodes read them.
+"""Separates an output of a model from its users if shape inference cannot confirm its declared sizes.
 
     y = Scan (x)    y declared as [4, 1]    ->    y_inside = Scan (x)
     n = Shape (y)                                 n = Shape (y_inside)
                                                   y = Identity (y_inside)    y declared as [4, 1]
 
-onnxruntime trusts the declared sizes, although the output may have others: it folds the Shape to them and plans buffers of that
-size. At run time it only warns, and returns the output with its real sizes.
+onnxruntime trusts the declared sizes, although the output may have other sizes. It folds the Shape to the declared sizes, and plans
+buffers for them. At run time it only warns, and returns the output with its real sizes.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ __all__ = ["detach_unproven_outputs"]
 
 
 def detach_unproven_outputs(ctx: Context, declared: Mapping[str, ir.Shape]) -> None:
-    """Let nodes read such outputs before an Identity that declares the sizes.
+    """Insert an Identity between each unproven output and the value that the other nodes read.
 
     Args:
         ctx: The model, whose outputs have the inferred shapes.
@@ -35,7 +35,7 @@ def detach_unproven_outputs(ctx: Context, declared: Mapping[str, ir.Shape]) -> N
 
 
 def _is_confirmed(declared: ir.Shape, inferred: ir.Shape | None) -> bool:
-    """Return True if every declared number was inferred too."""
+    """Return True if inference found every size that is declared as a number."""
     numbers = [(axis, dim) for axis, dim in enumerate(declared.dims) if isinstance(dim, int)]
     if inferred is None or len(inferred) != len(declared):
         return not numbers

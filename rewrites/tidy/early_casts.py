@@ -1,11 +1,11 @@
-"""A Cast between a Transpose and a MatMul moves before the Transpose, because onnxruntime may crash on it.
+"""Moves a Cast between a Transpose and a MatMul before the Transpose: onnxruntime may crash on it.
 
     MatMul(Cast(Transpose <perm = [1, 0, 2]> (x)), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (Cast(x)), w)
 
-onnxruntime swaps the two itself to fuse the Transpose into the product. It crashes with a segmentation fault if the ranks of the
-operands differ and the Transpose moves the first axis, except to the position before the last. This holds for all types. Nodes that
-onnxruntime drops or fuses may stand between: Identity, Slice, Reshape and the like. Sums and products with one number may stand
-between too; they move with the Cast. Equal ranks are safe.
+onnxruntime itself swaps Cast and Transpose to fuse the Transpose into the product. It crashes with a segmentation fault if the
+ranks of the operands differ and the Transpose moves the first axis to any position except the second to last. All element types are
+affected. The path from the Transpose to the product may also have nodes that onnxruntime drops or fuses, such as Identity, Slice
+and Reshape, and sums and products with a single number. The sums and products move with the Cast.
 
 Works around ORT-CAST-AFTER-TRANSPOSE.
 """
@@ -48,7 +48,10 @@ def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
 
 
 def _to_reorder(reader: Link) -> tuple[Link, list[Link]]:
-    """Return the user of the first Cast, and the nodes from that Cast up to the last Transpose; no nodes if one is missing."""
+    """Return the user of the Cast nearest to ``reader``, and the nodes from it up to the last Transpose.
+
+    Return no nodes if there is no Cast, or no Transpose above the Cast.
+    """
     chain, transposes = list[Link](), 0
     below, link = reader, link_above(reader.source)
     while link is not None and link.node.graph is reader.node.graph:
@@ -74,7 +77,7 @@ def _reorder(reader: Link, chain: list[Link], moved: dict[ir.Value, ir.Value], c
 
 
 def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
-    """Copy the nodes of ``chain`` before its last node, those that compute numbers first; return the result."""
+    """Insert copies of the nodes of ``chain``, those that change numbers first, and return their result."""
     b, value = ctx.builder(), chain[0].source
     assert value is not None
     dtype = value.dtype
@@ -94,7 +97,7 @@ def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
 
 
 def _drop(nodes: list[ir.Node]) -> None:
-    """Remove ``nodes`` until one is still read; each node reads the next one."""
+    """Remove ``nodes``, where each node reads the next one, up to the first node that is still read."""
     for node in nodes:
         if any(map(is_read, node.outputs)):
             return

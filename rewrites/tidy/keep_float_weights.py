@@ -1,11 +1,11 @@
-"""A copy separates a product from dequantized numbers if onnxruntime would otherwise quantize the weights on its own.
+"""Inserts a copy between a product and dequantized numbers if onnxruntime would quantize the weights.
 
     Conv(DequantizeLinear(q, scale, zero), w)    ->    Conv(Concat(DequantizeLinear(q, scale, zero)), w)
 
-onnxruntime turns constant float weights of a Conv, ConvTranspose or Gemm into int8 if the node follows a DequantizeLinear in its
-graph. A rewrite may bring the two together, such as the steps of a loop with a quantized state, and this would change the numbers.
-The copy is a Concat of one tensor. If onnxruntime quantizes weights in the original model, the rule does not apply, because the
-expected numbers include that.
+onnxruntime turns constant float weights of a Conv, ConvTranspose or Gemm into int8 if the node follows a DequantizeLinear in the
+same graph. A rewrite may place such nodes next to each other, for example by unrolling a loop with a quantized state. The results
+would then change. The copy is a Concat of one tensor. If onnxruntime already quantizes weights in the original model, the rule does
+not apply, because the expected results include that.
 
 Works around ORT-QUANTIZED-WEIGHTS.
 """

@@ -1,9 +1,9 @@
-"""A float16 product that reads a Transpose gets operands of equal rank, because onnxruntime may crash on others.
+"""Gives a float16 product of a Transpose operands of equal rank: onnxruntime may crash on others.
 
     MatMul(Transpose <perm = [1, 0, 2]> (x), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (x), Unsqueeze(w))
 
-onnxruntime has no such product for the CPU: it casts the operands itself, and swaps Cast and Transpose (see ``early_casts``). If a
-rank is not known, or an operand is a vector, the rule writes these casts before the Transpose.
+onnxruntime has no float16 product for the CPU. It casts the operands itself, and then swaps Cast and Transpose, which may crash
+(see ``early_casts``). If a rank is not known or an operand is a vector, the rule writes the casts, and ``early_casts`` moves them.
 
 Works around ORT-HALVES-AFTER-TRANSPOSE.
 """
@@ -39,7 +39,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _unlike(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
-    """Return the operands of a float16 product that reads a Transpose if their ranks may differ, or None."""
+    """Return the operands of a float16 product of a Transpose if their ranks may differ, else None."""
     if not is_product(node) or not any(map(_is_half, (*node.inputs, *node.outputs))):
         return None
     left, right = node.inputs

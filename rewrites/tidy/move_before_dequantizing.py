@@ -2,10 +2,10 @@
 
     Transpose(DequantizeLinear(q, scale, zero))    ->    DequantizeLinear(Transpose(q), scale, zero)
 
-onnxruntime quantizes and dequantizes again after a node that only moves numbers. It crashes at load time if a body or branch reads
-the moved numbers. From opset 21 on it refuses its own nodes of int8 ("output_dtype INT8 does not match y_zero_point type UINT8").
-In every opset it refuses those of int32, because no QuantizeLinear returns that type. It ignores unknown scales and scales for each
-row, and so does this rule.
+After a node that only moves dequantized numbers, onnxruntime inserts a QuantizeLinear and a DequantizeLinear. It crashes at load
+time if a body or branch reads the moved numbers. From opset 21 on it refuses its own nodes if they are of int8 ("output_dtype INT8
+does not match y_zero_point type UINT8"). It always refuses its own nodes of int32, because no QuantizeLinear returns that type. It
+inserts nothing if the scale is unknown or has several elements, so this rule ignores these cases.
 
 Works around ORT-DEQUANTIZED-INTO-BODY, ORT-DEQUANTIZED-INT8 and ORT-DEQUANTIZED-INT32.
 """
@@ -49,7 +49,7 @@ def _to_move(node: ir.Node, ctx: Context) -> list[ir.Node]:
 
 
 def _is_followed(node: ir.Node) -> bool:
-    """Return True if onnxruntime looks for nodes that move the result of ``node``."""
+    """Return True if onnxruntime inserts nodes after nodes that move the result of ``node``."""
     if node.op_type != "DequantizeLinear" or node.domain != "":
         return False
     numbers = const_array(node.inputs[1])
@@ -62,7 +62,7 @@ def _is_refused(node: ir.Node, opset: int) -> bool:
 
 
 def _is_captured(move: ir.Node) -> bool:
-    """Return True if a body or branch reads the result of ``move``, or of a further move."""
+    """Return True if a body or branch reads the result of ``move`` or of a later move of the result."""
     waiting = [move]
     while waiting:
         node = waiting.pop()
@@ -78,7 +78,7 @@ def _moves(node: ir.Node, source: ir.Node) -> bool:
 
 
 def _exchange(node: ir.Node, move: ir.Node, ctx: Context) -> ir.Node:
-    """Write ``move`` before ``node`` for the users of ``move``; return the new node that dequantizes."""
+    """Replace ``move`` by a move of the quantized numbers and a DequantizeLinear. Return the latter."""
     b, old = ctx.builder(), move.outputs[0]
     numbers = node.inputs[0]
     assert numbers is not None

@@ -1,6 +1,7 @@
-"""Finds products of a transposed operand. The Transpose may be behind nodes that onnxruntime may drop or fuse.
+"""Finds products of a transposed operand, also through nodes that onnxruntime drops or fuses.
 
-A path may also cross calls of functions and branches of an If, because onnxruntime may inline these before it fuses the Transpose:
+A path from the product to the Transpose may lead through calls of functions and branches of an If, because onnxruntime may inline
+them before it fuses the Transpose:
 
     t = my.F (x)   y = MatMul (t, w)   with   F (a) => (b) { b = Transpose <perm = [1, 0, 2]> (a) }
 
@@ -30,42 +31,42 @@ __all__ = [
 _MOVEMENT = frozenset({"Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
 _ARITHMETIC = frozenset({"Add", "Div", "Mul", "Sub"})
 _CASTS = frozenset({"Cast", "CastLike"})
-"""Casts; onnxruntime writes a CastLike as a Cast."""
+"""Operators that cast. onnxruntime rewrites a CastLike as a Cast."""
 _BETWEEN = _MOVEMENT | _ARITHMETIC | _CASTS | {"Dropout"}
-"""Operators that may stand between the Transpose and the product."""
+"""Operators that a path from the Transpose to the product may have."""
 _PRODUCTS = frozenset({("", "MatMul"), ("com.microsoft", "FusedMatMul")})
 _TRAINS = 3
-"""The number of inputs of a Dropout that may train."""
+"""A Dropout with this many inputs may be in training mode."""
 FUSED_PART = "holds a part of a product that onnxruntime may crash on"
-"""The reason for inlining a function, after "which"."""
+"""The reason for inlining a function, as the end of a message "the function ..., which"."""
 _HALF = ir.DataType.FLOAT16
 
 
 @dataclass(frozen=True)
 class Link:
-    """A node, and the ``index`` of the input that it moves, or computes elementwise."""
+    """A node of a path, and the ``index`` of its input on the path."""
 
     node: ir.Node
     index: int
 
     @property
     def moves(self) -> bool:
-        """Return True if the node changes no number."""
+        """Return True if the node only moves numbers."""
         return self.node.op_type in _MOVEMENT or self.node.op_type == "Dropout"
 
     @property
     def is_cast(self) -> bool:
-        """Return True if the node casts."""
+        """Return True if the node is a Cast or CastLike."""
         return self.node.op_type in _CASTS
 
     @property
     def source(self) -> ir.Value | None:
-        """Return the input that the node moves."""
+        """Return the input of the node that is on the path."""
         return self.node.inputs[self.index]
 
 
 class _Paths:
-    """The paths from products up to Transposes; a function's inputs lead to the operands of all its calls."""
+    """The paths from products up to Transposes. Inputs of a function lead to the operands of its calls."""
 
     def __init__(self, model: ir.Model, *, enters_loops: bool) -> None:
         self._functions = model.functions
@@ -82,14 +83,17 @@ class _Paths:
                 self._operands.setdefault(formal, []).extend(node.inputs)
 
     def owners_by_product(self) -> Iterator[set[ir.Graph | ir.Function]]:
-        """For each product that reaches a Transpose, yield the scopes of the nodes on its paths."""
+        """Yield, for each product with a path to a Transpose, the graph and functions on its paths."""
         for node, owner in self._owners.items():
             owners = self._crossed(node) if is_product(node) else set()
             if owners:
                 yield owners | {owner}
 
     def _crossed(self, product: ir.Node) -> set[ir.Graph | ir.Function]:
-        """Return the scopes on the paths from ``product``; none if no path has both a Cast and a Transpose above it."""
+        """Return the graph and functions on the paths from ``product``.
+
+        Return an empty set if no path leads through a Cast to a Transpose.
+        """
         owners, reaches = set[ir.Graph | ir.Function](), False
         waiting, seen = [(value, self._is_cast_by_onnxruntime(product)) for value in product.inputs], set[tuple[ir.Value, bool]]()
         while waiting:
@@ -124,7 +128,7 @@ class _Paths:
 
 
 def link_above(value: ir.Value | None) -> Link | None:
-    """Return the producer of ``value`` if it casts or transposes, or if onnxruntime may drop or fuse it."""
+    """Return the producer of ``value`` as a link if a path may lead through it, else None."""
     node = producer_of(value)
     if node is None or value is not node.outputs[0]:
         return None
@@ -146,7 +150,7 @@ def is_product(node: ir.Node) -> bool:
 
 
 def moves_axes(value: ir.Value, graph: ir.Graph | ir.Function | None) -> bool:
-    """Return True if a Transpose of ``graph`` moves ``value``, directly or through nodes that onnxruntime may drop or fuse."""
+    """Return True if a path of nodes in ``graph`` leads from ``value`` up to a Transpose."""
     link = link_above(value)
     while link is not None and link.node.graph is graph:
         if transposes_axes(link):
@@ -161,14 +165,14 @@ def transposes_axes(link: Link) -> bool:
 
 
 def has_cast_transpose(model: ir.Model) -> bool:
-    """Return True if a product may read a Transpose through a Cast of the model or one that onnxruntime inserts."""
+    """Return True if a path from a product leads through a Cast, maybe an inserted one, to a Transpose."""
     return any(_Paths(model, enters_loops=False).owners_by_product())
 
 
 def functions_with_cast_transposes(model: ir.Model) -> list[ir.Function]:
-    """Return the functions that a path from a product through a Cast to a Transpose may cross.
+    """Return the functions with nodes on a path from a product through a Cast to a Transpose.
 
-    A path may also lead into a loop and out of it, because a rewrite may move the product or the Transpose out.
+    A path may also lead into a loop and out of a loop, because a rewrite may move the product or the Transpose out.
     """
     owners = set(chain.from_iterable(_Paths(model, enters_loops=True).owners_by_product())) if model.functions else set()
     return [function for function in model.functions.values() if function in owners]

@@ -1,6 +1,6 @@
-"""Finds nodes that onnxruntime quantizes on its own, and marks those of the original model.
+"""Finds nodes that onnxruntime quantizes on its own, and marks such nodes of the original model.
 
-They are products of dequantized numbers by constant float weights, and nodes that transpose and quantize an output of the graph.
+There are two kinds: products of dequantized numbers by constant float weights, and QuantizeLinears of a transposed graph output.
 
 Works around ORT-QUANTIZED-WEIGHTS and ORT-QUANTIZED-OUTPUT.
 """
@@ -18,7 +18,10 @@ _MOVES = frozenset({"Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Trans
 
 
 def reads_dequantized(node: ir.Node) -> bool:
-    """Return True if ``node`` multiplies dequantized numbers of its graph, maybe moved in between, by constant weights."""
+    """Return True if ``node`` multiplies dequantized numbers of its graph by constant weights.
+
+    Nodes that only move numbers may be between the DequantizeLinear and the product.
+    """
     if node.op_type not in _PRODUCTS or node.domain != "" or len(node.inputs) < 2 or const_array(node.inputs[1]) is None:
         return False
     producer = producer_of(node.inputs[0])
@@ -28,7 +31,7 @@ def reads_dequantized(node: ir.Node) -> bool:
 
 
 def note_quantized_weights(graph: ir.Graph) -> None:
-    """Mark the main graph if the original model has such products."""
+    """Mark the main graph if onnxruntime quantizes weights of the original model."""
     if any(map(reads_dequantized, all_nodes(graph))):
         QUANTIZES_WEIGHTS.put(graph, True)
 
@@ -41,7 +44,10 @@ def note_quantized_outputs(graph: ir.Graph) -> None:
 
 
 def transposed_output(node: ir.Node) -> list[ir.Node]:
-    """Return the nodes that transpose an output of the graph for ``node``, a QuantizeLinear, from the last to the first."""
+    """Return the nodes that transpose a graph output for the QuantizeLinear ``node``, last first.
+
+    Return an empty list if ``node`` quantizes no transposed graph output.
+    """
     if node.op_type != "QuantizeLinear" or node.domain != "":
         return []
     scale = const_array(node.inputs[1])

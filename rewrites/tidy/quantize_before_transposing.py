@@ -1,10 +1,10 @@
-"""A graph output is quantized before it is transposed for another user; else onnxruntime would return the quantized numbers.
+"""Quantizes a graph output before it is transposed: onnxruntime would return the quantized numbers.
 
     y = f(x);  QuantizeLinear(Transpose(y), scale, zero)    ->    y = f(x);  Transpose(QuantizeLinear(y, scale, zero))
 
-onnxruntime moves the quantization before the Transpose itself, and overlooks that ``y`` is an output as well. In a body it ignores
-values of outer graphs. The rule therefore applies only to nodes that a rewrite moved or wrote. Nodes of the original model
-stay, because the expected numbers are those of onnxruntime.
+onnxruntime itself moves the quantization before the Transpose, and overlooks that ``y`` is an output as well. In a body it does so
+only for values of the body. The rule therefore applies to nodes that a rewrite moved or wrote. Nodes of the original model stay,
+because the expected results are those of onnxruntime.
 
 Works around ORT-QUANTIZED-OUTPUT.
 """
@@ -22,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes that quantize transposed outputs, except those that already did so in the same graph."""
+    """Find nodes that quantize transposed outputs, except those that did so in the original model."""
     nodes = [node for node in all_nodes(model.graph) if transposed_output(node) and QUANTIZES_OUTPUT.of(node) is not node.graph]
     return Patch("quantizes outputs before it transposes them", lambda: _swap(nodes, ctx)) if nodes else NOTHING_HERE
 

@@ -1,9 +1,9 @@
-"""A body or branch reads a value itself instead of Casts of it to a wider type and back.
+"""Lets a body or branch read a value directly instead of through a Cast to a wider type and back.
 
     d = Cast <to = double> (x)  y = Cast <to = float> (d)  If (c) <then: Neg (y)>    ->    If (c) <then: Neg (x)>
 
-onnxruntime drops such Casts, because they change no number, but forgets their users in inner graphs: "Missing Input: y". Casts
-through a type that does not hold all numbers of the first type stay.
+onnxruntime drops such Casts, because they change no number. It forgets their users in inner graphs ("Missing Input: y"). Casts to a
+type that does not represent all numbers of the first type stay.
 
 Works around ORT-RETURNING-CASTS.
 """
@@ -22,7 +22,7 @@ _WHOLE_64 = (ir.DataType.INT64, ir.DataType.UINT64)
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes in bodies and branches that read such Casts. Unread Casts stay."""
+    """Find nodes in bodies and branches that read a value through Casts to a wider type and back."""
     del ctx
     reads = [
         (node, index, source)
@@ -41,7 +41,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _cast_source(value: ir.Value) -> ir.Value | None:
-    """Return the value of the same type and graph from which lossless Casts lead to ``value``, or None."""
+    """Return the value that lossless Casts turn into ``value``, in the same type and graph, or None."""
     source, kinds = None, [value.dtype]
     current = through_identity(value)
     while (node := producer_of(current, "Cast")) is not None:
@@ -55,7 +55,7 @@ def _cast_source(value: ir.Value) -> ir.Value | None:
 
 
 def _holds(wide: ir.DataType | None, narrow: ir.DataType) -> bool:
-    """Return True if ``wide`` has all numbers of ``narrow``."""
+    """Return True if the type ``wide`` represents all numbers of the type ``narrow``."""
     if wide is None or ir.DataType.STRING in (wide, narrow):
         return False
     if wide == narrow:

@@ -1,12 +1,12 @@
-"""If only the shape of a product is read, it is computed from the shapes of the operands, without the product.
+"""Computes the shape of a product from the shapes of its operands if nothing else of it is read.
 
     s = Shape (MatMul (x, W))  n = Gather (s, 0)    W [3, 4]    ->    s = Shape (x)  n = Gather (s, 0)
     s = Shape (MatMul (x, W))                       W [3, 4]    ->    s = Concat (Shape (x) without the last size, [4])
 
-Exporters write initial states of zeros this way, from a product that the recurrence computes itself. Elementwise nodes may stand
-between the product and the Shape.
-Conditions: the right operand has a known shape of rank 2; nothing else reads the omitted values, and none is an output; an operand
-that is added on the way is no larger.
+Exporters use the shape of such a product for initial states of zeros. The product itself is not needed, because the recurrence
+computes it too. Elementwise nodes may be between the product and the Shape.
+Conditions: the right operand has a known shape of rank 2. Nothing else reads the omitted values, and none of them is an output. The
+other operands of the elementwise nodes are not larger than the product.
 """
 
 from dataclasses import dataclass
@@ -29,14 +29,14 @@ _TO_THE_END = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class _Source:
-    """A ``value`` with the sizes of the product, except that the last size of the product is ``last``."""
+    """A ``value`` that has the sizes of the product, except for the last size. The product has ``last``."""
 
     value: ir.Value
     last: int
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find Shapes of products that have no other users."""
+    """Find Shapes of products if only the shape of the product is read."""
     shapes = [
         (node, source)
         for node in all_nodes(model.graph)
@@ -63,7 +63,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _source(shape: ir.Node) -> _Source | None:
-    """Follow the value that ``shape`` reads back to the operand of a product."""
+    """Return the operand of a product that has the sizes that ``shape`` reads, or None."""
     value, last, passed = shape.inputs[0], None, False
     while value is not None and not value.is_graph_output() and all(_is_left_out(user, passed) for user, _ in value.uses()):
         node = value.producer()
@@ -81,7 +81,7 @@ def _source(shape: ir.Node) -> _Source | None:
 
 
 def _is_left_out(user: ir.Node, passed: bool) -> bool:
-    """Return True if ``user`` reads only the shape, or is omitted itself because only shapes of its result are read."""
+    """Return True if ``user`` is a Shape, or an omitted node of whose result only the shape is read."""
     return user.op_type == "Shape" or (passed and len(user.outputs) == 1 and _only_shaped(user.outputs[0]))
 
 
@@ -103,7 +103,7 @@ def _only_shaped(value: ir.Value) -> bool:
 
 
 def _last_size(node: ir.Node) -> int | None:
-    """Return the last size of a product whose other sizes are those of its first operand; None for other nodes."""
+    """Return the last size of a product if its other sizes are those of its first operand, else None."""
     if node.domain != "" or node.op_type not in ("MatMul", "Gemm") or node.inputs[0] is None or node.inputs[1] is None:
         return None
     sizes = static_dims(node.inputs[1])
@@ -113,7 +113,7 @@ def _last_size(node: ir.Node) -> int | None:
 
 
 def _of_the_same_shape(node: ir.Node) -> ir.Value | None:
-    """Return the operand of an elementwise node that surely has the shape of its result, or None."""
+    """Return the operand of an elementwise node that is known to have the shape of the result, or None."""
     if node.domain != "" or node.op_type not in operators("elementwise") or len(node.outputs) != 1:
         return None
     operands = [value for value in node.inputs if value is not None]

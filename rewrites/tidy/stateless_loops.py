@@ -1,4 +1,4 @@
-"""A Loop without states gets one that no step changes if the opset requires it: before opset 11 a Loop has at least 3 operands."""
+"""Gives a Loop without states a constant state before opset 11, where a Loop needs 3 operands."""
 
 import onnx_ir as ir
 
@@ -14,7 +14,7 @@ _FREE_OF_STATES = 11
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find the Loops of an older model without states. The new state carries the trip count or the condition."""
+    """Find Loops without states before opset 11. The new state holds the trip count or the condition."""
     if ctx.opset >= _FREE_OF_STATES:
         return NOTHING_HERE
     loops = (view(node, ctx.opset) for node in loops_in(model.graph))

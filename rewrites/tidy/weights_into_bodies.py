@@ -1,15 +1,16 @@
-"""A weight with one body as its only user, as an operand of products, moves into that body.
+"""Moves a weight into a loop body if only products in this body read the weight.
 
     w = initializer; h = Scan(h0, x) { g = MatMul(h, w) ... }    ->    h = Scan(h0, x) { w = initializer; g = MatMul(h, w) ... }
 
-onnxruntime packs such weights when it loads a model, and drops the originals once each user has a packed copy. A body that captures
-such a weight then gets an empty value, and onnxruntime plans its memory again in each step. This costs about 0.1 µs for each node
-and step, up to a quarter of the time of a small body. A body's own weights cost nothing.
-A plan of the body's memory costs about 0.07 µs a step. This is too much for a body that needs only one buffer, so its weights stay
-outside. A body needs one buffer if only one of its values is not an output, or two of which the second overwrites the first.
-The rule moves weights that are in memory, have at most 1 MiB, and are packed by every user. Next to larger products the gain does
-not count, and the name of a weight in a file is not valid in a body. These weights stay: inputs and outputs, weights with users in
-other graphs or outside loops, and weights of models of IR version 3 or 4.
+onnxruntime packs such weights when it loads a model, and drops the originals when each user has a packed copy. A body that captures
+such a weight then reads an empty value, so onnxruntime plans the memory of the body again in each step. This costs about 0.1 µs for
+each node and step, up to a quarter of the time of a small body. A weight that belongs to the body avoids this cost.
+With a plan of its memory, a body costs about 0.07 µs more per step. This is too much for a body that needs only one buffer, so the
+weights of such a body stay outside. A body needs one buffer if it has one value that is not an output, or two values of which the
+second can overwrite the first.
+The rule moves weights that are in memory, have at most 1 MiB, and are packed by every user. For larger products the gain is
+negligible, and a body cannot refer to a weight in a file. These weights stay: inputs and outputs of the graph, weights with users
+in other graphs or outside loops, and weights of models of IR version 3 or 4.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ __all__ = ["RULE", "check"]
 
 _MOST_BYTES = 1 << 20
 _ELEMENTWISE = operators("elementwise")
-_FIRST_IR = 5  # in version 3 initializers are inputs; models of version 3 have version 4 while they are rewritten
+_FIRST_IR = 5  # in IR version 3 initializers are inputs; during rewriting such models have version 4
 
 _PACKED: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("", "MatMul"): (1,),
@@ -40,11 +41,11 @@ _PACKED: Mapping[tuple[str, str], tuple[int, ...]] = {
     ("com.microsoft", "DynamicQuantizeMatMul"): (1,),
     ("com.microsoft", "MatMulIntegerToFloat"): (1,),
 }
-"""The operands that onnxruntime packs if they are constants, by operator."""
+"""The operands that onnxruntime packs if they are constant, by operator."""
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find such weights, and the graph that reads each of them."""
+    """Find weights to move, and the graph that reads each of them."""
     if ctx.model.ir_version < _FIRST_IR:
         return NOTHING_HERE
     planned = {graph for node in all_nodes(model.graph) if is_loop(node) for graph in _planned_graphs(node)}
@@ -64,7 +65,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
-    """Return the graphs in ``loop`` for which a memory plan pays, with the graphs nested in them."""
+    """Return the graphs in ``loop`` that are faster with a memory plan, and the graphs nested in these."""
     planned: set[ir.Graph] = set()
     waiting = [(body, False) for body in node_graphs(loop)]
     while waiting:
@@ -77,7 +78,7 @@ def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
 
 
 def _reader(weight: ir.Value) -> ir.Graph | None:
-    """Return the only graph that reads ``weight`` if all its readers pack it, or None."""
+    """Return the only graph that reads ``weight`` if all readers pack the weight, else None."""
     data = weight.const_value
     if data is None or isinstance(data, ir.ExternalTensor) or data.nbytes > _MOST_BYTES:
         return None
@@ -89,7 +90,7 @@ def _reader(weight: ir.Value) -> ir.Graph | None:
 
 
 def _has_buffers(graph: ir.Graph) -> bool:
-    """Return True if onnxruntime needs at least two buffers for the values of ``graph`` that are not outputs."""
+    """Return True if onnxruntime needs two or more buffers for values of ``graph`` that are not outputs."""
     inside = {
         value: node
         for node in graph
