@@ -1,6 +1,6 @@
-"""The compiler of ortscan: it takes and returns onnx_ir models, without a runtime.
+"""The compiler of ortscan. It rewrites onnx_ir models, and needs no runtime.
 
-Nothing here imports onnxruntime or the ``ortscan`` package. If a rule needs a runtime, its context provides it.
+This package does not import onnxruntime or the ``ortscan`` package. If a rule needs a runtime, its context provides one.
 """
 
 __all__: list[str] = []

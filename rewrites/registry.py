@@ -1,4 +1,4 @@
-"""All rules, in the order in which they are tried. No other module imports the modules of rules."""
+"""Lists all rules in the order in which they are tried. No other module imports the modules of rules."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -99,7 +99,7 @@ __all__ = [
 
 GUARD_RECURRENCE: Rule[RecurrentNode] = guard_recurrence.RULE
 GUARDS: Mapping[str, Rule[ir.Node]] = {"Einsum": guard_einsum.RULE, "DynamicQuantizeLSTM": guard_quantized_lstm.RULE}
-"""The rules on other nodes that may crash onnxruntime, by operator."""
+"""The rules on other nodes on which onnxruntime may crash, by operator."""
 
 NODE_RULES: tuple[Rule[RecurrentNode], ...] = (
     recurrent_attributes.RULE,
@@ -174,7 +174,7 @@ RULES: tuple[Rule[Any], ...] = (
     both_directions.RULE,
     native_cell.RULE,
 )
-"""All rules. Those on one kind of subject are tried in this order; after a rule fires, the order starts again."""
+"""All rules. The rules on one kind of subject are tried in this order. After a rule fires, the order starts again."""
 
 FLATTEN_IFS: Rule[ir.Node] = flatten_ifs.RULE
 
@@ -182,7 +182,7 @@ BEFORE: tuple[Rule[ir.Model], ...] = (fold_trip_counts.RULE, decide_branches.RUL
 """Rules on a model, tried before the rules on its loops."""
 
 PRODUCTS_AFTER: tuple[Rule[ir.Model], ...] = (shapes_of_products.RULE, level_half_products.RULE, early_casts.RULE)
-"""Rules on products of a model, tried after the rules on its loops, before ``part_outer_products``."""
+"""Rules on products of a model, tried after the rules on its loops and before ``part_outer_products``."""
 
 AFTER: tuple[Rule[ir.Model], ...] = (
     move_before_dequantizing.RULE,
@@ -209,7 +209,7 @@ ON_MODELS: tuple[Rule[Any], ...] = (
 """All rules on a model as a whole, or on its Ifs."""
 
 LAST = tuple(rule for rule in RULES if rule.needed is not None)
-"""Rules for loops that may crash onnxruntime. No option switches them off once another rule has fired."""
+"""Rules for loops on which onnxruntime may crash. Once another rule has fired, no option switches them off."""
 
 ON_REQUEST = tuple(rule for rule in RULES if rule.use == "asked")
 """Rules that are used only if the caller names them."""

@@ -1,7 +1,7 @@
-"""The form of a rule: it looks at one subject and returns a Patch, or the reason why it does not apply.
+"""Defines rules. A rule examines one subject, and returns a Patch or the reason why it does not apply.
 
-``check`` only looks: it may build detached nodes, and discards them if it then refuses. The ``edit`` of the patch makes every
-change to the model. The engine runs it once; it never refuses.
+``check`` does not change the model. It may build detached nodes, and discards them if it returns a reason. The ``edit`` of the
+patch makes all changes to the model. The engine calls it once, and it must succeed.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ __all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule", "Subject", "Use", "
 S = TypeVar("S")
 
 Subject = Literal["loop", "recurrent node", "absent node", "written-out steps", "pair", "guarded node", "If", "model"]
-"""The subject of a rule: a Scan or Loop; an RNN, GRU or LSTM; one that the target lacks; unrolled steps; two nodes of
-opposite directions; a node that may crash onnxruntime, such as an Einsum; an If; the whole model."""
+"""The subject of a rule: a Scan or Loop; an RNN, GRU or LSTM; a recurrent node that the target lacks; unrolled steps; two
+recurrent nodes of opposite directions; a node on which onnxruntime may crash, such as an Einsum; an If; the whole model."""
 
 Use = Literal["default", "always", "asked"]
-"""A rule is used unless the caller skips it, always, or only if the caller names it."""
+"""When a rule is used: unless the caller skips it (default), always, or only if the caller names it (asked)."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Patch:
 
     Args:
         what: The change in one phrase, for reports.
-        edit: Applies the change and returns the loops that replace the subject; none if it is gone.
-        notes: Assumptions and estimates.
-        made: The outcome, for programs.
+        edit: Applies the change and returns the loops that replace the subject; none if no loop replaces it.
+        notes: Assumptions and estimates, for reports.
+        made: The outcome as data, for programs.
     """
 
     what: str
@@ -56,7 +56,7 @@ class Patch:
 
 
 def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
-    """Return the result of ``look``. Shapes that it infers in ``body`` take effect only when the patch is applied."""
+    """Return the result of ``look``. Set the shapes that it infers in ``body`` when the patch is applied."""
     before = shapes_of([*body.inputs, *inner_values(body)])
     outcome = look()
     learned = taken_back(before)
@@ -68,13 +68,13 @@ class Rule(Generic[S]):
     """One rewrite.
 
     Args:
-        name: Its name in ``passes=``, ``skip=`` and reports.
-        phase: The folder that it is in.
-        check: Returns a patch for a subject, or the reason why there is none.
-        recognises: True if it replaces a whole recurrence, so that other states should be split off for it.
-        needed: Returns True for a subject that may crash onnxruntime. On such subjects of a changed model the rule always runs.
-        formerly: Its name in the previous release, which ``passes=`` and ``skip=`` accept for one more.
-        computes: What a loop computes that the rule takes out, in words for reports.
+        name: The name of the rule in ``passes=``, ``skip=`` and reports.
+        phase: The folder that holds the rule.
+        check: Returns a patch for a subject, or the reason why the rule does not apply.
+        recognises: True if the rule replaces a whole recurrence, so that other states should be split off first.
+        needed: Returns True for a subject on which onnxruntime may crash. In a changed model, the rule always runs on it.
+        formerly: The name of the rule in the previous release. ``passes=`` and ``skip=`` accept it for one more release.
+        computes: What the loops that the rule replaces compute, in words for reports.
     """
 
     name: str
@@ -89,5 +89,5 @@ class Rule(Generic[S]):
 
 
 def is_to_be_compiled(loop: Loop, ctx: Context) -> bool:
-    """Return True if a rule in use compiles the loop to a plan as it is."""
+    """Return True if a rule in use can compile the loop to a plan without further changes."""
     return any(rule.phase == "native" and rule.subject == "loop" and isinstance(rule.check(loop, ctx), Patch) for rule in ctx.rules)

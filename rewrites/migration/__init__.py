@@ -1,7 +1,7 @@
 """Writes a model in another version of the standard operator set.
 
-``operators`` converts all nodes with the ``conversions`` of their operators. ``scan_8`` lifts the batched Scan of opset 8, which is
-a different operator. ``migrate`` does both for a whole model and raises the version of its format.
+``operators`` converts all nodes with the ``conversions`` of their operators. ``scan_8`` replaces the batched Scan of opset 8, which
+is a different operator. ``migrate`` does both for a whole model, and raises its IR version.
 """
 
 from rewrites.migration.migrate import Migration, migrate

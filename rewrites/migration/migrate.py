@@ -1,9 +1,9 @@
-"""Writes a whole model in another opset: its operators node by node, its opset-8 Scans as current Scans.
+"""Writes a whole model in another opset: converts its operators and replaces its opset-8 Scans.
 
     IR 3, opset 16  g(x, W) {W = ...}  ->  IR 8, opset 16  g(x) {W = ...}
 
-The IR version is never lowered. In version 3 every initializer is also listed as an input and is still a constant. From version 4
-on a listed initializer is an input with a default, so these initializers are removed from the list.
+The IR version is never lowered. In version 3, every initializer is also listed as an input, but is a constant. From version 4 on, a
+listed initializer is an input with a default value. So the initializers of a version-3 model are removed from its inputs.
 
 Works around ORT-IF-10-SIZES.
 """
@@ -32,14 +32,14 @@ __all__ = ["Migration", "migrate", "raise_ir_version"]
 
 _UNLISTED_SINCE = 4
 _POOLS = ("AveragePool", "LpPool", "MaxPool")
-"""Operators for which onnx infers other sizes in some opsets if they round up."""
+"""Operators for which the inferred sizes depend on the opset if they round sizes up (``ceil_mode``)."""
 
 
 @dataclass
 class Migration:
-    """The changes of a model: its opset from ``source`` to ``target``, its IR version, its operators and opset-8 Scans.
+    """The changes of a model: its opset from ``source`` to ``target``, its IR version, operators and opset-8 Scans.
 
-    ``messages`` names other changes.
+    ``messages``: descriptions of all other changes.
     """
 
     source: int
@@ -74,10 +74,10 @@ def migrate(ctx: Context, target: int) -> Migration:
 
 
 def _write_plainly(ctx: Context) -> None:
-    """Write loops so that onnxruntime computes them correctly.
+    """Rewrite loops so that onnxruntime computes them correctly.
 
-    It computes garbage if the body of a Scan returns one value twice or one of its inputs, or a Loop's body its step number. It may
-    crash if a Scan has an axis other than 0.
+    onnxruntime returns wrong numbers if a Scan body returns one value twice or returns an input, or if a Loop body returns its step
+    number. It may crash if a Scan has an axis other than 0.
     """
     graph = ctx.model.graph
     for node in loops_in(graph):
@@ -90,13 +90,13 @@ def _write_plainly(ctx: Context) -> None:
 
 
 def _hide_unlike_sizes(ctx: Context, target: int) -> None:
-    """Hide sizes that differ between the branches of an If, if the model goes to an opset before 11.
+    """Hide the shapes of the branches of an If if they differ and ``target`` is below 11.
 
         If (c) then [2, 3] else [n, 3]    ->    If (c) then [?, ?] else [?, ?]
 
-    There, onnx requires one shape for both branches, and onnxruntime uses a declared size of one branch for both: it folds a Shape
-    of the result, and lets most operators write into memory of that size. Unknown sizes count as different, because onnxruntime may
-    infer them. A model before opset 11 keeps its Ifs, except for those with opset-8 Scans.
+    Before opset 11, onnx requires one shape for both branches, and onnxruntime uses a declared size of one branch for both. It
+    folds a Shape of the result, and plans memory of that size. Unknown sizes count as different, because onnxruntime may infer
+    them. If the model already is below opset 11, only Ifs with opset-8 Scans change.
     """
     if target >= since.IF_SIZES_APART:
         return
@@ -135,7 +135,7 @@ def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:
 
 
 def raise_ir_version(model: ir.Model) -> None:
-    """Raise the IR version of ``model`` to the least that its operator sets and functions allow."""
+    """Raise the IR version of ``model`` to the lowest that supports its operator sets and initializers."""
     least = max(_least(domain, version) for domain, version in [("", 1), *model.opset_imports.items()])
     if model.ir_version < _UNLISTED_SINCE and any(not value.is_graph_input() for value in model.graph.initializers.values()):
         least = max(least, _UNLISTED_SINCE)
@@ -149,7 +149,7 @@ def raise_ir_version(model: ir.Model) -> None:
 
 
 def _least(domain: str, version: int) -> int:
-    """Return the IR version of the first release with this operator set; 1 if onnx does not know it."""
+    """Return the lowest IR version that supports an operator set; 1 if onnx does not know the set."""
     try:
         return int(onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid(domain, version)], ignore_unknown=True))
     except ValueError:

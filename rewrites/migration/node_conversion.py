@@ -1,13 +1,14 @@
-"""Convert one node through the versions of its operator; the nodes that a step writes are then converted further.
+"""Converts a node from version to version of its operator, up or down, to the target opset.
 
-If an operator has no conversion for a version, the step is plain: it changes only what differs between the schemas.
+A step may write several nodes. Each of these is then converted further. If an operator has no conversion for a version, the schemas
+determine the step:
 
     Abs <consumed_inputs> (x)                    ->  Abs (x)
     Op (x), default of ``a`` was 1 and becomes 2 ->  Op <a = 1> (x)
     lowering: Op <a = default> (x), no ``a``     ->  Op (x)
 
-All operators up to ``versions.NEWEST`` that change in any other way have a conversion. The default of a new attribute and an
-absent new input keep the old meaning.
+All operators up to ``versions.NEWEST`` that change in any other way have a conversion. If a new version adds an attribute or an
+optional input, the default keeps the old meaning.
 """
 
 from collections.abc import Sequence
@@ -27,12 +28,12 @@ from rewrites.migration.versions import check_types, schema_of, since, spelt_ali
 __all__ = ["NodeConversion"]
 
 _IN_ORT_BEFORE = frozenset({"LayerNormalization", "ThresholdedRelu"})
-"""Operators that onnxruntime also runs, with the same meaning, in opsets before their first one."""
+"""Operators that onnxruntime also runs, with the same meaning, in opsets before onnx defined them."""
 _LEGACY = frozenset({"consumed_inputs"})
 
 
 class NodeConversion:
-    """Converts nodes from opset ``source`` to opset ``target``, for one graph or function with its opsets."""
+    """Converts the nodes of one graph or function from opset ``source`` to opset ``target``."""
 
     def __init__(self, source: int, target: int, names: Names, constants: ConstantPool, ir_version: int) -> None:
         self._source = source
@@ -42,7 +43,10 @@ class NodeConversion:
         self._ir_version = ir_version
 
     def convert(self, node: ir.Node) -> tuple[str, ...]:
-        """Convert ``node`` in its graph, and return the operators that replace it, or none if it stays. Raise Unconvertible."""
+        """Convert ``node`` in its graph, and return the types of the nodes that replace it; none if it stays.
+
+        Raise Unconvertible if a version of the operator cannot express the node.
+        """
         pending, final = [(node, self._source)], [node]
         while pending:
             current, version = pending.pop()
@@ -63,7 +67,7 @@ class NodeConversion:
         return () if final == [node] else tuple(written.op_type for written in final)
 
     def _step(self, node: ir.Node, version: int) -> tuple[int, Step | None, Written] | None:
-        """Run the next step of ``node``; return its opset, the step and its results, or None at the target."""
+        """Run the next step of ``node``. Return its opset, the step and its results; None if no step remains."""
         op_type = node.op_type
         at = _next_version(op_type, version, self._target)
         if at is None:
@@ -83,7 +87,10 @@ class NodeConversion:
 
 
 def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
-    """Replace ``node`` by the nodes of ``builder``; ``results`` get the names of its outputs, and one new node its name."""
+    """Replace ``node`` by the nodes of ``builder``, and return the new nodes.
+
+    ``results`` get the names of the outputs of ``node``, and one of the new nodes gets its name.
+    """
     new = list(builder.nodes)
     builder.insert_before(node)
     for old, result in zip(node.outputs, results, strict=False):
@@ -102,7 +109,7 @@ def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names:
 
 
 def _next_version(op_type: str, version: int, target: int) -> int | None:
-    """Return the opset of the next step from ``version`` to ``target``, or None if there is none."""
+    """Return the opset of the next step from ``version`` to ``target``; None if no step remains."""
     known = versions_of(op_type)
     if not known or version == target:
         return None
@@ -123,7 +130,7 @@ def _next_version(op_type: str, version: int, target: int) -> int | None:
 
 
 def _plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Written:
-    """Write the node of schema ``old`` for schema ``new``, or return None if nothing changes."""
+    """Write the node, which has schema ``old``, for schema ``new``. Return None if nothing changes."""
     assert old is not None
     assert new is not None
     if new.deprecated:

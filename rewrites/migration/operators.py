@@ -1,14 +1,14 @@
-"""Converts every node of the standard domain to another opset, in place.
+"""Converts all nodes of the standard domain to another opset, in place.
 
     opset 9:  y = Squeeze <axes = [0]> (x)   ->   opset 28:  y = Squeeze (x, [0])
 
 Nodes are converted in the main graph, in all nested graphs and in the model-local functions. They keep their names, and their
-outputs keep names, types and shapes. Most operators only change their version. The others have ``conversions`` for each version in
-which they changed, and take one step after the other. New constants are initializers of the main graph, or Constant nodes of the
+outputs keep names, types and shapes. Most nodes only change their version. For each version in which an operator changed, it has
+``conversions``, which are applied one after the other. New constants become initializers of the main graph, or Constant nodes of a
 function.
 
-These nodes stay unchanged: nodes of other domains (except graphs in them), calls of functions, and operators unknown to onnx. A
-Scan of opset 8 stays too; ``scan_8`` lifts it.
+These nodes stay unchanged: nodes of other domains (but not the graphs nested in them), calls of functions, and operators unknown to
+onnx. An opset-8 Scan also stays, and ``scan_8`` replaces it later.
 """
 
 from collections import Counter
@@ -30,9 +30,9 @@ __all__ = ["Conversion", "convert_operators", "is_left_standing", "needs_inlinin
 
 @dataclass(frozen=True)
 class Conversion:
-    """A kind of change: ``count`` nodes ``op_type`` went from version ``before`` to ``after`` of their operator.
+    """A kind of change: ``count`` nodes of type ``op_type`` went from version ``before`` to ``after`` of their operator.
 
-    ``written``: the operators that replace each node, in order; none if only the version changed.
+    ``written``: the types of the nodes that replace each of them, in order; none if only the version changed.
     """
 
     op_type: str
@@ -48,10 +48,10 @@ _LOWEST = 7
 
 
 def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conversion]:
-    """Convert ``model``, whose types and shapes have been inferred, to opset ``target`` in place; return the changes.
+    """Convert ``model`` to opset ``target`` in place, and return the changes. Types and shapes must be inferred before.
 
     Raises:
-        MigrationError: A node cannot be converted; the model is then partly converted, so work on a copy.
+        MigrationError: A node cannot be converted. The model is then partly converted, so work on a copy.
     """
     if not 1 <= target <= NEWEST:
         raise MigrationError(f"opset {target} is not supported; choose one from 1 to {NEWEST}.")
@@ -70,10 +70,10 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
 
 
 def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
-    """Return True if ``function`` holds a node that can only be converted after inlining.
+    """Return True if ``function`` has a node that can only be converted after the function is inlined.
 
-    Its conversion needs a parameter of the function, or a type or rank; functions declare neither of these. If a
-    function cannot be converted for another reason, ``convert_operators`` refuses it.
+    The conversion of such a node needs the value of an attribute parameter, a type or a rank, which a function does not declare. If
+    a function cannot be converted for another reason, ``convert_operators`` raises MigrationError.
     """
     try:
         _try_out(model, function, target)
@@ -83,14 +83,14 @@ def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
 
 
 def is_left_standing(node: ir.Node, source: int, target: int) -> bool:
-    """Return True if ``convert_operators`` leaves ``node`` in opset ``source``: a batched Scan, which ``scan_8`` lifts."""
+    """Return True if ``convert_operators`` skips ``node``, an opset-8 Scan that ``scan_8`` must replace."""
     return node.op_type == "Scan" and node.domain == "" and source < _SCAN_CHANGED <= target
 
 
 def _check_compatible(model: ir.Model, function: ir.Function) -> None:
-    """Raise MigrationError if an operator of ``function`` has another meaning in the model's opset than in its own.
+    """Raise MigrationError if a node of ``function`` has another meaning in the model's opset than in the function's.
 
-    ONNX does not allow that, and onnxruntime runs such a node with the model's meaning.
+    ONNX does not allow such nodes, and onnxruntime runs them with the meaning of the model's opset.
     """
     ours, theirs = model.opset_imports.get(""), function.opset_imports.get("")
     if ours is None or theirs is None or ours == theirs:
@@ -109,7 +109,7 @@ def _check_compatible(model: ir.Model, function: ir.Function) -> None:
 
 
 def _try_out(model: ir.Model, function: ir.Function, target: int) -> Counter[_Kind]:
-    """Convert a copy of ``function``, after sorting its nodes, and return the kinds of changes."""
+    """Convert a copy of ``function`` and return the kinds of changes. Sort its nodes first."""
     counts: Counter[_Kind] = Counter()
     source = function.opset_imports.get("")
     if source is None or source == target:
@@ -152,7 +152,7 @@ def _convert(
 
 
 class _FunctionConstants(ConstantPool):
-    """Returns the results of Constant nodes at the start of ``function``, one for each distinct tensor."""
+    """Provides constants inside ``function``, as Constant nodes at its start, one per distinct tensor."""
 
     def __init__(self, function: ir.Function, names: Names) -> None:
         super().__init__(function.graph, names)

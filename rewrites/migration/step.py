@@ -1,4 +1,4 @@
-"""The argument of a conversion: a node, with methods to read it and to write its replacement in another version of its operator."""
+"""Defines the argument of conversions: a node, with methods to read it and to write its replacement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,21 +17,21 @@ Written = Sequence[ir.Value] | None
 
 
 class Unconvertible(Exception):
-    """A node cannot be written in the next version of its operator; the message is the reason."""
+    """Raised if a node cannot be written in the next version of its operator. The message is the reason."""
 
 
 class NotKnownHere(Unconvertible):
-    """The conversion needs a value (of an attribute, a type, a rank) that is not known in this graph.
+    """Raised if a conversion needs an attribute value, a type or a rank that is not known in this graph.
 
-    In a function it may be known once the function is inlined.
+    If the graph is a function, inlining the function may make it known.
     """
 
 
 class Step:
-    """A step of a node from one version of its operator to the next, or to the previous one.
+    """A step of a node from one version of its operator to the next or the previous version.
 
-    ``builder`` writes the opset of the step; ``target``: the opset of the whole conversion; ``written``: new nodes that already
-    have a later version.
+    ``builder``: writes nodes of the opset after the step. ``target``: the opset of the whole conversion. ``written``: new nodes
+    that are already of a later version.
     """
 
     def __init__(self, node: ir.Node, constants: ConstantPool, builder: Builder, target: int) -> None:
@@ -42,7 +42,7 @@ class Step:
         self.written: dict[ir.Node, int] = {}
 
     def like(self, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
-        """Write the node again, on other inputs, with some attributes changed (None removes one)."""
+        """Write the node again, with other inputs or changed attributes. The value None removes an attribute."""
         return self.become(self.node.op_type, inputs, **changed)
 
     def with_outputs(self, count: int) -> tuple[ir.Value, ...]:
@@ -52,7 +52,7 @@ class Step:
     def become(self, op_type: str, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
         """Write the node again as another operator that accepts its remaining attributes.
 
-        If the first input stays, the results keep their types and shapes; else these are inferred.
+        If the first input stays the same, the results keep their types and shapes. Otherwise types and shapes are inferred.
         """
         return self._write(op_type, self.node.inputs if inputs is None else inputs, self.node.outputs, changed)
 
@@ -73,7 +73,7 @@ class Step:
         return tuple(outputs)
 
     def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
-        """Return ``x`` with the dimensions in the tensor ``shape``, where a 0 means 0 from opset 14 on."""
+        """Reshape ``x`` to the sizes in the tensor ``shape``. From opset 14 on, a 0 in it means size 0."""
         if self.target < since.ALLOWZERO:
             return self.builder.op("Reshape", x, shape)
         later = Builder(self.builder.names, self._constants, {"": since.ALLOWZERO}, 8)
@@ -83,23 +83,23 @@ class Step:
         return result
 
     def scalar(self, number: float, dtype: ir.DataType) -> ir.Value:
-        """Return a constant of rank 0 and of an element type."""
+        """Return a constant of rank 0 and of the element type ``dtype``."""
         with np.errstate(over="ignore"):
             return self.builder.const(np.asarray(number, dtype=dtype.numpy()))
 
     def value(self, index: int) -> ir.Value | None:
-        """Return an input, or None if it is absent."""
+        """Return input ``index``, or None if the input is absent."""
         return self.node.inputs[index] if index < len(self.node.inputs) else None
 
     def required(self, index: int) -> ir.Value:
-        """Return an input that the operator requires."""
+        """Return input ``index``. Raise Unconvertible if the input is absent."""
         value = self.value(index)
         if value is None:
             raise Unconvertible(f"its input {index} is missing")
         return value
 
     def constant(self, index: int, what: str) -> np.ndarray | None:
-        """Return a constant input, or None if it is absent; it must be constant."""
+        """Return the array of a constant input, None if it is absent. Raise NotKnownHere if it is variable."""
         value = self.value(index)
         array = const_array(value)
         if value is not None and array is None:
@@ -107,12 +107,18 @@ class Step:
         return array
 
     def constant_ints(self, index: int, what: str) -> list[int] | None:
-        """Return a constant input as a list of integers, or None if it is absent; it must be constant."""
+        """Return a constant input as a list of integers; None if the input is absent.
+
+        Raise NotKnownHere if the input is not constant.
+        """
         array = self.constant(index, what)
         return None if array is None else [int(item) for item in array.reshape(-1)]
 
     def constant_float(self, index: int, name: str) -> float | None:
-        """Return the number in a constant input, or None if it is absent; it must be constant and a float32."""
+        """Return the number in a constant input; None if the input is absent.
+
+        Raise NotKnownHere if the input is not constant, and Unconvertible if float32 cannot represent the number.
+        """
         array = self.constant(index, name)
         if array is None or array.size == 0:
             return None
@@ -122,49 +128,49 @@ class Step:
         return float(number)
 
     def rank(self, index: int = 0) -> int | None:
-        """Return the rank of an input, or None if it is unknown."""
+        """Return the rank of an input; None if the rank is unknown."""
         return rank_of(self.required(index))
 
     def known_rank(self, index: int = 0) -> int:
-        """Return the rank of an input; it must be known."""
+        """Return the rank of an input. Raise NotKnownHere if the rank is unknown."""
         rank = self.rank(index)
         if rank is None:
             raise NotKnownHere(f"the rank of its input {index} is not known")
         return rank
 
     def dtype(self, index: int = 0) -> ir.DataType:
-        """Return the element type of an input; it must be known."""
+        """Return the element type of an input. Raise NotKnownHere if the type is unknown."""
         dtype = self.required(index).dtype
         if dtype is None:
             raise NotKnownHere(f"the element type of its input {index} is not known")
         return dtype
 
     def has(self, name: str) -> bool:
-        """Return True if the node has an attribute."""
+        """Return True if the node has the attribute ``name``."""
         return name in self.node.attributes
 
     def int_(self, name: str, default: int) -> int:
-        """Return an int attribute."""
+        """Return an int attribute, or ``default`` if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.INT)
         return default if attribute is None else attribute.as_int()
 
     def float_(self, name: str) -> float | None:
-        """Return a float attribute, or None if it is absent."""
+        """Return a float attribute, or None if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.FLOAT)
         return None if attribute is None else attribute.as_float()
 
     def string(self, name: str, default: str) -> str:
-        """Return a string attribute."""
+        """Return a string attribute, or ``default`` if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.STRING)
         return default if attribute is None else attribute.as_string()
 
     def ints(self, name: str) -> list[int] | None:
-        """Return an ints attribute, or None if it is absent."""
+        """Return an ints attribute, or None if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.INTS)
         return None if attribute is None else list(attribute.as_ints())
 
     def floats(self, name: str) -> list[float] | None:
-        """Return a floats attribute, or None if it is absent."""
+        """Return a floats attribute, or None if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.FLOATS)
         return None if attribute is None else list(attribute.as_floats())
 
@@ -178,4 +184,4 @@ class Step:
 
 
 Rule = Callable[[Step], Written]
-"""Writes a node in the next version of its operator. Raises Unconvertible."""
+"""A function that writes a node in the next version of its operator. It may raise Unconvertible."""

@@ -1,4 +1,4 @@
-"""The history of each standard operator, as recorded by onnx, and a check of the element types of a node."""
+"""Reads the history of each standard operator from onnx, and checks the element types of a node."""
 
 import functools
 
@@ -10,23 +10,23 @@ from rewrites.migration.step import Unconvertible
 __all__ = ["NEWEST", "check_types", "schema_of", "since", "spelt_alike", "versions_of"]
 
 NEWEST = 28
-"""The newest opset whose operators were compared with earlier ones: the meaning may change although the schema stays."""
+"""The newest supported opset. Before it is raised, each operator must be compared by hand: schemas do not show all changes."""
 
 
 def schema_of(op_type: str, opset: int) -> onnx.defs.OpSchema | None:
-    """Return the schema of the operator in ``opset``, or None if it has no such operator."""
+    """Return the schema of the operator in ``opset``, or None if the opset has no such operator."""
     return _history().get(op_type, {}).get(since(op_type, opset))
 
 
 @functools.cache
 def since(op_type: str, opset: int) -> int:
-    """Return the version of the operator in ``opset``, or 0 if it has no such operator."""
+    """Return the version of the operator in ``opset``, or 0 if the opset has no such operator."""
     return max((version for version in versions_of(op_type) if version <= opset), default=0)
 
 
 @functools.cache
 def spelt_alike(op_type: str, opset: int, other: int) -> bool:
-    """Return True if the operator exists in both opsets and its two schemas differ at most in types."""
+    """Return True if the operator exists in both opsets, and its schemas differ at most in types."""
     first, second = schema_of(op_type, opset), schema_of(op_type, other)
     return first is second or (first is not None and second is not None and _spelling(first) == _spelling(second))
 
@@ -40,7 +40,7 @@ def _spelling(schema: onnx.defs.OpSchema) -> tuple[object, ...]:
 
 
 def versions_of(op_type: str) -> tuple[int, ...]:
-    """Return all versions of an operator, oldest first; none for an unknown operator."""
+    """Return all versions of an operator, oldest first; an empty tuple for an unknown operator."""
     return tuple(sorted(_history().get(op_type, {})))
 
 
@@ -54,7 +54,7 @@ def _history() -> dict[str, dict[int, onnx.defs.OpSchema]]:
 
 
 def check_types(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
-    """Raise Unconvertible if ``schema`` excludes the type of an input or output of ``node``; unknown types pass."""
+    """Raise Unconvertible if ``schema`` excludes the type of an input or output of ``node``. Ignore unknown types."""
     allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
     version, bound = schema.since_version, dict[str, str]()
     for values, formals in ((node.inputs, schema.inputs), (node.outputs, schema.outputs)):

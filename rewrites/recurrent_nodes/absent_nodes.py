@@ -17,7 +17,10 @@ __all__ = ["Absent", "absent_nodes", "is_a_recurrence", "lacks"]
 
 @dataclass(frozen=True)
 class Absent:
-    """A recurrent node that the target does not run. ``why``: the reason; ``where``: the path of names to it."""
+    """A recurrent node that the target does not run.
+
+    ``why``: the reason. ``where``: the path of names that leads to the node.
+    """
 
     node: ir.Node
     where: str
@@ -25,13 +28,13 @@ class Absent:
 
     @property
     def steps(self) -> int | str | None:
-        """Return the number of steps, the name of a symbol, or None."""
+        """Return the number of steps, or the name of that symbolic size, or None if both are unknown."""
         x = self.node.inputs[0] if self.node.inputs else None
         return None if x is None else dim_of(x, int(self.node.attributes.get_int("layout", 0) or 0))
 
 
 def absent_nodes(ctx: Context) -> list[Absent]:
-    """Return the recurrent nodes outside loops that the target does not run; none if it runs loops."""
+    """Return the recurrent nodes outside loops that the target does not run. Return none if it runs loops."""
     target = ctx.options.target
     if target.loops:
         return []
@@ -46,7 +49,10 @@ def is_a_recurrence(node: ir.Node) -> bool:
 
 
 def lacks(node: ir.Node, target: Abilities) -> str | None:
-    """Return the feature that ``target`` lacks for the recurrent ``node``; None if it runs the node, or if that is unknown."""
+    """Return the feature that ``target`` lacks for the recurrent ``node``.
+
+    Return None if the target runs the node, or if the node cannot be read.
+    """
     limits = target.recurrent.get(node.op_type)
     if limits is None:
         return f"{target.name} has no {node.op_type}"

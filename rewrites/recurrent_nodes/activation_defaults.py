@@ -1,9 +1,9 @@
-"""Omitted parameters of activations are written out if onnxruntime uses 0 instead of the default.
+"""Writes out omitted parameters of activations if onnxruntime would use 0 instead of the default.
 
     RNN <activations = ["Affine"]> (x, W, R)    ->    RNN <activations = ["Affine"], activation_alpha = [1], activation_beta = [0]>
 
-The operator's text says: "Default values are the same as of corresponding ONNX operators". For Affine, alpha * x + beta, these are
-1 and 0; for ThresholdedRelu 1. With onnxruntime's 0, an Affine or a ScaledTanh always returns 0.
+The operator's definition says: "Default values are the same as of corresponding ONNX operators". For Affine (alpha * x + beta) the
+defaults are 1 and 0. For ThresholdedRelu the default is 1. onnxruntime uses 0, so an Affine or a ScaledTanh always returns 0.
 
 Works around ORT-RECURRENT-DEFAULTS.
 """
@@ -19,7 +19,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
-    """Return a patch if the lists of parameters have no entry for one of those activations."""
+    """Return a patch if the lists of parameters lack an entry for which onnxruntime uses another default."""
     short = taken_as_0(view)
     if not short:
         return NOTHING_HERE

@@ -1,4 +1,4 @@
-"""A node whose batch axis comes first works on transposed tensors.
+"""Runs a node whose batch axis comes first (``layout`` 1) on transposed tensors.
 
     LSTM <layout = 1> (x [B, T, I], ...)    ->    Transpose(LSTM (Transpose(x) [T, B, I], ...))
 
@@ -32,12 +32,12 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
             for i, value in enumerate(view.node.inputs)
         ]
 
-        def batch_in_front(i: int, value: ir.Value) -> ir.Value:
+        def with_batch_first(i: int, value: ir.Value) -> ir.Value:
             return transpose(b, value, [1, 0, 2] if i else [2, 0, 1, 3])
 
-        return [write_again(ctx, b, view.node, inputs, batch_in_front, layout=None)]
+        return [write_again(ctx, b, view.node, inputs, with_batch_first, layout=None)]
 
-    return Patch("moved the batch axis behind the steps, outside the node", edit)
+    return Patch("transposes the batch axis from axis 0 to axis 1, outside the node", edit)
 
 
 RULE = Rule("batch-first", "rnn_nodes", "recurrent node", check)

@@ -1,4 +1,4 @@
-"""A node on bfloat16 computes in float32, between casts.
+"""Computes a node on bfloat16 in float32, between casts.
 
     LSTM (x, W, R) of bfloat16    ->    Cast(LSTM (Cast(x), Cast(W), Cast(R)))
 

@@ -1,7 +1,7 @@
-"""A node on float64 becomes a Scan of its equations: onnxruntime loads an LSTM or GRU of that type, but fails when it runs it.
+"""Replaces a node on float64 by a Scan of its equations, because onnxruntime fails to run such nodes.
 
 LSTM (x, W, R) of double   ->    Scan (h0, c0, x @ W')
-if there may be no step    ->    If (x has steps) then the Scan else the initial states and an empty sequence
+x may have no steps        ->    If (x has steps) then the Scan else the initial states and an empty sequence
 
 Works around ORT-RECURRENT-DOUBLE.
 """

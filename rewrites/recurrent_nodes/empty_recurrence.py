@@ -1,11 +1,11 @@
-"""Protects a node from sequences without steps or rows, for which onnxruntime crashes or differs from the operator's text.
+"""Protects a node from sequences without steps or rows, which onnxruntime does not handle correctly.
 
     GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence and the initial states
 
-onnxruntime aborts if a GRU or LSTM has no row, or a GRU without lengths no step. An LSTM without lengths and steps returns
-uninitialised memory as its cell. Without steps, an RNN returns zeros, but by the text it keeps the initial state. The rule applies
-to nodes that onnxruntime could not run before they were rewritten, and not if the sizes are known. An ``UNSHIELDED`` node is only
-protected from sizes for which onnxruntime aborts.
+onnxruntime aborts if a GRU or LSTM has no rows, or if a GRU without lengths has no steps. An LSTM without lengths and without steps
+returns uninitialised memory as its cell state. An RNN without steps returns zeros, but its definition says that the initial state
+stays. The rule applies to nodes that onnxruntime could not run before a rewrite, unless their sizes are known. An ``UNSHIELDED``
+node is only protected from sizes on which onnxruntime aborts.
 
 Works around ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """
@@ -20,7 +20,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if only a rewrite lets onnxruntime run the node on a CPU, and its sizes may be 0."""
+    """Return a patch if a rewrite made the node one that onnxruntime can run, and its sizes may be 0."""
     return under_if(view, ctx) if WAS_REFUSED.on(view.node) else NOTHING_HERE
 
 

@@ -1,10 +1,10 @@
-"""Writes a recurrent node as Scans of its equations, one for each direction, or in float32 between casts.
+"""Writes a recurrent node as Scans of its equations, one per direction, or as a float32 node and casts.
 
     Y, Y_h = GRU (x, W, R)    ->    xw = x @ W' + biases,  Y_h, Y = Scan (h0, xw) body(h, xw_t) => (h', h')
 
-The product of the inputs and W runs outside, for all steps at once. If there may be no step, the Scans go into a branch of an If;
-the other branch returns the initial states and an empty sequence. Shorter rows are masked, in either direction: after the length of
-a row its state stays and its result is 0. A row without steps ends in its initial state.
+The product of the inputs and W is computed outside the Scan, for all steps at once. If the sequence may have no steps, the Scans
+are in a branch of an If, and the other branch returns the initial states and an empty sequence. Shorter rows are masked in both
+directions: after the end of a row, its state stays the same and its result is 0. A row without steps ends in its initial state.
 
 Works around ORT-SCAN-NO-STEPS, ORT-PRODUCT-OF-NOTHING and ORT-CONSTANT-BFLOAT16.
 """
@@ -29,15 +29,15 @@ __all__ = ["as_scans", "expand", "in_float32", "initial_states", "zero_state", "
 
 
 _NO_CONSTANT_OF = {ir.DataType.BFLOAT16: ir.DataType.FLOAT}
-"""Types without a ConstantOfShape in onnxruntime, with a type that casts to them."""
+"""Types for which onnxruntime has no ConstantOfShape, each with a type that can be cast to it."""
 
 
 def expand(view: RecurrentNode, ctx: Context) -> None:
-    """Replace a node of float32 or float64 whose ``layout`` is 0 by Scans, in a model of opset 9 or later."""
+    """Replace a float32 or float64 node with ``layout`` 0 by Scans, in a model of opset 9 or later."""
     b = ctx.builder()
     initial, lengths = initial_states(b, view), _row_lengths(b, view)
     steps = dim_of(view.x, 0)
-    if 0 in (steps, dim_of(view.x, 1)):  # onnxruntime's own rewrites of a product break declared sizes of 0
+    if 0 in (steps, dim_of(view.x, 1)):  # onnxruntime's optimiser fails on products with a declared size of 0
         results = _without_steps(b, view, initial)
     elif isinstance(steps, int) and steps > 0:
         results = _write_scans(ctx, b, view, initial, lengths)
@@ -53,7 +53,7 @@ def expand(view: RecurrentNode, ctx: Context) -> None:
 
 
 def _without_steps(b: Builder, view: RecurrentNode, initial: list[ir.Value]) -> list[ir.Value]:
-    """Return an empty sequence and the initial states."""
+    """Return an empty sequence and the initial states, the results of a node without steps."""
     assert view.dtype is not None
     shape = [shape_of(b, view.x, 0), b.const([view.directions]), shape_of(b, view.x, 1), b.const([view.hidden])]
     zero = ir.tensor(np.zeros(1, view.dtype.numpy()))
@@ -61,7 +61,7 @@ def _without_steps(b: Builder, view: RecurrentNode, initial: list[ir.Value]) -> 
 
 
 def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that calls ``expand`` if the opset has the Scan of opset 9."""
+    """Return a patch that calls ``expand``, or a reason if the opset has no Scan of opset 9."""
     if ctx.opset < since.SCAN:
         return NotApplicable("RNN-OPSET", f"it needs a Scan of opset {since.SCAN}, and the model has opset {ctx.opset}")
 
@@ -73,18 +73,18 @@ def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
 
 def initial_states(b: Builder, view: RecurrentNode) -> list[ir.Value]:
-    """Return the initial states as [directions, batch, hidden], zeros by default; ``layout`` is 0."""
+    """Return the initial states [directions, batch, hidden], zeros by default. ``layout`` must be 0."""
     return [zero_state(b, view) if state is None else state for state in view.states]
 
 
 def zero_state(b: Builder, view: RecurrentNode) -> ir.Value:
-    """Return the initial state that the node has by default, [directions, batch, hidden] of zeros; ``layout`` is 0."""
+    """Return the default initial state: zeros [directions, batch, hidden]. ``layout`` must be 0."""
     shape = concat(b, [b.const([view.directions]), shape_of(b, view.x, 1), b.const([view.hidden])], 0)
     return zeros_of(b, shape, view.dtype or ir.DataType.FLOAT)
 
 
 def zeros_of(b: Builder, shape: ir.Value, kind: ir.DataType) -> ir.Value:
-    """Return zeros of ``shape``, a tensor, in any type except strings."""
+    """Return zeros of the type ``kind`` (not strings). The tensor ``shape`` has their sizes."""
     by_way = _NO_CONSTANT_OF.get(kind, kind)
     if b.opset < since.CONSTANT_OF_SHAPE:
         return b.op("Expand", b.const(np.zeros(1, kind.numpy())), shape)
@@ -93,7 +93,7 @@ def zeros_of(b: Builder, shape: ir.Value, kind: ir.DataType) -> ir.Value:
 
 
 def _row_lengths(b: Builder, view: RecurrentNode) -> ir.Value | None:
-    """Return the lengths of the rows as int64 or None; the new nodes fail if a length is not in 0..T."""
+    """Return the lengths of the rows as int64, or None. The model fails if a length is not in 0..T."""
     lengths = view.input("sequence_lens")
     if lengths is None:
         return None
@@ -103,7 +103,7 @@ def _row_lengths(b: Builder, view: RecurrentNode) -> ir.Value | None:
 def _write_scans(
     ctx: Context, b: Builder, view: RecurrentNode, initial: list[ir.Value], lengths: ir.Value | None
 ) -> list[ir.Value]:
-    """Return Y and the final states."""
+    """Write the Scans of all directions, and return Y and the final states."""
     live = None if lengths is None else _live_steps(b, view, lengths)
     parts = [_direction(ctx, b, view, which, initial, live) for which in range(view.directions)]
     sequence = concat(b, [unsqueeze(b, part[0], [1]) for part in parts], 1)
@@ -112,7 +112,7 @@ def _write_scans(
 
 
 def _live_steps(b: Builder, view: RecurrentNode, lengths: ir.Value) -> ir.Value:
-    """Return a mask of the steps within the length of each row: bool [T, B, 1]."""
+    """Return a mask [T, B, 1] that is True in the steps of each row up to its length."""
     time = count_up(b, shape_of(b, view.x, 0))
     return unsqueeze(b, b.op("Less", unsqueeze(b, time, [1]), unsqueeze(b, lengths, [0])), [2])
 
@@ -148,7 +148,7 @@ def _direction(
 
 
 def _outside(b: Builder, view: RecurrentNode, which: int) -> tuple[Weights, ir.Value]:
-    """Return the weights of a step, and the product of the inputs and W plus the biases."""
+    """Return the weights that a step reads, and the product of the inputs and W plus the biases."""
     size, kind = view.hidden, view.kind
 
     def own(name: str) -> ir.Value | None:
@@ -180,7 +180,7 @@ def _inner(ctx: Context, outer: ir.Value, name: str, dims: list[int | str | None
 
 
 def in_float32(view: RecurrentNode, ctx: Context) -> ir.Node:
-    """Replace a node by one on float32 between casts; return the new node."""
+    """Replace a node by a node on float32 between casts. Return the new node."""
     assert view.dtype is not None
     b, kind = ctx.builder(), int(view.dtype)
 

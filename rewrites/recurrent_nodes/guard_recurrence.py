@@ -1,8 +1,8 @@
-"""On request, a node is protected from sizes of 0 for which onnxruntime aborts the process.
+"""Protects a node, on request, from sizes of 0 on which onnxruntime aborts the process.
 
     LSTM (x, W, R)    ->    If (x has rows) then LSTM (x, W, R) else an empty sequence and the initial states
 
-The rule runs only if it is named: the If has a small cost in every run, and most models never get an empty batch.
+The rule runs only if the user names it, because the If has a small cost in every run and most models never get an empty batch.
 
 Works around ORT-GRU-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """
@@ -16,7 +16,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if onnxruntime aborts for a size of 0 that the inputs may have."""
+    """Return a patch if the inputs may have a size of 0 on which onnxruntime aborts."""
     return under_if(view, ctx)
 
 

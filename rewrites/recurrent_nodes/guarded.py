@@ -1,9 +1,9 @@
-"""Protects nodes from empty sequences by an If, and writes the empty results of its other branch.
+"""Protects nodes from empty sequences by an If, and writes the empty results of the other branch.
 
     y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = no elements, of the sizes of f(h0, zeros like a row of xs)
 
-If the sizes of the results of a Scan are not known otherwise, a step runs on zeros. The operators that the results depend on must
-then be unable to fail, for any numbers, and must hold no graph.
+If the sizes of the results of a Scan are unknown, the other branch runs a step on zeros to find them. In that case the operators
+that compute the results must not fail for any numbers, and must have no nested graphs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ _TO_THE_END = (1 << 63) - 1
 def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, axes: Iterable[int]) -> bool:
     """Return True if ``graph`` is a branch of an If whose condition depends on the sizes of ``x`` along ``axes``.
 
-    The condition may also depend on another value whose sizes are known to be the same.
+    The condition may instead depend on another value that is known to have the same sizes.
     """
     owner = None if not isinstance(graph, ir.Graph) or graph is ctx.model.graph else ctx.if_around(graph)
     if owner is None:
@@ -48,7 +48,7 @@ def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, 
 
 
 def _asked(value: ir.Value | None, depth: int) -> Iterator[tuple[ir.Value, tuple[int, int]]]:
-    """Yield the values whose sizes ``value`` depends on, each with the range of its axes."""
+    """Yield each value whose sizes determine ``value``, with the range of its axes that do."""
     node = None if value is None else value.producer()
     if node is None or depth > _DEEPEST:
         return
@@ -74,7 +74,7 @@ def _is_same_size(left: ir.Value, right: ir.Value, axis: int) -> bool:
 
 
 def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that puts a recurrent node under an If, because onnxruntime cannot handle sizes of 0 that it may get."""
+    """Return a patch that puts a recurrent node under an If, to protect it from sizes of 0."""
     if view.batch_first or GUARDED.on(view.node):
         return NOTHING_HERE
     free = [axis for axis in _harmful(view) if _may_be_0(view, axis)]
@@ -111,7 +111,7 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
 
 def _harmful(view: RecurrentNode) -> list[int]:
-    """Return the axes that must not be empty."""
+    """Return the axes for which onnxruntime does not handle a size of 0 correctly."""
     bare = view.input("sequence_lens") is None
     if view.kind == "LSTM" and UNSHIELDED.on(view.node):
         return [_ROWS]
@@ -143,7 +143,7 @@ def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
 
 
 def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Context) -> list[ir.Value]:
-    """Run the backward slice of ``outputs`` on the initial states and rows of zeros; return the outputs of that step."""
+    """Run the nodes that compute ``outputs`` on the initial states and rows of zeros. Return the outputs."""
     instead = {state.inner: state.initial for state in loop.states}
     for scan in loop.scan_inputs:
         shape = b.op("Shape", scan.outer)
@@ -158,7 +158,7 @@ def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Co
 
 
 def empty_like(b: Builder, step: ir.Value, axis: int, kind: ir.DataType) -> ir.Value:
-    """Return an empty stack along ``axis`` of results like ``step``."""
+    """Return an empty stack, along ``axis``, of values that have the sizes of ``step``."""
     shape = b.op("Shape", step)
     sizes = [b.const([0]), slice_axis(b, shape, 0, axis, _TO_THE_END)]
     if axis:

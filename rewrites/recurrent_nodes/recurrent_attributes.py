@@ -1,11 +1,11 @@
-"""Writes attributes in the form that onnxruntime accepts.
+"""Writes the attributes of a node in the form that onnxruntime accepts.
 
     LSTM <output_sequence = 1, clip = 0.0> (x, W, R)    ->    LSTM <hidden_size = 8> (x, W, R)
     RNN <activations = ["tanh"]> (x, W, R)              ->    RNN <activations = ["Tanh"]> (x, W, R)
 
-``hidden_size`` is optional in the operator's text; it follows from the shapes of weights and states. ``output_sequence`` was
-removed in opset 7 and never changed a number. A clip of 0 or less means none to exporters and other runtimes. An RNN on float32
-keeps it, because onnxruntime runs that. Names of activations are spelt as in the text.
+``hidden_size`` is optional in the definition of the operator. It follows from the shapes of weights and states. ``output_sequence``
+was removed in opset 7 and never changed a number. For exporters and other runtimes, a clip of 0 or less means no clip. An RNN on
+float32 keeps such a clip, because onnxruntime runs it. Names of activations are written as in the operator's definition.
 
 Works around ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES and ORT-RECURRENT-CLIP.
 """

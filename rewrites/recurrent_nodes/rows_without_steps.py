@@ -1,9 +1,9 @@
-"""A row without steps ends in its initial state, as the operator's equations say.
+"""Lets a row without steps end in its initial state, as the operator's equations say.
 
     Y, Y_h = LSTM (x, W, R, , lengths, h0)    ->    Y_h' = Where (lengths == 0, h0, Y_h)
 
-onnxruntime returns zeros for such a row. The rule applies only to nodes that onnxruntime could not run before they were rewritten;
-others keep their numbers.
+onnxruntime returns zeros for such a row. The rule applies only to nodes that onnxruntime could not run before a rewrite. All other
+nodes keep their results.
 
 Works around ORT-RECURRENT-EMPTY-ROW.
 """
@@ -23,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if a row may have no step and an initial state other than 0."""
+    """Return a patch if the node has initial states and a row may have no steps."""
     lengths = view.input("sequence_lens")
     if not WAS_REFUSED.on(view.node) or ROWS_WITHOUT_STEPS.on(view.node) or lengths is None or view.batch_first:
         return NOTHING_HERE

@@ -1,8 +1,8 @@
-"""Sequence lengths become int32 with one axis.
+"""Converts sequence lengths to int32 with one axis.
 
     LSTM (x, W, R, , lengths int64 [1, B])    ->    LSTM (x, W, R, , Reshape(Cast(lengths), [-1]))
 
-The operator's text requires int32 of shape [batch]. Some exporters write int64, or an axis too many.
+The operator's definition requires int32 of shape [batch]. Some exporters write int64, or an additional axis.
 """
 
 import onnx_ir as ir
@@ -19,7 +19,7 @@ _LENGTHS = 4
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the lengths are of another type or rank."""
+    """Return a patch if the lengths have another type or rank."""
     lengths = view.input("sequence_lens")
     if lengths is None:
         return NOTHING_HERE

@@ -1,11 +1,11 @@
-"""If the target has no Loop, a Loop that may stop early runs all its steps, but its states no longer change once it stops.
+"""Lets a Loop that may stop early run all steps, with states that freeze, for targets without Loop.
 
     h = Loop(5, c0, h0) body(i, c, h) => (g(h), f(h))
     ->    h = Loop(5, true, h0, c0) body(i, c, h, going) => (c, Where(going, f(h), h), And(going, g(h)))
 
-This Loop is then unrolled. Conditions: the trip count M is a constant, and the steps are few enough to unroll; there are no stacked
-results, because their size depends on the steps; no operator of the body can fail or draws random numbers; the states are tensors
-of known, constant sizes; the body runs on zeros, because it may never have run.
+The new Loop is then unrolled. Conditions: the trip count M is a constant and small enough to unroll. The Loop stacks no results,
+because the size of a stack depends on the number of steps. No operator of the body can fail or draws random numbers. The states are
+tensors of known sizes that no step changes. The body runs on zeros in a trial, because the original Loop might never run it.
 """
 
 from dataclasses import replace
@@ -32,11 +32,11 @@ __all__ = ["RULE", "check"]
 
 _CODE = "EARLY-EXIT"
 _NODES_A_STATE = 4
-"""The most nodes that choose between two values of a state."""
+"""An upper bound of the nodes that choose between the old and the new value of a state."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if a Loop that may stop early can run all its steps."""
+    """Return a patch if a Loop that may stop early can run all its steps instead."""
     if not isinstance(loop, LoopView) or loop.never_stops_early or ctx.opset < since.WHERE:
         return NOTHING_HERE
     if "Loop" in ctx.options.target.control_flow or ctx.options.unroll.steps == 0:
@@ -77,7 +77,7 @@ def _obstacle(loop: LoopView, ctx: Context) -> str | None:
 
 
 def _masked(loop: LoopView, ctx: Context) -> ir.Node:
-    """Let each state keep its value once the condition is false; return the new node."""
+    """Let each state keep its value once the condition is false. Return the new Loop node."""
     going = ir.Value(name=ctx.names.fresh("going"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([]))
     outside, inside = ctx.builder(), ctx.builder()
     first = ctx.constants.value(np.array(True)) if loop.condition is None else _scalar(outside, loop.condition)

@@ -1,9 +1,9 @@
-"""If the target has no If, both branches run, and the condition chooses between their results.
+"""Runs both branches of an If and selects results by the condition if the target has no If.
 
     y = If(c) then () => (f(x)) else () => (g(x))    ->    y = Where(c, f(x), g(x))
 
-Conditions: no operator of a branch can fail or draws random numbers; each result has the same known sizes in both branches; both
-branches run on zeros. An If inside a remaining loop stays, because it runs where the loop runs.
+Conditions: no operator of a branch can fail or draws random numbers. Each result has the same known sizes in both branches. Trial
+runs of both branches on zeros succeed. An If inside a remaining loop stays, because a runtime that runs the loop also runs the If.
 """
 
 import onnx_ir as ir

@@ -1,13 +1,13 @@
-"""A loop with a known number of steps becomes its steps, one after the other.
+"""Unrolls a loop with a known number of steps: replaces it by copies of its body, one for each step.
 
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [3, ...]
     ->    x0, x1, x2 = Split(Reshape(xs)); h1 = f(h0, x0); y0 = g(h0, x0); h2 = f(h1, x1); ...; ys = Reshape(Concat(y0, y1, y2))
 
-Constant work runs once (the step number is a constant), repeated work is shared, and unread results are never stacked. Users of a
-single step of a stack read that step. Conditions: the number of steps is a constant within the limits of ``UnrollLimits``; the
-condition of a Loop never stops it, and no plan of a Scan is faster. An opset-8 Scan stays, because its body sees single batch
-elements. Bodies whose operators may remember earlier steps stay too: random ones with a seed, those of unknown domains, and
-Bernoulli, because onnxruntime merges its copies.
+The steps are then simplified: constant work is folded (the step number is a constant), repeated work is shared, unread results are
+not stacked, and users of a single step of a stack read that step. Conditions: the number of steps is a constant within the limits
+of ``UnrollLimits``. The condition of a Loop never stops the Loop. No plan of the loop is faster. An opset-8 Scan stays, because its
+body sees single batch elements. A loop also stays if an operator may depend on earlier steps: random operators with a seed,
+operators of unknown domains, and Bernoulli, because onnxruntime merges its copies.
 
 Works around ORT-BERNOULLI-MERGED.
 """
@@ -47,7 +47,7 @@ _SPLIT = (
 )
 _NOT_SPLIT = frozenset(kind for kind in ir.DataType if kind.name not in _SPLIT)
 _MOST_WEIGHTS = 64 << 10
-"""Bytes of weights that a plan may copy in each run."""
+"""If a plan copies more bytes of weights in each run, unrolling counts as faster."""
 _KNOWN_DOMAINS = frozenset({"", "com.microsoft", "ai.onnx.ml"})
 
 
@@ -114,10 +114,10 @@ def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
 
 
 def _faster_compiled(loop: Loop, ctx: Context) -> NotApplicable | None:
-    """Return a reason if the plan of an outermost loop is faster than its steps.
+    """Return a reason if a plan of the loop, which is outermost, is faster than the unrolled steps.
 
-    Measured at 8 to 12 steps: a plan runs 1.6 to 10 times faster. It copies the weights once per run. With a matrix of 256 or more
-    columns, the copy takes longer than a few steps.
+    Measured with 8 to 12 steps: a plan is 1.6 to 10 times faster. It copies the weights once per run. If a matrix has 256 columns
+    or more, this copy takes longer than a few steps.
     """
     if not ctx.options.unroll.where_it_pays or not isinstance(loop, ScanView) or loop.node.graph is not ctx.model.graph:
         return None
@@ -127,7 +127,7 @@ def _faster_compiled(loop: Loop, ctx: Context) -> NotApplicable | None:
 
 
 def _unroll(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: Context) -> list[ir.Node]:
-    """Replace the loop by its steps, and return their nodes in order; ``known``: the scanned constants."""
+    """Replace the loop by its steps. Return their nodes in order. ``known``: constants that it scans."""
     graph = loop.node.graph
     assert isinstance(graph, ir.Graph)
     steady = loop.kind == "Scan"
@@ -166,7 +166,10 @@ def _rows(build: Builder, scan: ScanInput, steps: int, known: Mapping[ir.Value, 
 def _replace_results(
     loop: Loop, states: dict[State, ir.Value], stacked: dict[ScanOutput, list[ir.Value]], ctx: Context
 ) -> list[ir.Node]:
-    """Let the users of the loop read the states of the last step, and stacks of the results of all steps."""
+    """Let the users of the loop read the states of the last step, and stacks of the results of all steps.
+
+    Return the nodes that build the stacks.
+    """
     build = ctx.builder()
     results = [(state.final, value) for state, value in states.items()]
     for output, values in stacked.items():

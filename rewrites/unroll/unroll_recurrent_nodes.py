@@ -1,10 +1,10 @@
-"""If the target lacks a recurrent node, it becomes Scans of its equations, which are then unrolled.
+"""Replaces a recurrent node that the target lacks by Scans of its equations, which are then unrolled.
 
     Y, Y_h = GRU(x, W, R)   # x [6, B, I]    ->    xw = x @ W' + biases; Y_h, Y = Scan(h0, xw) body(h, xw_t) => (h', h')
 
-Conditions: the target has no loops either; the number of steps is known and within the limits; the node is not in a remaining
-loop: there it runs faster as a node on the CPU. Results equal those of onnxruntime: a row of length 0 ends in zeros, and float16 is
-computed in float32.
+Conditions: the target has no loops either. The number of steps is known and within the limits. The node is not inside a remaining
+loop, because such a loop runs on the CPU, where the node is faster. The results are those of onnxruntime: a row of length 0 ends in
+zeros, and float16 is computed in float32.
 
 Works around ORT-RECURRENT-EMPTY-ROW.
 """
@@ -29,7 +29,7 @@ _LENGTHS = 4
 
 
 def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that replaces the node by Scans, or the reason to keep it."""
+    """Return a patch that replaces the node by Scans, or the reason why the node stays."""
     if not is_recurrent(absent.node):
         return NotApplicable("UNROLL-NODE", f"{absent.why}, and its equations in floating point would give other numbers")
     view = read(absent.node)
@@ -57,7 +57,7 @@ def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
 
 
 def _with_plain_lengths(view: RecurrentNode, steps: int, ctx: Context) -> RecurrentNode:
-    """Drop lengths that are all full; let rows of length 0 end in zeros, as onnxruntime does."""
+    """Drop the lengths if all rows have all steps. Let rows of length 0 end in zeros, as onnxruntime does."""
     lengths = view.input("sequence_lens")
     if lengths is None:
         return view

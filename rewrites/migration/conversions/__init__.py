@@ -1,8 +1,8 @@
-"""The changes of operators between opsets, a file for each kind of change, for both directions.
+"""Has the conversions of operators between opsets, up and down. Each file has one kind of change.
 
 ``LIFTING``: (operator, version) -> the conversion from the previous version to that version.
 ``LOWERING``: (operator, version) -> the conversion from that version to the previous version.
-``NodeConversion`` converts operators without an entry by their schemas.
+``NodeConversion`` converts an operator without an entry by its schemas.
 """
 
 from rewrites.migration.conversions import alignment, attributes, axes, operands, refusals, resizing, training

@@ -1,4 +1,4 @@
-"""Convert operators that align the axes of their operands differently.
+"""Converts operators that align the axes of their operands differently.
 
     7    Add <broadcast = 1, axis = 1> (a, b)  ->  Add (a, Unsqueeze <axes = [1, ...]> (b))   (b's axes are a's from axis 1 on)
          Add <broadcast = 1> (a, b)            ->  Add (a, b)                                 (b's axes are a's last)
@@ -9,10 +9,10 @@
          with s' = Reshape (Expand (Reshape (s, [-1, 1]), [1, C / g]), [-1])
     8    Max, Min, Mean, Sum of different shapes        <-  refused unless the shapes are known to be equal
 
-The ranks must be known if ``axis`` is set, and for a PRelu with a slope for each channel. onnxruntime fuses a Transpose into
-products of version 9 and later, and then multiplies a vector by the untransposed matrix; it does not fuse products of version 1.
-GroupNormalization has a scale and bias for each group up to version 18, and for each channel from 21 on. Version 18 computes in
-the type of the data, so ``stash_type`` names that type.
+The ranks must be known if ``axis`` is set, and for a PRelu with a slope for each channel. onnxruntime fuses a Transpose into a
+MatMul of version 9 or later, and then multiplies a vector by the matrix without transposing it. It does not fuse a MatMul of
+version 1. GroupNormalization has a scale and bias for each group up to version 18, and for each channel from version 21 on. Version
+18 computes in the type of the data, so ``stash_type`` names this type.
 
 Works around ORT-TRANSPOSED-TIMES-VECTOR.
 """
@@ -27,7 +27,7 @@ _BETWEEN = frozenset({"Cast", "Identity"})
 
 
 def _numpy_broadcasting(step: Step) -> Written:
-    """Arithmetic and Gemm, 6 -> 7: align the second operand with the axes of the first."""
+    """Convert arithmetic and Gemm, 6 -> 7: align the second operand with the axes of the first."""
     if not step.has("broadcast") and not step.has("axis"):
         return None
     a, b = step.required(0), step.required(1)
@@ -41,7 +41,7 @@ def _numpy_broadcasting(step: Step) -> Written:
 
 
 def _slope_for_each_channel(step: Step) -> Written:
-    """PRelu, 6 -> 7: align the slope's only axis with the channels."""
+    """Convert PRelu, 6 -> 7: align the only axis of the slope with the channels."""
     slope, dims = step.required(1), static_dims(step.required(1))
     if dims is None:
         step.known_rank(1)
@@ -62,7 +62,7 @@ def _vector_as_column(step: Step) -> Written:
 
 
 def _parameters_for_each_channel(step: Step) -> Written:
-    """GroupNormalization, 18 -> 21: repeat each group's scale and bias for its channels."""
+    """Convert GroupNormalization, 18 -> 21: repeat the scale and bias of each group for its channels."""
     b, x, groups, dtype = step.builder, step.required(0), step.int_("num_groups", 1), step.dtype()
     if groups < 1:
         raise Unconvertible(f"its attribute 'num_groups' is {groups}")

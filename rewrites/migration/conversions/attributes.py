@@ -1,4 +1,4 @@
-"""Convert attributes that changed their name, type or default, and removed attributes.
+"""Converts attributes that changed their name, type or default, and drops removed attributes.
 
     6    Cast <to = "FLOAT"> (x)                      ->  Cast <to = 1> (x)
     2    LpPool <p = 2.0> (x)                         ->  LpPool <p = 2> (x)
@@ -10,9 +10,9 @@
     16   RoiAlign                                    <->  RoiAlign <coordinate_transformation_mode = "output_half_pixel">
     20   GridSample <mode = "bilinear">              <->  GridSample <mode = "linear">
 
-The equations of RNN, GRU and LSTM read ``Xt*W + Ht-1*R`` in version 1 and ``Xt*(W^T) + Ht-1*(R^T)`` in version 7. This corrects
-the text: the shapes of W, ``[directions, gates * hidden, input]``, are the same in both, and only the transposed product fits
-them. onnxruntime ran MeanVarianceNormalization before it entered onnx in version 9.
+The equations of RNN, GRU and LSTM read ``Xt*W + Ht-1*R`` in version 1 and ``Xt*(W^T) + Ht-1*(R^T)`` in version 7. This only
+corrects an error in the text: W is ``[directions, gates * hidden, input]`` in both versions, and only the transposed product fits
+this shape. onnxruntime already ran MeanVarianceNormalization before onnx defined it in version 9.
 """
 
 import onnx_ir as ir
@@ -70,7 +70,10 @@ def _value_as_tensor(step: Step) -> Written:
 
 
 def _drop_allowzero(step: Step) -> Written:
-    """Reshape: 14 -> 13. A size that may be 0 must be the size of the same axis of the input, for a 0 then copies it."""
+    """Convert Reshape, 14 -> 13. In version 13, a 0 copies the size of the same axis of the input.
+
+    So a size of the result that may be 0 must be the size of the same axis of the input.
+    """
     if not step.int_("allowzero", 0):
         return step.like(allowzero=None) if step.has("allowzero") else None
     if not _each_size_is_positive_or_copied(step.required(0).shape, step.node.outputs[0].shape):

@@ -1,4 +1,4 @@
-"""Convert operators whose axes changed: they became inputs, may be negative, have another default, or became one axis.
+"""Converts operators whose axes became an input or one axis, may be negative, or have a new default.
 
     13, 18   ReduceMean <axes = [1]> (x)      <->  ReduceMean (x, [1])
     20       DFT <axis = 1> (x, length)       <->  DFT (x, length, 1)
@@ -7,8 +7,9 @@
     13       Softmax <axis = 1> (x)            ->  Reshape (Softmax <axis = -1> (Flatten <axis = 1> (x)), Shape (x))
     13       Transpose (Softmax <axis = rank - 1> (Transpose (x)))  <-  Softmax <axis = 1> (x)
 
-Before version 13, Softmax, LogSoftmax and Hardmax normalise over all axes from ``axis`` on; later versions over one axis.
-On the way down the axes must be constant, and the rank must be known if an axis is negative.
+Before version 13, Softmax, LogSoftmax and Hardmax normalise over ``axis`` and all later axes together. From version 13 on they
+normalise over one axis. To convert to a lower version, the axes must be constant, and the rank must be known if an axis is
+negative.
 """
 
 import numpy as np
@@ -22,7 +23,10 @@ __all__ = ["LIFTING", "LOWERING"]
 
 
 def _axes_to_input(step: Step) -> Written:
-    """Squeeze, Unsqueeze, ReduceSum: 11 -> 13; other reductions: 13 -> 18. No axes mean all axes, except for Unsqueeze."""
+    """Convert Squeeze, Unsqueeze and ReduceSum, 11 -> 13, and other reductions, 13 -> 18.
+
+    Without axes, these operators use all axes, except for Unsqueeze.
+    """
     axes = step.ints("axes")
     if axes is None:
         return None
@@ -32,7 +36,7 @@ def _axes_to_input(step: Step) -> Written:
 
 
 def _axes_to_attribute(step: Step) -> Written:
-    """Squeeze, Unsqueeze, ReduceSum: 13 -> 12; other reductions: 18 -> 17."""
+    """Convert Squeeze, Unsqueeze and ReduceSum, 13 -> 12, and other reductions, 18 -> 17."""
     axes = step.constant_ints(1, "axes")
     if step.int_("noop_with_empty_axes", 0) and not axes:
         raise Unconvertible("it reduces nothing if it has no axes")
@@ -41,7 +45,7 @@ def _axes_to_attribute(step: Step) -> Written:
 
 
 def _axis_of_dft_to_input(step: Step) -> Written:
-    """DFT: 17 -> 20, in which the default moves from 1 to -2."""
+    """Convert DFT, 17 -> 20. The default axis changes from 1 to -2."""
     axis = step.builder.const(np.asarray(step.int_("axis", 1), dtype=np.int64))
     return step.like([step.required(0), step.value(1), axis], axis=None)
 
@@ -88,10 +92,11 @@ def _last_axis(step: Step) -> Written:
 
 
 def _can_be_unflattened(x: ir.Value, axis: int) -> bool:
-    """Return True if ``Reshape (Flatten <axis> (x), Shape (x))`` restores ``x`` although a 0 copies a size of the flat matrix.
+    """Return True if ``Reshape (Flatten <axis> (x), Shape (x))`` restores ``x`` even if a size is 0.
 
-    The first size of the matrix is that of ``x`` for axis 1, and 0 with it for later axes; the second is 0 with the second of
-    ``x`` for axes 0 and 1; later sizes have no counterpart.
+    A 0 in the shape copies the size of the same axis of the flat matrix, which must then be 0 as well. If ``axis`` is 1, that holds
+    for both axes of the matrix. If ``axis`` is larger, it holds for the first only, and if ``axis`` is 0, for the second only. All
+    other sizes of ``x`` must be positive.
     """
     rank = rank_of(x)
     if rank is None:
@@ -103,7 +108,7 @@ def _can_be_unflattened(x: ir.Value, axis: int) -> bool:
 
 
 def _single_axis(x: ir.Value, axis: int, rank: int) -> int | None:
-    """Return the only axis from ``axis`` on that is not known to be 1."""
+    """Return the only axis from ``axis`` on whose size may differ from 1, by default the last; None if several may."""
     wide = [i for i in range(axis, rank) if dim_of(x, i) != 1]
     if len(wide) > 1 or axis >= rank:
         return None

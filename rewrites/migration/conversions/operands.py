@@ -1,4 +1,4 @@
-"""Convert operators whose attributes became inputs: sizes, pads, repeats, bounds, numbers of elements.
+"""Converts operators whose attributes became inputs: sizes, pads, repeats, bounds, element counts.
 
     5    Reshape <shape = [2, -1]> (x)               ->   Reshape (x, [2, -1])
     6    Tile (x, tiles, axis)                       ->   Tile (x, [1, tiles, 1])    (tiles and axis constant, rank known)
@@ -12,9 +12,10 @@
     13   Split <split = [2, 3]> (x)                 <->   Split (x, [2, 3])
     18   Split (x) => (a, b)                        <->   Split <num_outputs = 2> (x) => (a, b)
 
-On the way down, inputs must be constant. Inputs that the older version lacks are refused (steps of a Slice, axes of a Pad), as is a
-``num_outputs`` whose parts may differ in size. An absent bound of a Clip is the smallest or largest float32, so a float64 needs
-explicit bounds. For float16, onnxruntime keeps infinities up to version 11, and clips them to the largest float16 from 12 on.
+To convert to a lower version, inputs must be constant. A node is refused if it has an input that the lower version lacks (steps of
+a Slice, axes of a Pad), or a ``num_outputs`` whose parts may differ in size. An absent bound of a Clip means the smallest or
+largest float32, so a float64 needs explicit bounds. For float16 without bounds, onnxruntime keeps infinities up to version 11, and
+clips them to the largest float16 from version 12 on.
 
 Works around ORT-CLIP-HALF.
 """
@@ -145,7 +146,7 @@ def _bounds_to_attributes(step: Step) -> Written:
 
 
 def _open_float16(step: Step) -> Written:
-    """11 -> 12: write infinite bounds if a float16 has none."""
+    """Convert Clip, 11 -> 12: write infinite bounds if a float16 node has no bounds."""
     return _with_bounds(step, float("inf"))
 
 
@@ -157,7 +158,7 @@ def _with_bounds(step: Step, number: float) -> Written:
 
 
 def _close_float16(step: Step) -> Written:
-    """12 -> 11: write the largest and smallest float16 as bounds if a float16 has none."""
+    """Convert Clip, 12 -> 11: write the smallest and largest float16 as bounds if a float16 node has none."""
     return _with_bounds(step, float(np.finfo(np.float16).max))
 
 

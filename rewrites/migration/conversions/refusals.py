@@ -1,4 +1,4 @@
-"""Refuse nodes whose two versions look the same but compute something else.
+"""Refuses nodes that look the same in two versions of their operator, but compute something else.
 
     28  BitShift              by the number of bits of the type, or more; the shift must be known to be smaller
     28  Mod                   floor division of floats
@@ -10,10 +10,10 @@
     13  Quantize-, DequantizeLinear   a scale for each element of an axis; the scale must be known to be a single one
 
 Up to opset 27, onnxruntime has a kernel for ReduceLogSumExp that subtracts a maximum first. From opset 28 on it expands the
-function of the operator's text, which overflows above 88 and returns -inf below -103 in float32. An HMM of some hundred steps then
-returns only NaN. No other nodes compute exactly the same, because the kernel's maximum depends on whether the first number is
-finite. Similarly, its kernel for Attention up to opset 24 returns finite scores for masked positions; in the later function
-they are -inf.
+operator to a function, which overflows above 88 and returns -inf below -103 in float32. A hidden Markov model of some hundred steps
+then returns only NaN. No other nodes compute exactly the same as the kernel, because its maximum depends on the first number being
+finite. Attention has a similar difference: for masked positions, the kernel up to opset 24 returns finite scores, and the later
+function returns -inf.
 
 Works around ORT-LOG-SUM-EXP-28 and ORT-ATTENTION-SCORES.
 """
@@ -31,7 +31,7 @@ _SCORES = 3
 
 
 def _refuse(step: Step) -> None:
-    """Refuse every node."""
+    """Refuse every node, because the previous version is a different operator."""
     raise Unconvertible("the previous version means something else")
 
 
@@ -76,7 +76,7 @@ def _refuse_masked_scores(step: Step) -> None:
 
 
 def _refuse_types_left_out(step: Step) -> None:
-    """ReduceLogSum, 18 -> 28: refuse element types that the newer version does not support."""
+    """Refuse a ReduceLogSum, 18 -> 28, with an element type that the newer version does not support."""
     schema = schema_of(step.node.op_type, step.builder.opset)
     assert schema is not None
     check_types(step.node, schema)

@@ -1,4 +1,4 @@
-"""Convert Resize and Upsample.
+"""Converts Resize and Upsample.
 
     7    Upsample <height_scale = 2, width_scale = 3> (x)   ->  Upsample <scales = [1, 1, 2, 3]> (x)
     9    Upsample <scales = [1, 1, 2, 3]> (x)              <->  Upsample (x, [1, 1, 2, 3])
@@ -6,9 +6,9 @@
     11   Resize <mode> (x, scales)                         <->  Resize <mode, asymmetric, floor | ceil> (x, [], scales)
     13   Resize (x, [], [], sizes)                         <->  Resize (x, , , sizes)
 
-Version 10 takes the element at ``position / scale``, rounded down if it enlarges and up if it shrinks. On the way up, a node that
-does both, or has variable scales, becomes two nodes: one enlarges by ``max(scales, 1)``, one shrinks by ``min(scales, 1)``.
-On the way down, nearest neighbours need constant scales. Upsample only enlarges.
+Version 10 reads the element at ``position / scale``, rounded down along an axis that it enlarges, and up along an axis that it
+shrinks. If a node does both or has variable scales, it becomes two nodes of version 11: one enlarges by ``max(scales, 1)``, and one
+shrinks by ``min(scales, 1)``. To convert nearest neighbours to version 10, the scales must be constant. Upsample can only enlarge.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Convert Dropout and BatchNormalization for inference; nodes that train are refused.
+"""Converts Dropout and BatchNormalization for inference. Refuses nodes in training mode.
 
     7    Dropout <is_test = 1> (x)                    ->  Dropout (x)
     10   Dropout (x) => (y, mask)                    <->  Dropout (x) => y, refused if the mask is used
@@ -7,10 +7,10 @@
     9    BatchNormalization <spatial = 0> (x, s, ...) ->  y = BatchNormalization (Reshape (x, [0, -1]), Reshape (s, [-1]), ...)
                                                           Reshape (y, Shape (x))
 
-Before version 7, a Dropout without ``is_test`` is in training mode. Its mask has the type of the data from version 7 on, and is
-boolean from version 10 on. Neither defines its elements in inference (onnxruntime writes zeros); version 12 fills it with ones.
-Before version 14, the number of outputs of a BatchNormalization decides if it trains. Non-spatial statistics have one element per
-feature, so features become channels.
+Before version 7, a Dropout without ``is_test`` is in training mode. The mask of a Dropout has the type of the data in version 7,
+and is boolean from version 10 on. Versions 7 and 10 do not define its elements in inference (onnxruntime writes zeros). Version 12
+fills the mask with ones. Before version 14, a BatchNormalization with more than one output is in training mode. Non-spatial
+statistics have one element per feature, so the features are flattened to channels.
 """
 
 import onnx_ir as ir
@@ -30,7 +30,7 @@ def _dropout_without_is_test(step: Step) -> Written:
 
 
 def _dropout_without_mask(step: Step) -> Written:
-    """Dropout: 7 -> 10 and 10 -> 9. Only the mask's type changes, so an unread mask is omitted."""
+    """Convert Dropout, 7 -> 10 and 10 -> 9. Only the type of the mask changes, so drop an unread mask."""
     _refuse_masks(step)
     return step.with_outputs(1) if len(step.node.outputs) > 1 else None
 

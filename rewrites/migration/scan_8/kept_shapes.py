@@ -1,11 +1,11 @@
-"""Finds out if a state of an opset-8 Scan may change its shape in a step that does not fail.
+"""Decides if a state of an opset-8 Scan may change its shape in a step that does not fail.
 
     h [N, 7], x [M, 5]:  Add (h, h)           ->    [N, 7] again
                          Concat (x, h)        ->    fails unless M = N or one is empty, so M rows are N rows
                          Add (MatMul (x, w), h)     may be [M, 7] if N is 1
 
-Each size of the Scan's inputs gets a name, and inference follows these names through the body. onnxruntime's Concat ignores the
-other sizes of empty operands, so each size that may be 0 is also tried as 0.
+Each size of the Scan's inputs gets a name, and shape inference follows these names through the body. onnxruntime's Concat ignores
+the sizes of an empty operand along other axes. So the search also tries 0 for each size that may be 0.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def _stay_the_same(loop: ScanView) -> bool:
 
 
 def _case(loop: ScanView, given_shapes: _Shapes, ctx: Context) -> list[_Shapes] | None:
-    """Return the cases still to try after these shapes of the inputs; None if a state may change its shape."""
+    """Infer the body from these input shapes. Return further cases; None if a state may change its shape."""
     fails = False
 
     def infer(node: ir.Node) -> None:
@@ -76,7 +76,7 @@ def _case(loop: ScanView, given_shapes: _Shapes, ctx: Context) -> list[_Shapes] 
 
 
 def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
-    """Return the shape without the first ``outside`` axes, with a name for each unknown size."""
+    """Return the shape of ``value`` without the first ``outside`` axes, with a name for each unknown size."""
     if value.shape is None:
         return None
     dims = [f"{FREE}{value.name}.{i}" if is_unknown(dim) else dim for i, dim in enumerate(value.shape.dims)]
@@ -84,7 +84,7 @@ def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
 
 
 def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
-    """Yield lists of equations, at least one of which holds if ``node`` does not fail: a size equals another size, or 0."""
+    """Yield lists of equations (a size equals another size or 0). If ``node`` does not fail, one of each list holds."""
     dims = _operands(node)
     if node.op_type == "Concat" and dims is not None:
         full = [sizes for sizes in dims if 0 not in sizes]
@@ -103,7 +103,7 @@ def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
 
 
 def _of_concat(node: ir.Node) -> ir.Shape | None:
-    """Return the shape of a Concat whose operands surely fit, or None. Other sizes of empty operands are ignored."""
+    """Return the shape of a Concat if its operands are known to fit, else None. Ignore empty operands."""
     dims = _operands(node)
     if dims is None or not dims[0]:
         return None
@@ -118,7 +118,7 @@ def _of_concat(node: ir.Node) -> ir.Shape | None:
 
 
 def _operands(node: ir.Node) -> list[list[_Told]] | None:
-    """Return the sizes of all operands, or None if a rank is unknown."""
+    """Return the sizes of all operands of ``node``, or None if a rank is unknown."""
     shapes = [value.shape for value in node.inputs if value is not None and value.shape is not None]
     if node.domain != "" or len(shapes) < len(node.inputs):
         return None
@@ -135,7 +135,7 @@ def _side_by_side(dims: list[list[_Told]], axis: int) -> list[tuple[_Told, _Told
 
 
 def _told(dim: Dim) -> _Told:
-    """Return a number, or a name that means one size, or None."""
+    """Return the size ``dim`` as a number or as a name that always means the same size, else None."""
     return dim if isinstance(dim, int) else dim.value if is_one_size(dim) else None
 
 

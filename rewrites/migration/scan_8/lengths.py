@@ -1,8 +1,9 @@
-"""The lengths of the rows of an opset-8 Scan: which steps of each row are real.
+"""Handles the lengths of the rows of an opset-8 Scan. Steps up to the length of a row are called real.
 
-onnxruntime refuses lengths outside 1..T at run time. Here a length of 0, which the operator's text allows, is accepted; other
-lengths fail in a Gather. Lengths that are all full are ignored. Steps after the longest row do not run, except for targets without
-loops: there the number of steps must not depend on data, so that they can be unrolled.
+onnxruntime refuses lengths outside 1..T at run time. The new model accepts a length of 0, which the definition of the operator
+allows, and fails in a Gather for all other lengths outside 1..T. If all lengths are T, they are ignored. Steps after the end of the
+longest row do not run. On targets without loops they do run, because loops can be unrolled only if their steps do not depend on
+data.
 
 Works around ORT-SCAN-8-LENGTH-0.
 """
@@ -28,7 +29,7 @@ __all__ = ["Lengths", "ScanSizes", "filled", "frozen", "lengths_of", "reversed_r
 class Lengths:
     """The length of each row (``value``, int64 [B]) and a mask of the real steps (``live``, bool [B, T]).
 
-    ``time``: 0, 1, … T - 1. ``most``: the number of steps to run, at least 1, as an int64 tensor of one element; None for all.
+    ``time``: 0, 1, … T - 1. ``most``: the number of steps to run, at least 1, as an int64 tensor of one element; None: all steps.
     """
 
     value: ir.Value
@@ -39,14 +40,14 @@ class Lengths:
 
 @dataclass(frozen=True)
 class ScanSizes:
-    """The numbers of rows and steps as int64 tensors of one element, constant if the shape of a scan input tells them."""
+    """The numbers of rows and steps as int64 tensors of one element. They are constants if a scan input declares them."""
 
     rows: ir.Value
     steps: ir.Value
 
     @classmethod
     def of(cls, loop: ScanView, b: Builder) -> "ScanSizes":
-        """Return the sizes of ``loop``."""
+        """Return the numbers of rows and steps of ``loop``."""
         sizes = []
         for axis in (0, 1):
             tell = next((scan.outer for scan in loop.scan_inputs if isinstance(dim_of(scan.outer, axis), int)), None)
@@ -55,10 +56,9 @@ class ScanSizes:
 
 
 def lengths_of(loop: ScanView, sizes: ScanSizes, b: Builder, all_steps: bool) -> Lengths | None:
-    """Return the lengths of ``sequence_lens``; None if there are none, or if all rows are known to be full.
+    """Return the lengths of the rows of ``loop``; None if it has none, or if all rows are full.
 
-    ``all_steps``: run all steps even if no row is so long. Raise MalformedLoop for constant lengths for which the Scan always
-    fails.
+    ``all_steps``: run all steps even if all rows are shorter. Raise MalformedLoop if constant lengths are invalid.
     """
     declared = loop.sequence_lens
     if declared is None:
@@ -90,7 +90,7 @@ def _most(loop: ScanView, b: Builder, lengths: ir.Value, known: np.ndarray | Non
 
 
 def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
-    """Return ``x`` of shape [B, T, ...] up to the end of the longest row."""
+    """Return the steps of ``x`` [B, T, ...] up to the end of the longest row."""
     if lengths.most is None:
         return x
     if b.opset < since.SLICE_INPUTS:
@@ -101,13 +101,13 @@ def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
 
 
 def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
-    """Return the final state of the only row, or the initial one if that row has no step."""
+    """Return the final state of a Scan with a single row, or its initial state if the row has no steps."""
     some = b.op("Less", b.const([0]), lengths.value)
     return where(b, spread(b, some, 1, final, rank_of(state.inner)), final, state.initial)
 
 
 def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int | None) -> ir.Value:
-    """Return ``flags`` with axes of size 1 after their ``own``, up to the rank of ``x``, which may be unknown."""
+    """Add axes of size 1 to ``flags``, which has ``own`` axes, up to the rank of ``x``, maybe unknown."""
     if inner_rank is not None:
         return unsqueeze(b, flags, range(own, own + inner_rank))
     missing = b.op("Sub", b.op("Shape", b.op("Shape", x)), b.const([own]))
@@ -116,7 +116,10 @@ def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int |
 
 
 def filled(b: Builder, y: ir.Value, lengths: Lengths, inner: ir.Value, kind: ir.DataType) -> ir.Value:
-    """Return the stacked results ``y`` of the steps that ran, each like ``inner``, for all T steps, with zeros for other steps."""
+    """Extend ``y``, the stacked results of the steps that ran, to all T steps, with zeros in steps that are not real.
+
+    ``inner``: the result of one step.
+    """
     if lengths.most is not None:
         last = b.op("Sub", lengths.most, b.const([1]))
         y = gather(b, y, where(b, b.op("Less", lengths.time, lengths.most), lengths.time, last), 1)
@@ -137,7 +140,7 @@ def _check(loop: ScanView, lengths: np.ndarray, rows: np.ndarray | None, steps: 
 
 
 def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, sizes: ScanSizes) -> ir.Value:
-    """Return ``x`` [B, T, ...] with the real steps of each row in reverse order; other steps stay."""
+    """Return ``x`` [B, T, ...] with the real steps of each row reversed. All other steps stay in place."""
     if b.opset >= since.REVERSE_SEQUENCE:
         return b.op("ReverseSequence", x, lengths.value, batch_axis=0, time_axis=1)
     time = unsqueeze(b, lengths.time, [0])

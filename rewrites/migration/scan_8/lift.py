@@ -2,11 +2,11 @@
 
     Scan-8(lens, h0 [B, H], xs [B, T, D])    ->    Scan(h0 [B, H], live [B, T], xs [B, T, D])  axes 1, body for all rows at once
 
-``row`` writes a Scan of one row, which is used for all rows in one of three forms:
+``row`` writes a Scan for one row. There are three forms in which this Scan runs for all rows:
 
-    one row       Squeeze, the row's Scan, Unsqueeze
-    batched       one Scan whose body works on all rows at once; exact if every operator of the body has a batching rule
-    row by row    Scan(states, xs) body: the row's Scan        over the rows, as onnxruntime runs an opset-8 Scan; always possible
+    one row       Squeeze, the Scan for one row, Unsqueeze
+    batched       a Scan whose body works on all rows at once; every operator of the body needs a batching rule
+    row by row    a Scan over the rows, with the Scan for one row as its body; always possible (onnxruntime runs opset-8 Scans so)
 """
 
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ _SINCE = 8
 
 @dataclass(frozen=True)
 class LiftedScan:
-    """The new ``form`` of an opset-8 Scan: ``one row``, ``batched`` or ``row by row``, and the ``reason`` for the last.
+    """The new ``form`` of an opset-8 Scan: ``one row``, ``batched`` or ``row by row``.
 
-    ``lengths``: True if rows have different lengths.
+    ``lengths``: True if rows may have different lengths. ``reason``: the reason why a ``row by row`` Scan is not batched.
     """
 
     name: str
@@ -48,13 +48,13 @@ class LiftedScan:
 
 
 def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
-    """Lift ``node``, an opset-8 Scan whose body is already in the opset of ``ctx``, 9 or later.
+    """Replace ``node``, an opset-8 Scan whose body is already in the opset of ``ctx``, 9 or later.
 
-    If a state may change its shape, a single step runs separately, and the result describes the Scan for several steps.
+    If a state may change its shape, an If runs a single step separately. The result then describes the Scan for several steps.
 
     Raises:
-        MalformedLoop: The Scan violates its definition or always fails; nothing has changed.
-        MigrationError: The Scan cannot be lifted.
+        MalformedLoop: The Scan violates its definition or always fails. Nothing has changed.
+        MigrationError: The Scan cannot be replaced.
     """
     loop = ScanView.of(node, _SINCE)
     if loop.sequence_lens is not None:
@@ -102,7 +102,7 @@ def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
 
 
 def _one_row(row: Row, build: Builder) -> list[ir.Value]:
-    """Run the only row."""
+    """Run the Scan of the only row, between Squeezes and Unsqueezes."""
     for i, stack in enumerate(row.stacks):
         row.node.replace_input_with(i, squeeze(build, stack, [0]))
     build.nodes.append(row.node)
@@ -110,7 +110,7 @@ def _one_row(row: Row, build: Builder) -> list[ir.Value]:
 
 
 def _batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotApplicable:
-    """Run all rows at once, or return the reason if an operator cannot be batched."""
+    """Run the Scan for all rows at once. Return the reason if an operator cannot be batched."""
     operands = tuple(Operand(stack, True, value) for stack, value in zip(row.stacks, row.inputs, strict=True))
     results = batch(Call(row.node, operands, build, rows))
     if isinstance(results, NotApplicable):
@@ -120,7 +120,7 @@ def _batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotAp
 
 
 def _row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Value]:
-    """Run one row after the other."""
+    """Run the Scan of a row in a Scan over the rows."""
     outputs = [ScanOutput(result, None) for result in row.results]
     scans = [ScanInput(stack, value) for stack, value in zip(row.stacks, row.inputs, strict=True)]
     body = ir.Graph(row.inputs, row.results, nodes=[row.node], name=ctx.names.fresh("row"))
@@ -130,7 +130,7 @@ def _row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Va
 
 
 def _refuse_what_lengths_change(loop: ScanView) -> None:
-    """Refuse operators that depend on steps after the end of a row, and outputs without a zero for padding."""
+    """Raise MigrationError if padding steps would change the results, or if an output's type is unknown."""
     label = loop.node.name or loop.node.outputs[0].name
     for output in loop.scan_outputs:
         _kind(output, loop.node)

@@ -1,14 +1,15 @@
-"""Writes one row of an opset-8 Scan as a detached Scan of opset 9 or later over the steps of that row.
+"""Writes a detached Scan of opset 9 or later over the steps of one row of an opset-8 Scan.
 
     Scan-8(lens, h0, xs) body(h, x) => (h2, y)
     ->    for each row: Scan(h0_row, live_row, xs_row) body(h, live, x) => (Where(live, h2, h), y)
 
-Without lengths nothing is masked, and inputs keep their direction. With lengths, an input scanned backwards starts at the end of
-its row: the real steps are reversed outside, and the input is scanned forwards. Outputs of an opset-8 Scan keep the order in which
-the steps ran. If there is only one row, the Scan ends with its steps and needs no mask.
+Without lengths, nothing is masked, and inputs keep their direction. With lengths, an input that is scanned backwards starts at the
+end of its row. Its real steps are therefore reversed outside, and the input is scanned forwards. Outputs of an opset-8 Scan keep
+the order in which the steps ran. If there is only one row, the Scan ends at the end of this row and needs no mask.
 
-States freeze after the end of a row. The steps there run on meaningless numbers, and their results are dropped. If the body may
-fail on these numbers, it reads those of the row's first step instead, because that did not fail: Where(live, h, h0) for h.
+States freeze after the end of a row. The later steps run on padding, and their results are dropped. If the body may fail on
+padding, these steps read the states and inputs of the row's first step instead, because that step did not fail: Where(live, h, h0)
+for h.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,9 +32,9 @@ __all__ = ["Row", "make_row"]
 
 @dataclass(frozen=True)
 class Row:
-    """A ``node`` for one row; ``stacks`` hold its ``inputs`` for all rows along axis 0.
+    """A Scan ``node`` for one row. ``stacks`` hold its ``inputs`` for all rows along axis 0.
 
-    ``results``: the results of ``node`` that the opset-8 node also has.
+    ``results``: the results of ``node`` that are also results of the opset-8 Scan.
     """
 
     node: ir.Node
@@ -43,7 +44,7 @@ class Row:
 
 
 def make_row(loop: ScanView, sizes: ScanSizes, lengths: Lengths | None, head: Builder, ctx: Context) -> Row:
-    """Move the body of ``loop`` into a Scan of one row; nodes for all rows go to ``head``."""
+    """Move the body of ``loop`` into a Scan for one row. Nodes that work on all rows go to ``head``."""
     body, states, scans, carried = loop.body, list(loop.states), list(loop.scan_inputs), list[State]()
     for state in states:
         _declare_rank(state)
@@ -74,7 +75,7 @@ def make_row(loop: ScanView, sizes: ScanSizes, lengths: Lengths | None, head: Bu
 
 
 def _declare_rank(state: State) -> None:
-    """Declare the rank of ``state`` in the body if one of its values has a rank, because onnxruntime requires it."""
+    """Declare the rank of ``state`` in the body if it is known, because onnxruntime requires that."""
     shapes = (state.inner.shape, state.next.shape, without_axis(state.initial.shape, 0))
     rank = next((len(shape) for shape in shapes if shape is not None), None)
     for value in (state.inner, state.next):
@@ -83,7 +84,7 @@ def _declare_rank(state: State) -> None:
 
 
 def _live_input(rank: int, ctx: Context) -> ir.Value:
-    """Return a body input that is True in real steps, with as many axes as the states to freeze."""
+    """Return a body input that is True in real steps. ``rank``: the rank of the states that it masks."""
     return ir.Value(name=ctx.names.fresh("live"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([1] * rank))
 
 
@@ -93,7 +94,10 @@ def _row_of(stack: ir.Value, inner: ir.Value, steps: Sequence[int | str | None],
 
 
 def _in_order(scan: ScanInput, sizes: ScanSizes, lengths: Lengths, fed_first: bool, head: Builder) -> ScanInput:
-    """Return ``scan`` forwards, up to the longest row; ``fed_first``: padding steps read the input of the first step."""
+    """Return ``scan`` as a forward scan of the steps up to the end of the longest row.
+
+    ``fed_first``: padding steps read the input of the first step.
+    """
     x = scan.outer
     if scan.reverse:
         x = reversed_rows(head, x, lengths, sizes)
@@ -104,7 +108,7 @@ def _in_order(scan: ScanInput, sizes: ScanSizes, lengths: Lengths, fed_first: bo
 
 
 def _mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
-    """Freeze ``states`` in steps in which ``live``, for their rank, is False."""
+    """Freeze ``states`` in steps in which ``live`` is False. ``live`` has a mask for each rank of states."""
     build = ctx.builder()
     masked = []
     for state in states:
@@ -117,7 +121,10 @@ def _mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.
 
 
 def _feed_first_step(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
-    """Let the body read initial values in steps in which ``live`` is False; return the states that carry them."""
+    """Let the body read the initial states in steps in which ``live`` is False.
+
+    Return new states that hold these initial values in all steps.
+    """
     head, tail = ctx.builder(), ctx.builder()
     carried = []
     first = next(iter(body), None)
