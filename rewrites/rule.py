@@ -13,7 +13,7 @@ import onnx_ir as ir
 from rewrites.base.not_applicable import NOTHING_HERE, NotApplicable
 from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
-from rewrites.graph.node_inference import put_shapes, shapes_of, taken_back
+from rewrites.graph.node_inference import put_shapes, restore_shapes, shapes_of
 from rewrites.graph.walk import inner_values
 from rewrites.loops import Loop
 
@@ -59,7 +59,7 @@ def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch
     """Return the result of ``look``. Set the shapes that it infers in ``body`` when the patch is applied."""
     before = shapes_of([*body.inputs, *inner_values(body)])
     outcome = look()
-    learned = taken_back(before)
+    learned = restore_shapes(before)
     return outcome.after(lambda: put_shapes(learned)) if learned and isinstance(outcome, Patch) else outcome
 
 

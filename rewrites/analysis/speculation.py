@@ -1,4 +1,4 @@
-"""Tests if operators are speculatable: if they cannot fail, whatever their operands, when they run where they did not run before.
+"""Tests if operators are speculatable, that is, if they cannot fail when they run in more cases than before.
 
 The shapes in a branch that never ran may contradict each other. ``runs_on_zeros`` tests this by running the branch.
 """
@@ -48,12 +48,12 @@ def not_speculatable(branch: ir.Graph) -> ir.Node | None:
     culprit = depends_on_numbers(branch, [value for value in seeds if const_array(value) is None])
     for node in branch:
         sized = all(value is None or static_dims(value) is not None for value in [*node.inputs, *node.outputs])
-        if culprit is None and not cannot_fail(node) and not (sized and _stands_its_constants(node)):
+        if culprit is None and not cannot_fail(node) and not (sized and _accepts_its_constants(node)):
             culprit = node
     return culprit
 
 
-def _stands_its_constants(node: ir.Node) -> bool:
+def _accepts_its_constants(node: ir.Node) -> bool:
     if node.op_type in INDEXED and node.domain == "":
         return indices_fit(node)
     if node.op_type == "CumSum" and node.domain == "":
@@ -113,7 +113,7 @@ INDEXED: Mapping[str, Callable[[ir.Node, Sequence[int], np.ndarray], Sequence[in
 def indices_fit(node: ir.Node) -> bool:
     """Return True if the indices of ``node`` are constant and in range.
 
-    ``node`` is one of ``INDEXED``; unknown sizes are False.
+    ``node`` is one of ``INDEXED``. Return False if a size is unknown.
     """
     data, given = node.inputs[0], const_array(node.inputs[1])
     dims = None if data is None else static_dims(data)

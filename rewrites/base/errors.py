@@ -93,7 +93,10 @@ def is_raised_by(error: BaseException, *libraries: str) -> bool:
 
 
 def is_from_elsewhere(error: BaseException) -> bool:
-    """Return True if code that ortscan does not call defines or raised ``error``, for example a signal handler."""
+    """Return True if the class or the origin of ``error`` is foreign code, such as a signal handler.
+
+    Foreign code is neither ortscan nor a library that ortscan calls.
+    """
     return any(
         home not in _OURS and home not in sys.stdlib_module_names for home in (_home(type(error).__module__), _raised_in(error))
     )

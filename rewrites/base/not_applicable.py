@@ -9,7 +9,7 @@ __all__ = ["NOTHING_HERE", "NotApplicable"]
 class NotApplicable:
     """The reason why a rule does not apply. ``code``: a stable code such as ``NO-BATCHING-RULE``.
 
-    ``detail``: the values at fault.
+    ``detail``: the values that led to it.
 
     ``silent``: the rule is about other subjects, so reports omit the reason. ``is_a``: a description of what the loop computes, if
     the rule recognised it.

@@ -50,7 +50,7 @@ class Fired:
 
 @dataclass(frozen=True)
 class Reason:
-    """The reason why a rule did not apply to a loop: a stable ``code``, and the values at fault as ``detail``.
+    """The reason why a rule did not apply to a loop: a stable ``code``, and the values that led to it (``detail``).
 
     ``is_a``: a description of what the loop computes, if the rule recognised it.
     """
@@ -127,8 +127,8 @@ class KernelGap:
     """A node for which the runtime has no kernel.
 
     ``operator``: the original operator of the node. ``fate``: ``wider`` (it now runs in a wider type), ``python`` (it became a call
-    of Python) or ``kept``. ``detail``: how the node runs, the cost of the call, or the values at fault. ``code``: the reason code
-    if it was kept.
+    of Python) or ``kept``. ``detail``: how the node runs, the cost of the call, or the values that led to the decision. ``code``:
+    the reason code if it was kept.
     """
 
     where: str

@@ -2,7 +2,7 @@
 
 ``MaxPool(x [N, C, ...])`` -> Reshape to ``[steps * N, C, ...]``, MaxPool, Reshape back. Several operands may have the batch axis.
 If such an operand is loop-invariant, it is repeated for each step. Operands without a batch axis must be loop-invariant, except the
-weights of a convolution. If these differ between steps, the channels of all steps are concatenated, and each step is a group:
+weights of a convolution. If the weights differ between steps, the channels of all steps are concatenated, and each step has groups:
 ``Conv(x [N, steps * C, ...], w [steps * M, C / group, ...], group = steps * group)``. The number of steps must be known, unless the
 data are loop-invariant. ``LSTM(x [S, B, I])``: ``[steps, S, B, I]`` becomes ``[S, steps * B, I]``.
 

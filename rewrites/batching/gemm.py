@@ -42,10 +42,10 @@ def gemm(call: Call) -> Sequence[Result]:
         raise call.refuse("NO-BATCHING-RULE", "the second matrix or the added one alone differs between steps")
     if not wide and (c is not None or alpha != 1.0):
         raise call.refuse("PRECISION", "splitting Gemm would round its product to 16 bits")
-    return [Result(_taken_apart(call, alpha, beta, c))]
+    return [Result(_matmul_and_add(call, alpha, beta, c))]
 
 
-def _taken_apart(call: Call, alpha: float, beta: float, c: Operand | None) -> ir.Value:
+def _matmul_and_add(call: Call, alpha: float, beta: float, c: Operand | None) -> ir.Value:
     b = call.build
     left, right = _oriented(call, 0, "transA"), _oriented(call, 1, "transB")
     if left.batched or right.batched:
@@ -88,7 +88,7 @@ def _spread_rows(call: Call, c: Operand, rows: Dim) -> ir.Value:
 def _oriented(call: Call, index: int, flag: str) -> Operand:
     """Return matrix ``index``, transposed if ``flag`` is set.
 
-    ``inner`` of the result is then a new value that no node computes.
+    In this case, ``inner`` of the result is a placeholder with the transposed shape.
     """
     operand = call.operand(index)
     if not call.node.attributes.get_int(flag, 0):

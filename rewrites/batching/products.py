@@ -75,7 +75,7 @@ def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product)
 def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
     """Multiply a loop-invariant matrix by the steps.
 
-    They become columns of one product, or rows if the operands can be swapped.
+    The steps become its columns, or its rows if the operands can be swapped.
     """
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == 1:

@@ -22,7 +22,7 @@ from rewrites.cleanup.stacking import read_steps
 from rewrites.graph.context import Context
 from rewrites.graph.dims import refined, without_names
 from rewrites.graph.names import Names
-from rewrites.graph.node_inference import put_shapes, told_anew
+from rewrites.graph.node_inference import infer_afresh, put_shapes
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, producer_of, rank_of, static_dims
 from rewrites.graph.walk import node_graphs
@@ -76,7 +76,7 @@ def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
     learned = False
     for node in nodes:
         vague = [value for value in node.outputs if static_dims(value) is None]
-        shapes = told_anew(node, ctx.infer) if vague and not node_graphs(node) else {}
+        shapes = infer_afresh(node, ctx.infer) if vague and not node_graphs(node) else {}
         for value in vague if shapes else ():
             value.shape = refined(without_names(shapes[value]), value.shape, shapes[value])
             learned = learned or static_dims(value) is not None

@@ -23,7 +23,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
 from rewrites.graph.context import Context, evaluate_nodes
-from rewrites.graph.node_inference import LearnedShapes, taken_back, told_anew
+from rewrites.graph.node_inference import LearnedShapes, infer_afresh, restore_shapes
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, producer_of, size_estimate, static_dims
 from rewrites.graph.walk import node_graphs
@@ -85,7 +85,7 @@ def fold(nodes: Iterable[ir.Node], ctx: Context) -> Folded:
     folded = _run(work, known, ctx)
     known.update(folded)
     done += [node for node in work if all(value in folded for value in node.outputs if value.uses())]
-    return Folded(done, known, taken_back(before))
+    return Folded(done, known, restore_shapes(before))
 
 
 def _has_strings(node: ir.Node) -> bool:
@@ -114,7 +114,7 @@ def _is_small(node: ir.Node, ctx: Context, before: dict[ir.Value, ir.Shape | Non
     """Return True if the results are known to be small. This is checked before they are computed: an Expand may be large."""
     results = [value for value in node.outputs if value.name]
     vague = [value for value in results if static_dims(value) is None]
-    shapes = told_anew(node, ctx.infer) if vague else {}
+    shapes = infer_afresh(node, ctx.infer) if vague else {}
     for value in vague:
         before.setdefault(value, value.shape)
         value.shape = value.shape if shapes[value] is None else shapes[value]

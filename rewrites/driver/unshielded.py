@@ -3,8 +3,8 @@
     Scan (x), GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence
 
 onnxruntime refuses some nodes on empty tensors, such as a Scan without steps, and then stops the run. A GRU or LSTM with an empty
-batch, or a GRU without steps, crashes the process. In the original model, the failure of the first node may have prevented the
-crash, because it may run first. The same holds for nodes of a body that now run before their loop, or once for all its steps.
+batch, or a GRU without steps, crashes the process. In the original model, the failure of the Scan may have prevented the crash,
+because the Scan may run first. The same holds for nodes of a body that now run before their loop, or once for all its steps.
 
 Works around ORT-SCAN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """

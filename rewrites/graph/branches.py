@@ -63,7 +63,7 @@ def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Va
 def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *, both: bool) -> ir.Value:
     """Hide the sizes of ``value`` if they differ from the sizes of ``other``.
 
-    With ``both``, only two different numbers count.
+    With ``both``, hide them only if two numbers differ.
     """
     if not isinstance(value.type, ir.TensorType | None):
         return value

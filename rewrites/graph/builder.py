@@ -137,7 +137,7 @@ class Builder:
 class ConstantPool:
     """Initializers that equal constants share.
 
-    While a rule is only matching, new ones are kept until its patch (``put``).
+    While a rule is matching, new constants are only collected. Its patch adds them to the model (``put``).
     """
 
     def __init__(self, graph: ir.Graph, names: Names) -> None:

@@ -90,7 +90,7 @@ class Context:
         names, constants: The names of the model, and its shared constants.
         rules: The rules in use, for a rule that needs to know what other rules would do.
         left_out: Names of rules that the caller skips.
-        changes: The patches of the complete model so far.
+        changes: The patches applied so far by rules on the complete model.
         owners: A cache of the node that contains each graph.
         vetoes: Patches that are forbidden.
         written_out: Names of unrolled loops, as reports show them, that remain unrolled.

@@ -21,19 +21,19 @@ __all__ = [
     "contradicts",
     "infer_contrib",
     "infer_node",
-    "is_told_here",
+    "is_inferred_here",
     "learn_shapes",
     "put_shapes",
     "shapes_kept",
     "shapes_of",
-    "taken_back",
-    "told_anew",
+    "restore_shapes",
+    "infer_afresh",
 ]
 
 
 def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
     """Set the missing types and shapes of ``node``'s outputs if the operator's schema determines them."""
-    if is_told_here(node):
+    if is_inferred_here(node):
         infer_contrib(node)
         return
     try:
@@ -118,7 +118,7 @@ _LIKE_FIRST = frozenset(
 """Operators whose first result has the type and shape of the first operand."""
 
 
-def is_told_here(node: ir.Node) -> bool:
+def is_inferred_here(node: ir.Node) -> bool:
     """Return True if ``infer_contrib`` can infer the results of ``node``."""
     return node.domain == "com.microsoft" and (node.op_type in _LIKE_FIRST or node.op_type == "DynamicQuantizeLSTM")
 
@@ -151,7 +151,7 @@ def shapes_of(values: Iterable[ir.Value]) -> dict[ir.Value, ir.Shape | None]:
     return {value: value.shape for value in values}
 
 
-def taken_back(before: LearnedShapes) -> dict[ir.Value, ir.Shape | None]:
+def restore_shapes(before: LearnedShapes) -> dict[ir.Value, ir.Shape | None]:
     """Restore the shapes ``before``. Return the shapes that the changed values had until now."""
     learned = {value: value.shape for value, shape in before.items() if value.shape is not shape}
     put_shapes({value: before[value] for value in learned})
@@ -174,7 +174,7 @@ def shapes_kept(values: Iterable[ir.Value]) -> Iterator[dict[ir.Value, ir.Shape 
         put_shapes(before)
 
 
-def told_anew(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Value, ir.Shape | None]:
+def infer_afresh(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Value, ir.Shape | None]:
     """Return the shapes that ``infer`` infers for the results of ``node`` from scratch.
 
     The shapes in the model do not change.
@@ -186,15 +186,15 @@ def told_anew(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Value,
 
 
 def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:
-    """Infer incomplete shapes of ``changed`` nodes and of the nodes in ``body`` that depend on them again.
+    """Infer again the incomplete shapes of ``changed`` nodes and of all nodes in ``body`` that depend on them.
 
-    Add only numbers.
+    Add only sizes that are numbers.
     """
     waiting = set(changed)
     for node in body if waiting else ():
         if node not in waiting or not any(_is_open(value) for value in node.outputs):
             continue
-        for value, learned in told_anew(node, partial(infer_node, opsets=opsets, ir_version=ir_version)).items():
+        for value, learned in infer_afresh(node, partial(infer_node, opsets=opsets, ir_version=ir_version)).items():
             shape = refined(without_names(value.shape), without_names(learned), value.shape)
             if value.shape != shape:
                 value.shape = shape

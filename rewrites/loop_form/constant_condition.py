@@ -3,7 +3,7 @@
     Loop(M, true, 1, h0) body(i, c, k, h) => (k * 2 mod 7 != 4, k * 2, f(h))    ->    Loop(2, true, 1, h0) ...
 
 The rule runs the nodes that the condition depends on until the condition is false. Conditions: these nodes read only the step
-number, constants, and states whose initial and next values satisfy the same. They compute only integers and booleans, which are
+number, constants, and states that start as constants and depend on nothing else. They compute only integers and booleans, which are
 equal on every runtime. The condition is false after at most ``_MOST_STEPS`` steps. The rule ``trip-count`` handles conditions on
 induction variables without running them.
 """

@@ -22,7 +22,7 @@ from rewrites.analysis.induction.affine_expression import STEP, AffineExpression
 from rewrites.analysis.induction.emission import emit, exceeds
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.shapes.refine import size_said_by, unsettled_shapes
+from rewrites.analysis.shapes.refine import dim_of_size, unsettled_shapes
 from rewrites.analysis.shapes.sizes_without_steps import known_sizes
 from rewrites.base.report import PatchOutcome
 from rewrites.graph.branches import SOME_STEPS, of_a_size_not_inferred, say_has_steps
@@ -141,7 +141,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         outputs = [ScanOutput(value, None) for value in body.outputs[len(states) :]]
         node = make_scan(ctx.names, body, states, scans, outputs, loop.node.name or "scan")
         for output, value in zip(outputs, node.outputs[len(states) :], strict=True):
-            value.shape = with_axes(output.inner.shape, 0, size_said_by(steps))
+            value.shape = with_axes(output.inner.shape, 0, dim_of_size(steps))
         give_own_nodes(body, ctx.names)
         del loop.node.attributes["body"]
         if sure:

@@ -86,7 +86,7 @@ def _may_write(state: State) -> bool:
 def _written(state: State, loop: Loop, integers: Integers, steps: AffineExpression) -> _Written | None:
     node = producer_of(through_identity(state.next))
     write = None if node is None or node.graph is not loop.body else row_write(node, state.inner, integers)
-    if write is None or not _is_there(write, state, integers, steps):
+    if write is None or not _rows_exist(write, state, integers, steps):
         return None
     reads = []
     for user, index in state.inner.uses():
@@ -100,7 +100,7 @@ def _written(state: State, loop: Loop, integers: Integers, steps: AffineExpressi
     return _Written(state, write, tuple(reads))
 
 
-def _is_there(write: RowWrite, state: State, integers: Integers, steps: AffineExpression) -> bool:
+def _rows_exist(write: RowWrite, state: State, integers: Integers, steps: AffineExpression) -> bool:
     length = integers.size_of(state.initial, write.axis)
     room = None if length is None else length - write.index - 1
     return room is not None and at_least(write.index, 0, steps) and at_least(room, 0, steps)

@@ -1,6 +1,6 @@
-"""Finds outputs of a loop's body that onnxruntime computes wrongly because no node computes only them.
+"""Finds outputs of a loop's body that need a separate node, because onnxruntime computes them wrongly.
 
-Inserts copies.
+Inserts an Identity as this node.
 
 Works around ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
 """

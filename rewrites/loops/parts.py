@@ -42,7 +42,7 @@ class State:
 class ScanInput:
     """A scanned tensor. In step t, ``inner`` is slice t of ``outer`` along ``axis``.
 
-    If ``reverse``, it counts from the end.
+    If ``reverse``, t counts from the end.
     """
 
     outer: ir.Value

@@ -1,4 +1,4 @@
-"""A loop that compares each row with all rows of a matrix becomes one matrix of distances.
+"""With ``fast_math``, a loop that compares each row with all rows of a matrix becomes a distance matrix.
 
     D = Scan(xs) body(x) => ReduceSumSquare(Sub(Y, x), axes = -1)    # xs [T, D], Y [N, D]
     ->    D = com.microsoft.CDist(xs, Y)   if the target has it and the type is float or double

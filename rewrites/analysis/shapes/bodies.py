@@ -29,7 +29,7 @@ from rewrites.graph.dims import (
     without_axis,
     without_names,
 )
-from rewrites.graph.node_inference import is_told_here, put_shapes, shapes_of
+from rewrites.graph.node_inference import is_inferred_here, put_shapes, shapes_of
 from rewrites.graph.walk import inner_values, node_graphs
 from rewrites.loops import Loop, LoopView, ScanView, is_loop, view
 
@@ -147,7 +147,7 @@ class _Search:
         It may if the node is in a body, if ``infer_contrib`` supports it, or if the shape of an input was inferred here.
         """
         better = any(value in self.again.found for value in node.inputs)
-        if any(map(is_open, node.outputs)) and (node.graph is not self.graph or is_told_here(node) or better):
+        if any(map(is_open, node.outputs)) and (node.graph is not self.graph or is_inferred_here(node) or better):
             self.infer(node)
             self.again.found.update(value for value in node.outputs if value.shape is not None)
 
@@ -180,7 +180,7 @@ class _Search:
             if widened == shapes:
                 break
             shapes = widened
-        self.afresh.tell({state.final: self._anew(shape) for state, shape in zip(loop.states, shapes, strict=True)})
+        self.afresh.tell({state.final: self._renamed(shape) for state, shape in zip(loop.states, shapes, strict=True)})
         self.afresh.tell({output.outer: _stacked(output.inner.shape) for output in loop.scan_outputs})
 
     def _meet(self, shapes: Sequence[ir.Shape | None]) -> ir.Shape | None:
@@ -196,7 +196,7 @@ class _Search:
             return first.value
         return None if any(map(is_unknown, dims)) else self._variation()
 
-    def _anew(self, shape: ir.Shape | None) -> ir.Shape | None:
+    def _renamed(self, shape: ir.Shape | None) -> ir.Shape | None:
         """Return ``shape`` with new names of varying sizes, because the final size is not the size within a step."""
         return None if shape is None else ir.Shape([self._variation() if varies(dim) else dim for dim in shape.dims])
 

@@ -73,7 +73,7 @@ _UNKNOWN = "functions that hold an If"
 def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.ModelProto], onnx.ModelProto | None]) -> None:
     """Turn calls of functions that contain an If into unknown operators.
 
-    Declare their results as ``infer`` finds them inlined.
+    Declare their results with the types that ``infer`` finds after inlining.
     """
     holding = _holding(proto)
     if not holding:
@@ -137,9 +137,9 @@ def _are_alike(kinds: Sequence[onnx.TypeProto]) -> bool:
 
 
 def _hide_result(result: onnx.ValueInfoProto, kind: onnx.TypeProto, common: ir.Shape | None) -> bool:
-    """Replace a result of a branch by a new name with the type ``kind`` and the shape ``common``.
+    """Rename a result of a branch, and declare its type ``kind`` and its shape ``common``.
 
-    Return True if it changes.
+    Return True if this changes the result.
     """
     before = result.SerializeToString()
     if not result.name.startswith(_HIDDEN):

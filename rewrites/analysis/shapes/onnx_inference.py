@@ -93,7 +93,7 @@ def _note(value: ir.Value, kind: onnx.TypeProto | None, known: _Known) -> None:
         return
     key = kind.SerializeToString()
     if key not in known:
-        known[key] = _said_by(kind)
+        known[key] = _shape_and_type(kind)
     shape, dtype = known[key]
     if shape is not None and (value.shape is None or value.shape != shape):
         value.shape = shape.copy()
@@ -101,7 +101,7 @@ def _note(value: ir.Value, kind: onnx.TypeProto | None, known: _Known) -> None:
         value.dtype = dtype
 
 
-def _said_by(kind: onnx.TypeProto) -> tuple[ir.Shape | None, ir.DataType | None]:
+def _shape_and_type(kind: onnx.TypeProto) -> tuple[ir.Shape | None, ir.DataType | None]:
     if kind.WhichOneof("value") not in ("tensor_type", "sparse_tensor_type"):
         return None, None
     tensor_type = ir.serde.deserialize_type_proto_for_type(kind)

@@ -18,14 +18,14 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.postorder import postorder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import is_vague, refined, same, with_size
-from rewrites.graph.node_inference import LearnedShapes, put_shapes, shapes_kept, taken_back, told_anew
+from rewrites.graph.node_inference import LearnedShapes, infer_afresh, put_shapes, restore_shapes, shapes_kept
 from rewrites.graph.values import rank_of, shape_dims
 from rewrites.graph.walk import all_nodes, inner_values
 from rewrites.loops import LoopView, ScanView, State, is_loop, view
 from rewrites.loops.view import captured_values
 from rewrites.ops.versions import DYNAMIC, slice_range, slice_spec
 
-__all__ = ["dims_said_by", "infer_sharply", "settled_beside", "sharpen", "size_said_by", "unsettled_shapes"]
+__all__ = ["dims_of_sizes", "infer_sharply", "settled_beside", "sharpen", "dim_of_size", "unsettled_shapes"]
 
 
 _SHAPED_BY = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
@@ -48,17 +48,17 @@ def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape
     return changed
 
 
-def dims_said_by(sizes: AffineExpression | None) -> list[int | str | None] | None:
+def dims_of_sizes(sizes: AffineExpression | None) -> list[int | str | None] | None:
     """Return the dimensions that a vector of sizes describes.
 
     A size that is neither a number nor a named dimension is None.
     """
     if sizes is None or sizes.const.ndim != 1:
         return None
-    return [size_said_by(sizes.element(i)) for i in range(sizes.const.size)]
+    return [dim_of_size(sizes.element(i)) for i in range(sizes.const.size)]
 
 
-def size_said_by(size: AffineExpression) -> int | str | None:
+def dim_of_size(size: AffineExpression) -> int | str | None:
     """Return the dimension that one size describes: a number, the name of a dimension, or None."""
     symbols = list(size.terms)
     alone = len(symbols) == 1 and size.factor(symbols[0]) == 1 and not size.const.item()
@@ -79,7 +79,7 @@ def _again(node: ir.Node, value: ir.Value, ctx: Context) -> ir.Shape | None:
     if is_loop(node):
         loop = view(node, ctx.opset)
         return out_of_scan(loop, named=True)[value] if isinstance(loop, ScanView) and not loop.batched else None
-    return told_anew(node, lambda node: infer_sharply(node, ctx, Integers(ctx.opset)))[value]
+    return infer_afresh(node, lambda node: infer_sharply(node, ctx, Integers(ctx.opset)))[value]
 
 
 def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
@@ -91,7 +91,7 @@ def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
     if result.shape is not None and not is_vague(result.shape):
         return
     if node.op_type in _SHAPED_BY and len(node.inputs) > _SHAPED_BY[node.op_type]:
-        dims = dims_said_by(integers.of(node.inputs[_SHAPED_BY[node.op_type]]))
+        dims = dims_of_sizes(integers.of(node.inputs[_SHAPED_BY[node.op_type]]))
         dims = dims if dims is not None and _is_whole(node, dims) else None
     elif node.op_type == "Slice":
         dims = _of_slice(node, ctx)
@@ -122,7 +122,7 @@ def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
 def _is_whole(node: ir.Node, dims: list[int | str | None]) -> bool:
     """Return True if the operand ``dims`` is exactly the shape of the result of a Reshape, Expand or ConstantOfShape.
 
-    A Reshape must be without 0 and -1. An Expand must not keep an axis larger than ``dims`` says.
+    The operand of a Reshape must be without 0 and -1. Each axis of an Expand's source must have size 1 or its size in ``dims``.
     """
     if node.op_type == "Reshape":  # an unknown size might be 0, which copies another size
         return all(isinstance(dim, int) and dim > 0 for dim in dims)
@@ -146,7 +146,7 @@ def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedSha
     loop's inputs are inferred again.
     """
     with _looked_at(loop, ctx, {}) as (refusal, before):
-        return taken_back(before) if refusal is None else refusal
+        return restore_shapes(before) if refusal is None else refusal
 
 
 @contextmanager

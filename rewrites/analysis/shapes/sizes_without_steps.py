@@ -32,7 +32,7 @@ def declared_results(graph: ir.Graph) -> dict[ir.Value, ir.Shape | None]:
 
 
 def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> None:
-    """Record in each Loop's metadata the sizes that onnxruntime knows: the ``declared`` shapes merged with the inferred shapes."""
+    """Attach to each Loop the sizes that onnxruntime knows: the ``declared`` shapes merged with the inferred shapes."""
     for loop in _loops(graph):
         if not EMPTY_SIZES.on(loop.node) and all(output.inner in declared for output in loop.scan_outputs):
             merged = [_merged(without_names(declared[output.inner]), output.inner.shape) for output in loop.scan_outputs]

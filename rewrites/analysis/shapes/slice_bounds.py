@@ -28,7 +28,7 @@ _MOST = 16
 def take_bounds_out_of_bodies(ctx: Context) -> None:
     """Replace the copies in loop bodies by constants of the main graph.
 
-    Record the names of the copies in the metadata.
+    Attach the names of the copies to these constants.
     """
     for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():

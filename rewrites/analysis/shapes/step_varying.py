@@ -13,7 +13,7 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.graph.context import Context
 from rewrites.graph.dims import is_one_size, meet
-from rewrites.graph.node_inference import put_shapes, shapes_kept, told_anew
+from rewrites.graph.node_inference import infer_afresh, put_shapes, shapes_kept
 from rewrites.graph.values import rank_of, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, is_loop, view
@@ -110,7 +110,7 @@ class _Steps:
         doubted = [value for value in node.inputs if value in self.unsteady]
         with shapes_kept(doubted):
             put_shapes({value: self.unsteady[value] for value in doubted})
-            return told_anew(node, self.ctx.infer)
+            return infer_afresh(node, self.ctx.infer)
 
     def _of_branches(self, node: ir.Node) -> _Shapes:
         branches = node_graphs(node)

@@ -3,7 +3,7 @@
 import onnx_ir as ir
 import pytest
 
-from rewrites.graph.node_inference import shapes_kept, shapes_of, taken_back, told_anew
+from rewrites.graph.node_inference import infer_afresh, restore_shapes, shapes_kept, shapes_of
 
 
 def value(name: str, *dims: int | str | None) -> ir.Value:
@@ -30,7 +30,7 @@ def test_what_was_learned_is_told_once_it_is_taken_back() -> None:
     one, other = value("a", 2), value("b", None)
     before = shapes_of([one, other])
     other.shape = ir.Shape([4])
-    assert taken_back(before) == {other: [4]}
+    assert restore_shapes(before) == {other: [4]}
     assert shapes_of([one, other]) == before
 
 
@@ -42,6 +42,6 @@ def test_a_node_is_asked_as_if_nothing_were_known_of_its_results() -> None:
         seen.append(one.outputs[0].shape)
         one.outputs[0].shape = ir.Shape([2])
 
-    assert told_anew(node, infer) == {node.outputs[0]: [2]}
+    assert infer_afresh(node, infer) == {node.outputs[0]: [2]}
     assert seen == [None]
     assert node.outputs[0].shape == [7]
