@@ -1,3 +1,3 @@
-"""Associative scans: a state after each of many steps, in blocks of steps, without a loop over the steps."""
+"""Associative scans: compute a state after each step in blocks of steps, without a loop over all steps."""
 
 __all__: list[str] = []

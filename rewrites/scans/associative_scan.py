@@ -1,8 +1,8 @@
-"""An associative scan: what an operator makes of all rows so far, for all steps at once, in blocks of steps and blocks of those.
+"""Prefixes ``x1``, ``x1 * x2``, ... of an associative operator ``*``, for all steps at once, in blocks of steps.
 
-    [T, ...] -> [B, L, ...]    L - 1 joins between the steps of all blocks;  the same for the ends of the blocks;  both joined
+    [T, ...] -> [B, L, ...]    scan all blocks at once (L - 1 operators), scan the last rows of the blocks, combine both
 
-The order of steps may be that of the rows or the opposite one.
+The first step is the first row of a stack, or the last row if the steps run backwards.
 """
 
 import math
@@ -26,13 +26,13 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class Ends:
-    """Pieces of stacks, whose first step is the last row if they are ``backwards``."""
+    """Cut and extend stacks at their first or last step. The first step is row 0, or the last row if ``backwards``."""
 
     b: Builder
     backwards: bool
 
     def led(self, first: ir.Value, rows: ir.Value) -> ir.Value:
-        """Return ``rows`` with ``first``, one row or more, before the first step."""
+        """Return ``rows`` with ``first``, one row or more, inserted as the steps that precede the first one."""
         return concat(self.b, [rows, first] if self.backwards else [first, rows], 0)
 
     def but_last(self, rows: ir.Value) -> ir.Value:
@@ -51,7 +51,10 @@ class Ends:
 
 @dataclass(frozen=True)
 class AssociativeScan:
-    """``operator`` joins an earlier row with a later one; it is associative. ``like``: a row, whose shape all have."""
+    """Scan rows with ``operator``, which takes the earlier row first. It must be associative, and for ``total`` also commutative.
+
+    ``like``: a value with the shape of a row.
+    """
 
     ends: Ends
     like: ir.Value
@@ -59,11 +62,11 @@ class AssociativeScan:
 
     @property
     def is_wide(self) -> bool:
-        """Return True if rows are known to be so wide that joining some of them side by side is no loss."""
+        """Return True if rows are known to be so wide that ``total`` is not slower than a reduction by one operator."""
         return math.prod(static_dims(self.like) or (0,)) >= _WIDE
 
     def total(self, rows: ir.Value, steps: int) -> ir.Value:
-        """Return all of ``steps`` rows joined, as one row: parts that lie side by side, again and again."""
+        """Return all ``steps`` rows combined into one row: split them into parts, combine the parts, and repeat."""
         b = self.ends.b
         while steps > 1:
             count = min(_LONGEST, steps)
@@ -76,7 +79,7 @@ class AssociativeScan:
         return rows
 
     def prefixes(self, rows: ir.Value, steps: int, initial: ir.Value | None) -> ir.Value:
-        """Return what is joined up to each of ``steps`` rows, behind ``initial``, one row, if there is one."""
+        """Return the prefix at each of ``steps`` rows: ``initial`` (if any) and all rows up to that one, combined."""
         b = self.ends.b
         if steps <= _FLAT:
             parts = [rows] if steps == 1 else list(split(b, rows, 0, None if b.opset >= 18 else [1] * steps, steps))
@@ -85,7 +88,7 @@ class AssociativeScan:
         count = -(-steps // length)
         missing = count * length - steps
         filled = rows
-        if missing:  # the rows that are added come last, and nothing comes of the end of the last block
+        if missing:  # repeat some rows as padding after the last step; the prefixes at these rows are cut off below
             again = slice_axis(b, rows, 0, *((0, missing) if self.ends.backwards else (steps - missing, steps)))
             filled = concat(b, [again, rows] if self.ends.backwards else [rows, again], 0)
         blocks = self._reshaped(filled, [count, length])
@@ -105,7 +108,7 @@ class AssociativeScan:
         return slice_axis(b, whole, 0, *((missing, count * length) if self.ends.backwards else (0, steps)))
 
     def _along(self, parts: Sequence[ir.Value], initial: ir.Value | None) -> list[ir.Value]:
-        """Return what is joined along ``parts``, in their order."""
+        """Return the prefix at each of ``parts``, in the order of ``parts``."""
         ordered = list(reversed(parts) if self.ends.backwards else parts)
         joined = [ordered[0] if initial is None else self.operator(initial, ordered[0])]
         for part in ordered[1:]:
@@ -113,5 +116,5 @@ class AssociativeScan:
         return joined[::-1] if self.ends.backwards else joined
 
     def _reshaped(self, value: ir.Value, lead: list[int]) -> ir.Value:
-        """Return ``value`` with the axes ``lead`` before those of a row."""
+        """Reshape ``value`` to the axes ``lead`` followed by the axes of a row."""
         return with_axes_of(self.ends.b, value, lead, self.like, static_dims(self.like))

@@ -1,4 +1,4 @@
-"""Steps cut into blocks of equal length, and a Scan over blocks for a number of steps that only the run tells."""
+"""Cut steps into blocks of equal length, and write a Scan over blocks if the number of steps is only known at run time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,12 +20,14 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class BlockCut:
-    """``steps`` in blocks of ``length``; the last block lacks ``missing`` steps. Tensors have one int64.
+    """The layout of ``steps`` in blocks of ``length`` steps. The last block is padded with ``missing`` steps.
+
+    Numbers that are only known at run time are int64 tensors [1].
 
     Args:
-        rank: The axes of the stacks that are cut.
-        whole: The number of steps with the missing ones, if only the run tells it.
-        pads: What Pad adds to a stack then.
+        rank: The number of axes of the stacks.
+        whole: The number of steps including the padding; None if ``steps`` is an int.
+        pads: The operand ``pads`` of Pad; None if ``steps`` is an int.
     """
 
     build: Builder
@@ -38,15 +40,15 @@ class BlockCut:
 
     @property
     def blocks(self) -> int:
-        """The number of blocks, or -1."""
+        """The number of blocks, or -1 if it is only known at run time."""
         return -(-self.steps // self.length) if isinstance(self.steps, int) else -1
 
     def count(self) -> int | ir.Value:
-        """Return the number of blocks."""
+        """Return the number of blocks, as a tensor [1] if it is only known at run time."""
         return self.blocks if self.whole is None else self.build.op("Div", self.whole, self.build.const([self.length]))
 
     def pad(self, rows: ir.Value, fill: np.ndarray | None = None) -> ir.Value:
-        """Return ``rows`` with the missing steps, which are ``fill`` or 0, behind."""
+        """Append the missing steps to ``rows``, filled with ``fill`` (default 0)."""
         if self.missing == 0:
             return rows
         number, ends = None if fill is None else self.build.const(fill), [0] * (self.rank - 1)
@@ -54,14 +56,14 @@ class BlockCut:
         return self.build.op("Pad", rows, pads, number)
 
     def trim(self, rows: ir.Value) -> ir.Value:
-        """Return ``rows`` of all blocks without the missing steps."""
+        """Remove the missing steps from ``rows``, the steps of all blocks."""
         if isinstance(self.steps, int):
             return slice_axis(self.build, rows, 0, 0, self.steps) if self.missing else rows
         return self.build.op("Slice", rows, self.build.const([0]), self.steps, self.build.const([0]))
 
 
 def cut_steps(build: Builder, steps: int | ir.Value, length: int, rank: int) -> BlockCut:
-    """Return how ``steps`` of stacks with ``rank`` axes are cut into blocks of ``length``."""
+    """Return the layout of ``steps`` in blocks of ``length`` steps, for stacks with ``rank`` axes."""
     if isinstance(steps, int):
         return BlockCut(build, steps, length, -steps % length, rank)
     missing = build.op("Mod", build.op("Neg", steps), build.const([length]))
@@ -71,7 +73,7 @@ def cut_steps(build: Builder, steps: int | ir.Value, length: int, rank: int) -> 
 
 
 def with_axes_of(build: Builder, value: ir.Value, lead: Sequence[int], like: ir.Value, dims: Sequence[int] | None) -> ir.Value:
-    """Return ``value`` with the axes ``lead`` and behind them those of ``like``, which are ``dims`` if they are known."""
+    """Reshape ``value`` to the axes ``lead`` followed by the axes of ``like``. ``dims``: the sizes of ``like``, if known."""
     if dims is not None:
         return reshape(build, value, [*lead, *dims])
     shape, allowzero = build.op("Shape", like), 1 if build.opset >= since.ALLOWZERO else None
@@ -81,11 +83,11 @@ def with_axes_of(build: Builder, value: ir.Value, lead: Sequence[int], like: ir.
 def with_lead(
     build: Builder, value: ir.Value, lead: Sequence[int], skipped: int, like: ir.Value, sizes: Sequence[ir.Value] | None = None
 ) -> ir.Value:
-    """Return ``value`` with the axes ``lead`` instead of the first ``skipped``.
+    """Reshape the first ``skipped`` axes of ``value`` to the axes ``lead`` and keep the other axes.
 
     Args:
-        like: A value with the same axes behind those, of known sizes if possible.
-        sizes: What ``lead`` is, if rows may be empty.
+        like: A value whose axes from ``skipped`` on equal those of ``value``, with known sizes if possible.
+        sizes: The sizes ``lead`` as tensors. Required if rows may be empty.
     """
     dims = [None] if like.shape is None else [dim if isinstance(dim, int) and dim else None for dim in like.shape.dims[skipped:]]
     if dims.count(None) <= (sizes is None and -1 not in lead):
@@ -107,12 +109,12 @@ def scan_over_blocks(
 
     Args:
         initial: The state before the first block.
-        stacks: What the step reads of each block, along axis 0.
-        step: Returns the state after a block and what is stacked, of a builder, the state before it and the rows of ``stacks``.
-        blocks: Their number, if it is known.
+        stacks: The scan inputs; axis 0 has one row per block.
+        step: ``(builder, state before the block, *rows of stacks) -> (state after the block, values to stack)``.
+        blocks: The number of blocks, if it is known.
 
     Returns:
-        The state after the last block, and the stacks.
+        The state after the last block, followed by the stacked values.
     """
     names, inside = build.names, build.another()
     state = ir.Value(name=names.fresh("before"), type=initial.type, shape=initial.shape)
@@ -132,7 +134,7 @@ def scan_over_blocks(
 
 
 def states_before_blocks(build: Builder, initial: ir.Value, stacks: Sequence[ir.Value], step: Callable[..., ir.Value]) -> ir.Value:
-    """Return the states before each block; ``step`` returns the state after a block."""
+    """Write a Scan over blocks and return the state before each block. ``step`` returns the state after a block."""
 
     def with_state(inside: Builder, state: ir.Value, *rows: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
         return step(inside, state, *rows), [inside.op("Identity", state)]

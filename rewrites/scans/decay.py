@@ -1,15 +1,15 @@
 """The states of ``s' = decay * s + drive`` for all steps at once, in blocks of steps.
 
-The first step of every block is computed at once, then the second of every block from the first, and so on, as if each block began
-with nothing. The states after each block are a recurrence again, of fewer steps, whose decays are those of whole blocks.
+The first pass starts every block from state 0. It computes step 1 of all blocks at once, then step 2 of all blocks, and so on. The
+states after each block form a recurrence with one step per block, whose decay is the product of the decays of the block.
 
-If the decay is another in each step, the steps of each block are then done once more, from the states before it, as in the loop. If
-the number of steps is unknown, a Scan goes over the blocks of blocks.
+If the decay varies from step to step, a second pass computes the steps of each block again, now from the state before the block, as
+the loop does. If the number of steps is unknown, a Scan iterates over blocks of blocks.
 
-If the decay is constant, the states before a block, decayed, are added to all steps of the block. Nothing is ever multiplied by
-what comes after it, so that a state that is not finite reaches later steps only. A power of the decay that underflows to 0 would
-make NaN of an infinite state, which stays infinite in the loop. So a power is a product of factors none of which is 0, unless the
-decay is 0: what is finite goes to 0 under them as it does in the loop.
+If the decay is constant, the state before a block is decayed and added to each step of the block. No value of a later step enters
+an earlier one, so an infinity or NaN only affects later steps. In the loop an infinite state stays infinite, but infinity times a
+power that underflowed to 0 would be NaN. So each power is written as a product of nonzero factors, unless the decay is 0. Finite
+states still underflow to 0 under these factors, as in the loop.
 """
 
 import itertools
@@ -32,31 +32,31 @@ __all__ = ["ANY_STEPS", "Decay", "DecayBlocks", "Radices", "choose_levels", "cho
 _NARROW = 8
 _FLAT, _MOST_VARYING, _MOST_CONSTANT = 16, 12, 16
 _LEAST_EXPONENTS = {4: -125, 8: -1020}
-"""The powers of 2 of the least normal numbers, by their size in bytes."""
+"""The exponents (base 2) of the smallest normal numbers, by the size of a number in bytes."""
 _MOST_FACTORS = 3
-"""The product of so many of the least normal numbers brings the largest number to 0."""
+"""The largest number times this many of the smallest normal numbers underflows to 0."""
 
 
 @dataclass(frozen=True)
 class Radices:
-    """``steps``: of a block, of a block of blocks, and so on; ``operators``: how many that takes."""
+    """The sizes of nested blocks: steps in a block, blocks in a block of blocks, ...; and the number of operators they require."""
 
     steps: tuple[int, ...]
     operators: int
 
     @property
     def rows(self) -> int:
-        """The number of steps in all."""
+        """The total number of steps."""
         return math.prod(self.steps)
 
 
 ANY_STEPS = Radices((8, 8), 100)
-"""How an unknown number of steps is cut; a Scan goes over the blocks of blocks."""
+"""The block sizes for an unknown number of steps. A Scan iterates over the blocks of blocks."""
 
 
 @lru_cache(maxsize=4096)
 def choose_radices(steps: int) -> Radices:
-    """Return the radices with the fewest operators for decays that vary."""
+    """Return the block sizes that require the fewest operators if the decay varies from step to step."""
     best = Radices((steps,), 2 * steps + 3)
     for radix in range(2, _MOST_VARYING + 1) if steps > _FLAT else ():
         rest = choose_radices(-(-steps // radix))
@@ -69,13 +69,13 @@ def choose_radices(steps: int) -> Radices:
 def decayed_states(
     build: Builder, decays: ir.Value, drives: ir.Value, initial: ir.Value, radices: Sequence[int], steps: int | ir.Value
 ) -> ir.Value:
-    """Return the states after each step for decays that vary.
+    """Return the states after each step if the decay varies from step to step.
 
     Args:
-        decays: [steps, numbers], as ``drives``.
+        decays: [steps, numbers]; ``drives`` has the same shape.
         initial: The state before the first step, [1, numbers].
-        radices: The steps of a block, of a block of blocks, and so on.
-        steps: Their number, or one int64; then the count of numbers is known.
+        radices: The block sizes, see ``Radices.steps``.
+        steps: The number of steps. If it is an int64 tensor [1], ``initial`` must have a static shape.
     """
     is_known = isinstance(steps, int)
     if not radices:
@@ -106,14 +106,14 @@ def _step(build: Builder, state: ir.Value, decay: ir.Value, drive: ir.Value) -> 
 
 
 def _stepped(build: Builder, decays: Sequence[ir.Value], drives: Sequence[ir.Value], state: ir.Value) -> list[ir.Value]:
-    """Return the states after each of the steps."""
+    """Compute the steps one by one from ``state`` and return the state after each."""
     pairs = zip(decays, drives, strict=True)
     return [*itertools.accumulate(pairs, lambda before, pair: _step(build, before, *pair), initial=state)][1:]
 
 
 @lru_cache(maxsize=4096)
 def choose_levels(rows: int) -> Radices:
-    """Return the radices with the fewest operators for a constant decay and ``rows`` rows or a few more."""
+    """Return the block sizes that require the fewest operators if the decay is constant, for ``rows`` rows or a few more."""
     if rows <= 1:
         return Radices((), 0)
     best: Radices | None = None
@@ -133,10 +133,10 @@ class Decay:
     """A constant decay.
 
     Args:
-        numbers: What a state is multiplied by in one step, in float64, none larger than 1; they broadcast to its shape.
+        numbers: The factors of one step as float64, at most 1 in magnitude, broadcastable to the shape of the state.
         dtype: The type of the states.
-        form: "Add" or "Sub" if a state has 0 times itself added or taken off before it decays, so that what is infinite is NaN
-            from there on, and with "Sub" no zero is negative.
+        form: "Add" or "Sub" if the loop computes ``s + 0 * s`` or ``s - 0 * s`` before the decay. Both turn infinities into NaN;
+            "Sub" also turns -0 into 0.
     """
 
     numbers: np.ndarray
@@ -144,11 +144,11 @@ class Decay:
     form: str = ""
 
     def power(self, exponent: int) -> list[np.ndarray]:
-        """Return the factors of the decay over ``exponent`` steps."""
+        """Return factors whose product is the decay over ``exponent`` steps."""
         return self._factors(np.array(exponent))
 
     def powers(self, exponents: Sequence[int]) -> list[np.ndarray]:
-        """Return the factors of the decays over ``exponents`` steps each, along a new axis 0."""
+        """Return the factors of several powers: along a new axis 0, entry i is for ``exponents[i]`` steps."""
         return self._factors(np.array(exponents).reshape(-1, *[1] * self.numbers.ndim))
 
     def _factors(self, exponents: np.ndarray) -> list[np.ndarray]:
@@ -164,9 +164,10 @@ class Decay:
 
 
 class DecayBlocks:
-    """Writes the states of ``state``, whose rank is known, to ``build``, for a constant decay.
+    """Write the nodes that compute ``state`` in all steps for a constant decay. The rank of the state must be known.
 
-    Work is on [rows, numbers], or on [numbers, rows] if states have few numbers: onnxruntime broadcasts slowly along short axes.
+    Tensors are [rows, numbers], or [numbers, rows] if a state has few numbers, because onnxruntime broadcasts slowly along short
+    axes.
     """
 
     def __init__(self, build: Builder, state: State, decay: Decay) -> None:
@@ -178,7 +179,7 @@ class DecayBlocks:
         self._decay = replace(decay, numbers=decay.numbers.flat[0].reshape(())) if is_one else decay
 
     def states(self, drives: ir.Value, radices: Sequence[int], steps: int) -> ir.Value:
-        """Return the initial state and those after each of ``steps`` drives, behind as many zeros as ``radices`` leave room for."""
+        """Return padding rows, then the initial state, then the state after each of ``steps`` drives: ``prod(radices)`` rows."""
         build, count, is_flat = self._build, math.prod(radices), len(self._dims) == 1
         missing = count - steps - 1
         rows = [reshape(build, self._initial, [1, -1]), drives if is_flat else reshape(build, drives, [steps, -1])]
@@ -188,11 +189,11 @@ class DecayBlocks:
         return with_axes_of(build, states, [count], self._initial, self._dims if self._dims.count(-1) <= 1 else None)
 
     def _states(self, drives: ir.Value, radices: Sequence[int], steps: int) -> ir.Value:
-        """Return the states if each row is ``steps`` steps and nothing is before the first."""
+        """Return the state after each row of ``drives``, starting from 0. The decay between two rows is that of ``steps`` steps."""
         build, (radix, *rest) = self._build, radices
         blocks = math.prod(rest)
         is_turned = self._is_narrow and blocks > 1
-        if is_turned:  # the first, second, ... rows of all blocks are [numbers, blocks], else [blocks, numbers]
+        if is_turned:  # rows[i] has row i of all blocks: [numbers, blocks] here, [blocks, numbers] below
             turned = transpose(build, reshape(build, drives, [blocks, radix, -1]), [1, 2, 0])
             rows = split(build, reshape(build, turned, [-1, blocks]), 0, None, radix)
         else:
@@ -220,13 +221,13 @@ class DecayBlocks:
         return state
 
     def _factor(self, power: np.ndarray, is_turned: bool) -> ir.Value:
-        """Return what states are multiplied by."""
+        """Return the constant for one factor of a power, shaped for [rows, numbers], or for [numbers, rows] if ``is_turned``."""
         if is_turned and power.ndim:
             return self._build.const(np.broadcast_to(power, self._known or ()).reshape(-1, 1))
         return self._factors(power[None], False) if power.ndim else self._build.const(power)
 
     def _factors(self, powers: np.ndarray, is_turned: bool) -> ir.Value:
-        """Return what the states of a block are multiplied by: ``powers`` has one more axis in front."""
+        """Return the constant for one factor of several powers. Axis 0 of ``powers`` is the row within a block."""
         count = len(powers)
         wide = powers.reshape(count, *[1] * (len(self._dims) + 1 - powers.ndim), *powers.shape[1:])
         if powers.ndim > 1 and self._known is None:
@@ -235,7 +236,7 @@ class DecayBlocks:
         return self._build.const(flat[..., None] if is_turned else flat)
 
     def _nothing(self, rows: int) -> ir.Value:
-        """Return rows of -0, which changes no other zero in a sum."""
+        """Return ``rows`` rows of -0, the neutral element of Add: 0 + -0 is 0, and -0 + -0 is -0."""
         zero = np.array(-0.0, self._decay.dtype)
         if self._known is not None:
             return self._build.const(np.full((rows, math.prod(self._known)), zero))

@@ -1,11 +1,12 @@
-"""The outputs of a constant system for all steps at once: blocks of steps by one product each with what the system does to them.
+"""The outputs of a linear system with constant matrices, for all steps at once, by products of matrices over blocks of steps.
 
-    X [blocks, rows, k * m]    E = X W                  what each block alone leaves in the states
-                               Z = the states before each block: the same system over blocks, with what ``step`` is over k steps
-                               Y = [X, Z] V             V: responses to what comes in (a Toeplitz matrix), and to the states
+    X [blocks, rows, k * m]    the inputs of all steps, in blocks of k steps
+    E = X W                    the contribution of each block to the states after the block
+    Z                          the states before each block: again a linear system, with one step per block and the matrix step ** k
+    Y = [X, Z] V               the outputs; V has the responses to the inputs (a Toeplitz matrix) and to the states
 
-Each product mixes what comes later into what came before, times 0, so the caller must exclude infinities and NaN. If the number of
-steps is unknown, blocks have a fixed length, and a Scan goes over blocks of blocks.
+In these products an input of a later step is multiplied by 0 and added to earlier outputs, so the caller must exclude infinities
+and NaN. If the number of steps is unknown, blocks have a fixed length, and a Scan iterates over blocks of blocks.
 """
 
 from collections.abc import Sequence
@@ -24,17 +25,17 @@ _DENSE = 96
 _LEAST, _SHORT, _LONG = 4, 32, 64
 _MANY = 4096
 _LENGTHS = (64, 16)
-"""How many numbers a block has, and a block of blocks, if the number of steps is unknown."""
+"""If the number of steps is unknown: steps times width for a block, and for a block of blocks."""
 _END = 2**63 - 1
 _AT_ONCE = 256
 _GONE = 1e-60
 
 Part = tuple[ir.Value, int]
-"""A stack [steps, rows, features], and the number of its features."""
+"""A stack [steps, rows, features], and the number of features."""
 
 
 def block_length(steps: int, width: int) -> int:
-    """Return how many steps a block has, if each has ``width`` numbers."""
+    """Return the number of steps in a block if each step has ``width`` numbers."""
     if steps * width <= _DENSE:
         return steps
     return min(steps, max(_LEAST, (_LONG if steps * width >= _MANY else _SHORT) // width))
@@ -42,11 +43,15 @@ def block_length(steps: int, width: int) -> int:
 
 @dataclass(frozen=True)
 class Matrices:
-    """The matrices of a system; their first axis is what is read, the second what is computed.
+    """The constants of ``s' = s @ step + x @ drive + more`` and ``y = s @ seen + x @ through + offset``.
 
     Args:
-        step: [n, n], drive [m, n] and more [n] make the next states.
-        seen: [n, k], through [m, k] and offset [k] make the outputs.
+        step: [n, n], with n states.
+        drive: [m, n], with m inputs.
+        more: [n].
+        seen: [n, k], with k outputs.
+        through: [m, k].
+        offset: [k].
     """
 
     step: np.ndarray
@@ -58,7 +63,10 @@ class Matrices:
 
 
 class SystemBlocks:
-    """Writes nodes to ``build``; ``rows``: how many there are, -1 if only the run tells; numbers are of ``dtype``."""
+    """Write the nodes of a linear system to ``build``, with constants of ``dtype``.
+
+    ``rows``: the number of independent rows in each step; -1 if it is only known at run time.
+    """
 
     def __init__(self, build: Builder, rows: int, dtype: np.dtype) -> None:
         self._build, self._rows, self._dtype = build, rows, dtype
@@ -76,11 +84,11 @@ class SystemBlocks:
         """Return the outputs of all steps, and the states [1, rows, n] after the last step if ``is_final``.
 
         Args:
-            parts: What the system reads.
+            parts: The inputs of the system.
             initial: The states before the first step, [1, rows, n].
-            steps: Their number, or one int64 of at least 1; then ``rows`` are known.
-            widths: The features of each output.
-            level: How many times blocks have been put into blocks.
+            steps: The number of steps, at least 1. If it is an int64 tensor [1], the number of rows must be known.
+            widths: The number of features of each output.
+            level: The depth of the recursion: 0 for steps, 1 for blocks, and so on.
         """
         build, states = self._build, len(system.step)
         widest = max(states, *(width for _, width in parts), *widths, 1)
@@ -100,7 +108,10 @@ class SystemBlocks:
         return [cut.trim(self._joined(piece, width, cut)) for piece, width in zip(pieces, widths, strict=True)], final
 
     def _before_blocks(self, left: ir.Value, initial: ir.Value, blocks: int | ir.Value, power: np.ndarray, level: int) -> ir.Value:
-        """Return the states before each of ``blocks``, [blocks, rows, n], of what each block leaves behind."""
+        """Return the states before each block, [blocks, rows, n].
+
+        ``left``: the contribution of each block to the states after the block. ``power``: the matrix of one block.
+        """
         build, states = self._build, len(power)
         if isinstance(blocks, int) or level < len(_LENGTHS):
             none = np.zeros((states, states))
@@ -115,7 +126,7 @@ class SystemBlocks:
         return states_before_blocks(build, reshape(build, initial, [self._rows, states]), [left], step)
 
     def _final(self, read: ir.Value, responses: "_Responses", cut: BlockCut) -> ir.Value:
-        """Return the states [1, rows, n] after the steps of the last block that are no padding."""
+        """Return the states [1, rows, n] after the last step of the last block, not counting padding."""
         build = self._build
         if isinstance(cut.missing, int):
             last = slice_axis(build, read, 0, cut.blocks - 1, cut.blocks) if cut.blocks > 1 else read
@@ -138,7 +149,7 @@ class SystemBlocks:
         return self._build.op("Add", value, self._build.const(numbers.astype(self._dtype))) if numbers.any() else value
 
     def _blocks_of(self, value: ir.Value, width: int, cut: BlockCut) -> ir.Value:
-        """Return a stack [steps, rows, width] as [blocks, rows, length * width]."""
+        """Reshape a stack [steps, rows, width] to [blocks, rows, length * width]."""
         build, blocks, length = self._build, cut.blocks, cut.length
         if self._rows == 1 or length == 1:
             return reshape(build, value, [blocks, self._rows, length * width])
@@ -148,7 +159,7 @@ class SystemBlocks:
         return reshape(build, turned, [blocks, self._rows, length * width])
 
     def _joined(self, value: ir.Value, width: int, cut: BlockCut) -> ir.Value:
-        """Return [blocks, rows, length * width] as a stack [blocks * length, rows, width]."""
+        """Reshape a tensor [blocks, rows, length * width] to a stack [blocks * length, rows, width]."""
         build, blocks, length = self._build, cut.blocks, cut.length
         if self._rows != 1 and length > 1:
             wide = value if width == 1 else reshape(build, value, [blocks, self._rows, length, width])
@@ -157,7 +168,7 @@ class SystemBlocks:
 
 
 class _Responses:
-    """The responses of a system within ``length`` steps to inputs and states, for outputs of ``widths``."""
+    """The matrices by which a block of ``length`` steps maps its inputs, and the states before it, to states and outputs."""
 
     def __init__(self, system: Matrices, length: int, inputs: Sequence[int], widths: Sequence[int]) -> None:
         self._system, self._length = system, length
@@ -165,22 +176,22 @@ class _Responses:
         self._inputs, self._outputs = _cuts(inputs), _cuts(widths)
 
     def left(self, steps: int) -> np.ndarray:
-        """Return the responses of the states after ``steps`` steps to the inputs of all steps."""
+        """Return the matrix from the inputs of the block to the states after ``steps`` steps."""
         left = np.zeros((self._length, *self._system.drive.shape))
         left[:steps] = self._system.drive @ self.powers[:steps][::-1]
         return np.concatenate([left[:, rows].reshape(-1, left.shape[2]) for rows in self._inputs])
 
     def left_all(self, steps: int) -> np.ndarray:
-        """Return that, and behind it the responses to the states before."""
+        """Return the matrix from the inputs, followed by the states before the block, to the states after ``steps`` steps."""
         return np.concatenate([self.left(steps), self.powers[steps]])
 
     def left_more(self, steps: int) -> np.ndarray:
-        """Return the responses of the states to what is always added."""
+        """Return the contribution of the constant term ``more`` to the states after ``steps`` steps."""
         left: np.ndarray = (self._system.more @ self.powers[:steps]).sum(0)
         return left
 
     def produced(self) -> np.ndarray:
-        """Return the responses of the outputs to the inputs, and behind it to the states before."""
+        """Return the matrix from the inputs, followed by the states before the block, to the outputs of all steps."""
         system, length = self._system, self._length
         delayed = np.concatenate([system.through[None], system.drive @ self.powers[: length - 1] @ system.seen])
         lag = np.arange(length)[None, :] - np.arange(length)[:, None]
@@ -193,7 +204,7 @@ class _Responses:
         return np.concatenate(columns, axis=1)
 
     def made_more(self) -> np.ndarray:
-        """Return the responses of the outputs to what is always added."""
+        """Return the contribution of the constant terms ``more`` and ``offset`` to the outputs of all steps."""
         system = self._system
         added = np.concatenate([np.zeros((1, len(system.more))), np.cumsum(system.more @ self.powers[: self._length - 1], axis=0)])
         whole = added @ system.seen + system.offset
@@ -206,7 +217,7 @@ def _cuts(widths: Sequence[int]) -> list[slice]:
 
 
 def _powers(step: np.ndarray, count: int) -> np.ndarray:
-    """Return the powers of ``step`` from 0 to ``count`` - 1, [count, n, n]; what is too large to be a number is not one."""
+    """Return the powers 0 to ``count`` - 1 of the matrix ``step``, [count, n, n]. Overflow gives infinity or NaN."""
     result = np.empty((count, *step.shape))
     result[0] = np.eye(len(step))
     done = 1
@@ -219,7 +230,7 @@ def _powers(step: np.ndarray, count: int) -> np.ndarray:
 
 
 def reach(step: np.ndarray, steps: int) -> np.ndarray:
-    """Return the sum of the magnitudes of the powers of ``step`` over ``steps`` steps, or infinity."""
+    """Return the sum of the absolute values of at least the first ``steps`` powers of the matrix ``step``; infinity on overflow."""
     first = _powers(step, min(steps, _AT_ONCE))
     total, many = np.zeros_like(step), np.eye(len(step))
     with np.errstate(all="ignore"):
