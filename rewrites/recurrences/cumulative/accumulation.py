@@ -1,7 +1,8 @@
-"""States that accumulate an operand by an associative operator: ``s' = s + x``, ``s' = max(s, x)``; and the operand of all steps.
+"""Find states that accumulate an operand by an associative operator, ``s' = s + x`` or ``s' = max(s, x)``, and stack the operands.
 
-A choice, ``s' = x if x > s else s``, and a latch, ``s' = x if c else s``, accumulate too. A Where here has the loop's order of
-operands. Works round ORT-WHERE-MINUS-ZERO.
+A choice, ``s' = x if x > s else s``, and a latch, ``s' = x if c else s``, accumulate too. To add an operator, enter it in
+``_SIDES`` and ``neutral`` below, and in ``_FORMS`` of ``forms.py``. New Where nodes keep the loop's order of operands, which works
+round ORT-WHERE-MINUS-ZERO.
 """
 
 from collections.abc import Collection, Iterator
@@ -25,22 +26,22 @@ __all__ = ["Accumulation", "accumulations", "aligned", "expanded", "is_filled", 
 
 _BOTH = (0, 1)
 _SIDES = {"Add": _BOTH, "And": _BOTH, "Max": _BOTH, "Min": _BOTH, "Mul": _BOTH, "Or": _BOTH, "Sub": (0,)}
-"""The operands that may be the state."""
+"""The operators that accumulate, each with the inputs that may be the state."""
 _LARGER = {"Greater": 0, "Less": 1}
-"""The operand of a comparison that is the larger if it holds."""
+"""The index of the input that is larger if the comparison is true."""
 
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A state and what it takes up.
+    """A state that accumulates ``operand``.
 
     Args:
-        op_type: The operator; for a choice that of the same result for numbers, or "Latch".
-        node: Computes the next value of ``state`` from it and from ``operand``, which depends on no state.
-        makers: That node, and others that compute the same; or the Where of a mask.
-        also: The nodes that read the state for its next value alone.
-        mask: The condition under which the state takes the value on, and the flag that it must be; None for always.
-        is_choice: ``node`` is a Where that takes ``operand`` on if it is larger, or smaller.
+        op_type: The operator; "Max" or "Min" for a choice; "Latch" or "Mean".
+        node: The node that combines ``state`` with ``operand``. The operand depends on no state.
+        makers: All nodes that compute the next value: ``node`` and its duplicates, or the Where of a mask.
+        also: The nodes that read the state only to compute the next value.
+        mask: A condition and a flag: the state changes only in steps whose condition equals the flag. None: in every step.
+        is_choice: ``node`` is a Where that keeps the larger (or smaller) of state and operand.
     """
 
     state: State
@@ -61,7 +62,7 @@ class Accumulation:
 
     @property
     def sources(self) -> list[ir.Value]:
-        """The other operands of the next value."""
+        """The values of the body that the next value is computed from, without the state."""
         return [self.operand] if self.mask is None else [self.operand, self.mask[0]]
 
 
@@ -86,7 +87,7 @@ def accumulations(loop: ScanView) -> Iterator[Accumulation]:
 
 
 def _operand(node: ir.Node, state: State, varying: Collection[ir.Value]) -> ir.Value | None:
-    """Return what ``node`` combines ``state`` with, if no state has a part in it."""
+    """Return the operand that ``node`` combines with ``state``; None if the operand depends on a state."""
     sides = _SIDES.get(node.op_type, ()) if len(node.inputs) == 2 else ()
     own = [side for side in sides if through_identity(node.inputs[side]) is state.inner]
     operand = node.inputs[1 - own[0]] if len(own) == 1 else None
@@ -99,7 +100,7 @@ def _operands(node: ir.Node) -> Collection[ir.Value | None]:
 
 
 def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | None:
-    """Return the condition of ``where``, the flag for which it takes the value that is not ``state``, and that value."""
+    """Read a Where that keeps the state or takes a new value; return its condition, the flag for the new value, and that value."""
     condition, *sides = (through_identity(value) for value in where.inputs)
     kept = [index for index, side in enumerate(sides) if side is state.inner]
     new_value = where.inputs[2 - kept[0]] if len(kept) == 1 else None
@@ -107,7 +108,10 @@ def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | Non
 
 
 def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accumulation | None:
-    """Read a Where between the state and a value free of states, by a comparison of both or a condition free of states."""
+    """Read a choice or a latch: a Where between the state and a value that depends on no state.
+
+    The condition of a choice compares both; the condition of a latch depends on no state.
+    """
     mask = _mask(where, state)
     new_value = None if mask is None else through_identity(mask[2])
     if mask is None or new_value is None or new_value in varying:
@@ -115,7 +119,7 @@ def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accu
     (condition, when, _), kind = mask, state.inner.dtype
     if condition not in varying:
         if kind is None or (kind.is_floating_point() and not when):
-            return None  # onnxruntime's Where makes 0 of a -0 that it keeps as its second operand
+            return None  # onnxruntime's Where returns 0 for a -0 in its second input, which is the state here
         return Accumulation(state, "Latch", where, new_value, (where,), (where,), (condition, when))
     compared = condition.producer()
     if compared is None or compared.op_type not in _LARGER or compared.domain != "" or not when:
@@ -129,7 +133,7 @@ def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accu
 
 
 def _masked(where: ir.Node, state: State, varying: Collection[ir.Value], loop: ScanView) -> Accumulation | None:
-    """Read a Where between the state and its accumulation, if nothing else reads that."""
+    """Read a masked accumulation: a Where that keeps the state or takes the accumulated value, which nothing else reads."""
     mask = _mask(where, state)
     if mask is None or mask[0] in varying or len(mask[2].uses()) != 1 or mask[2].is_graph_output():
         return None
@@ -141,7 +145,7 @@ def _masked(where: ir.Node, state: State, varying: Collection[ir.Value], loop: S
 
 
 def rows_of(stacks: Stacks, total: Accumulation) -> ir.Value:
-    """Return the operands of all steps, with the axes of the state behind the steps; of a difference their negatives."""
+    """Return the operands of all steps, shaped [steps, *state axes]. The operands of a difference are negated."""
     b, rows = stacks.build, aligned(stacks, total.operand, total.rank)
     if total.op_type == "Sub":
         rows = b.op("Neg", rows)
@@ -153,9 +157,9 @@ def rows_of(stacks: Stacks, total: Accumulation) -> ir.Value:
 
 
 def aligned(stacks: Stacks, value: ir.Value, rank: int) -> ir.Value:
-    """Return ``value`` of all steps, with ``rank`` axes behind the steps, which broadcast to those of a state of that rank.
+    """Return ``value`` of all steps, shaped [steps, *axes]; the ``rank`` axes broadcast to those of a state of that rank.
 
-    The body tells the rank of ``value`` in one step. A tensor that is scanned may have no rank of its own.
+    The rank of ``value`` comes from the body, because the rank of a scanned tensor may be unknown.
     """
     operand = stacks.get(value)
     assert operand.rank is not None
@@ -164,7 +168,7 @@ def aligned(stacks: Stacks, value: ir.Value, rank: int) -> ir.Value:
 
 
 def expanded(stacks: Stacks, rows: ir.Value, initial: ir.Value) -> ir.Value:
-    """Return ``rows``, which broadcast to the axes of ``initial`` behind the steps, with those axes."""
+    """Broadcast ``rows`` to the shape [steps, *axes of ``initial``]."""
     b, dims = stacks.build, static_dims(initial)
     if same(without_axis(rows.shape, 0), initial.shape):
         return rows
@@ -173,7 +177,7 @@ def expanded(stacks: Stacks, rows: ir.Value, initial: ir.Value) -> ir.Value:
 
 
 def neutral(total: Accumulation) -> np.ndarray:
-    """Return the neutral element; of sums that is -0, since 0 changes -0 into 0."""
+    """Return the neutral element of the operator. For sums it is -0, because adding 0 would change -0 to 0."""
     assert total.state.initial.dtype is not None
     kind = np.dtype(total.state.initial.dtype.numpy())
     if total.op_type in ("Max", "Min"):
@@ -183,11 +187,12 @@ def neutral(total: Accumulation) -> np.ndarray:
 
 
 def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, first: ir.Value | None = None) -> ir.Value | None:
-    """Put ``states`` after each step into ``stacks``, and those before each if they are read; return the last if it is read.
+    """Put the states after each step, and before each step, into ``stacks`` if they are read. Return the last state if it is read.
 
     Args:
         rows: The operands of all steps.
-        first: The initial state as a row, if there is such a value.
+        states: The states after each step.
+        first: The initial state with a steps axis of size 1, if such a value exists.
     """
     initial, ends = use.state.initial, Ends(stacks.build, stacks.backwards)
     states = shaped(states, rows, initial)
@@ -200,14 +205,14 @@ def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, 
 
 
 def shaped(stack: ir.Value, rows: ir.Value, initial: ir.Value) -> ir.Value:
-    """Return ``stack``, which has as many steps as ``rows`` and the axes of the state."""
+    """Return ``stack`` after setting its shape to the number of ``rows`` and the axes of the state."""
     if rows.shape is not None and initial.shape is not None:
         stack.shape = ir.Shape([rows.shape[0], *initial.shape.dims])
     return stack
 
 
 def is_filled(value: ir.Value, number: float) -> bool:
-    """Return True if all elements of ``value`` are ``number``, and 0 is not -0."""
+    """Return True if all elements of ``value`` are known to be ``number``. -0 does not count as 0."""
     node = value.producer()
     if node is not None and node.domain == "":
         if node.op_type == "Expand" and node.inputs[0] is not None:

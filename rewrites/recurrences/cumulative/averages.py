@@ -1,8 +1,9 @@
-"""States that are running means: ``m' = m + (x - m) / (t + 1)``, in any spelling.
+"""Find states that are running means, ``m' = m + (x - m) / (t + 1)``, however the step writes this formula.
 
-Step n multiplies such a state by ``(n - 1) / n`` and adds ``x / n``. So n times the state is a running sum. The rule compares
-numbers, not operators: those of all steps if the loop lists them. Else it compares fractions for more steps than two different
-quotients of polynomials of such degrees can agree in.
+Step n multiplies such a state by ``(n - 1) / n`` and adds ``x / n``. So n times the state is a running sum. The reader evaluates
+the two factors and compares numbers instead of operators. If a constant lists a number for each step of the loop, it compares all
+steps in floating point. Otherwise both factors are quotients of polynomials in n, and it compares exact fractions for
+``_SAMPLES`` steps, which is more than two different quotients of such degrees can have in common.
 """
 
 from collections.abc import Iterator
@@ -23,18 +24,18 @@ __all__ = ["Average", "averages"]
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _MOST_NODES = 8
 _SAMPLES = 64
-"""More than twice the degree of what so few nodes make of a number that counts."""
+"""More than twice the largest degree in n that ``_MOST_NODES`` nodes can compute."""
 _EXACT_TO = 1 << 24
 
 
 @dataclass(frozen=True)
 class Average(Accumulation):
-    """A state that is a mean.
+    """A state that is a running mean.
 
     Args:
-        weight: How many numbers the initial state is the mean of.
-        sums: The loop itself computes the sum on the way, which may overflow when the mean does not.
-        exact_to: The count stands still from there on, and the state is no mean any more; None if no loop takes as many steps.
+        weight: The number of values that the initial state is the mean of.
+        sums: The loop itself computes the sum before the mean; the sum may overflow although the mean does not.
+        exact_to: The loop's count of steps stops at this number, so the state is no mean in later steps; None for no limit.
     """
 
     weight: float = 0.0
@@ -43,7 +44,7 @@ class Average(Accumulation):
 
 
 def averages(loop: ScanView, opset: int) -> Iterator[Average]:
-    """Find the states of ``loop`` that are means."""
+    """Find the states of ``loop`` that are running means."""
     candidates = [(state, node) for state in loop.states if state.inner.dtype in _FLOATS and (node := _last(state, loop))]
     if not candidates:
         return
@@ -67,7 +68,7 @@ def _last(state: State, loop: ScanView) -> ir.Node | None:
 
 
 def _weight(loop: ScanView, decay: Numbers, share: Numbers, state: State) -> float | None:
-    """Return n - 1 of the first step where ``decay`` is ``(n - 1) / n`` and ``share`` is ``1 / n`` in all steps; None elsewhere."""
+    """Return n - 1 of the first step if ``decay`` is ``(n - 1) / n`` and ``share`` is ``1 / n`` in all steps, else None."""
     kind = state.inner.dtype
     assert kind is not None
     is_listed, known = decay.listed or share.listed, loop.steps if isinstance(loop.steps, int) else 0
@@ -78,7 +79,7 @@ def _weight(loop: ScanView, decay: Numbers, share: Numbers, state: State) -> flo
             first = 1 / shares[0]
             weight = float(round(first)) - 1 if near else first - 1
             counts = steps + (weight + 1)
-            # relative to 1 / n, since a decay near 1 tells little: an error there would grow with n
+            # shares must be close relative to 1 / n: a decay near 1 determines n badly, with an error that grows with n
             fits = (abs(shares * counts - 1) <= near).all() and (abs(decays * counts - (counts - 1)) <= near * counts).all()
     except (ArithmeticError, IndexError):
         return None
@@ -88,14 +89,14 @@ def _weight(loop: ScanView, decay: Numbers, share: Numbers, state: State) -> flo
 
 
 def _samples(loop: ScanView, are_listed: bool) -> np.ndarray:
-    """Return steps for which numbers are compared: all of the loop as floats, or many as fractions."""
+    """Return the steps to compare: all steps of the loop as floats if ``are_listed``, else ``_SAMPLES`` steps as fractions."""
     if are_listed:
         return np.arange(loop.steps if isinstance(loop.steps, int) else 0, dtype=np.float64)
     return np.array([Fraction(step) for step in range(_SAMPLES)], object)
 
 
 def _is_large(factor: Numbers, loop: ScanView) -> bool:
-    """Return True if ``factor`` is more than 1 in some step."""
+    """Return True if ``factor`` is, or may be, more than 1 in magnitude in some step."""
     with np.errstate(all="ignore"):
         try:
             return bool((abs(factor.of(_samples(loop, factor.listed))) > 1).any())
@@ -104,7 +105,7 @@ def _is_large(factor: Numbers, loop: ScanView) -> bool:
 
 
 class _TermReader:
-    """Reads values of the body as sums of others, each times a number of the step."""
+    """Read values of the body as sums of terms: other values, each times a number that depends on the step alone."""
 
     def __init__(self, loop: ScanView, state: State, varying: set[ir.Value], numbers: StepNumbers) -> None:
         self._loop, self._state, self._varying, self._numbers = loop, state, varying, numbers
@@ -112,7 +113,7 @@ class _TermReader:
         self.sums = False
 
     def terms(self, value: ir.Value | None) -> dict[ir.Value, Numbers] | None:
-        """Return the numbers that the state, and others, are multiplied by in ``value``; None where it is no such sum."""
+        """Return the factor of each value, such as the state, that is a term of ``value``; None if ``value`` is no such sum."""
         value = through_identity(value)
         unit = Numbers(lambda steps: steps * 0 + 1)
         if value is None or value is self._state.inner:

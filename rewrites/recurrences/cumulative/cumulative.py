@@ -2,20 +2,23 @@
 
     sT, ys = Scan(s0, xs) body(s, x) => (s2 = s + x, s2)    ->    c = CumSum([s0, *xs], axis 0);  sT = c[-1];  ys = c[1:]
 
-* Sums and products become CumSum and CumProd (opset 26), equal to the last bit; And and Or a count.
-* Max and Min, also as ``Where(x > s, x, s)``, run in blocks of steps if the number of steps is known or only the last value is
-  needed. Latches, ``Where(c, x, s)``, such as the argument of the largest, do too.
-* Means that each step updates are sums and the step's own last operations. If float32 numbers count the steps, their number must be
-  known, since such counts stand still from 2 ** 24 on.
+* Sums and products become CumSum and CumProd (opset 26), equal to the loop bit for bit. And and Or become a cumulative count.
+* Max and Min, also written as ``Where(x > s, x, s)``, become an associative scan over blocks of steps. The number of steps must be
+  known, unless only the last value is read.
+* Latches, ``Where(c, x, s)``, such as a running argmax, become a scan of step numbers. The number of steps must be known.
+* Running means become sums, followed by the last operations of the loop's own step. If the loop counts steps in float32, the number
+  of steps must be known, because such a count stops at 2 ** 24.
 
-If a condition keeps the state, the step adds a neutral element. A reader of the state before a step reads the previous row.
+In a step whose condition keeps the state, the neutral element is added. Nodes that read the state before a step read the row of the
+previous step.
 
-Conditions: element types that the operators take and treat as the loop does; the operand does not depend on states;
-stacks stay within the memory budget, and steps are narrow enough that going through memory is not slower than the loop (``forms``);
-unknown sizes count as 64 together; the loop has no plan. If every state of a loop accumulates, and a form has no kernel of its own,
-an If checks their size in each run and keeps the loop for wider steps (``recurrences/fallback.py``). Measured: a sum takes 13 µs
-and CumSum 17 (1000 steps of 16 numbers), 41 and 96 (1000 of 256), 2000 and 6900 (4096 of 1024), a maximum 9 to 47 and blocks 19 to
-325; and other states share its steps.
+Conditions: the operators support the element type and compute the same as the loop; the operand depends on no state; stacks stay
+within the memory budget; rows are so narrow that stacks in memory are not slower than the loop (``forms``; all unknown sizes
+together count as 64); the loop has no plan. If every state of a loop accumulates, and a form has no kernel of its own, an If checks
+the sizes at run time and keeps the loop for wider rows (``recurrences/fallback.py``).
+
+Plans are faster. Measured: a sum takes 13 µs in a plan and 17 by CumSum (1000 steps of 16 numbers), 41 and 96 (1000 of 256), 2000
+and 6900 (4096 of 1024); a maximum takes 9 to 47 µs in a plan and 19 to 325 in blocks. Also, all states share the steps of a plan.
 """
 
 import math
@@ -42,7 +45,7 @@ __all__ = ["RULE", "check"]
 
 _IN_CACHE = 2 << 20
 _NO_WHERE = frozenset({ir.DataType.BOOL, ir.DataType.UINT32, ir.DataType.UINT64})
-"""Types that have forms, and that onnxruntime's Where does not take."""
+"""Types that have a form although onnxruntime's Where does not support them."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -55,16 +58,16 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 class _Candidate:
-    """A state of ``loop`` that accumulates, what is read of it, and the form that it would have."""
+    """A state of ``loop`` that accumulates, its uses, and its closed form."""
 
     def __init__(self, loop: ScanView, total: Accumulation, ctx: Context) -> None:
         self.loop, self.total, self.ctx, self.form = loop, total, ctx, form_of(total)
         self.use, self.sizes = use_of(loop, total.state, total.makers, total.also), StepSizes.of(loop, ctx)
         self.name = f"'{total.state.inner.name}'"
-        self.stack_bytes = 2 * self.sizes.step(total.state.inner) * self.sizes.steps  # with the initial value, and with its results
+        self.stack_bytes = 2 * self.sizes.step(total.state.inner) * self.sizes.steps  # the operands and the results
 
     def answer(self) -> Patch | NotApplicable:
-        """Return the patch, or why the state stays in the loop."""
+        """Return the patch, or the reason to keep the state in the loop."""
         loop, ctx, widest = self.loop, self.ctx, self._widest()
         reason = self._unlike() or self._steps_unknown() or self._too_large(widest)
         reason = reason or plan_is_faster(loop, ctx, "CUMULATIVE-COST", self.form.name)
@@ -86,7 +89,7 @@ class _Candidate:
         )
 
     def _unlike(self) -> NotApplicable | None:
-        """Return a reason if the form does not compute what the loop does."""
+        """Return a reason if the form would compute other values than the loop, or cannot be written."""
         kind, form = self.total.state.initial.dtype, self.form
         if kind not in form.types or (self.total.mask is not None and kind in _NO_WHERE):
             elements = "elements of a type that is not known" if kind is None else kind.name
@@ -97,7 +100,7 @@ class _Candidate:
             return NotApplicable("CUMULATIVE-OPSET", detail)
         rank, others = rank_of(self.total.state.inner), [rank_of(value) for value in self.total.sources]
         if rank is None or any(other is None or other > rank for other in others):
-            return NotApplicable("RANK-UNKNOWN", f"the rank of {self.name}, or of what comes to it, is not known")
+            return NotApplicable("RANK-UNKNOWN", f"the rank of {self.name}, or of its operand, is not known")
         return None
 
     def _steps_unknown(self) -> NotApplicable | None:
@@ -105,25 +108,25 @@ class _Candidate:
             return None
         exact_to = self.total.exact_to if isinstance(self.total, Average) else None
         if exact_to is not None:
-            condition = f", but what counts the steps is exact up to {exact_to} only, and their number is not known"
+            condition = f", but its count of steps is exact up to {exact_to} only, and the number of steps is not known"
         elif self.form.by_blocks and (self.use.before or self.use.after or self.form.for_last):
-            condition = " if their number were known"
+            condition = " if the number of steps were known"
         else:
             return None
         return NotApplicable("CUMULATIVE-STEPS", f"{self.name} could be computed by {self.form.name}{condition}")
 
     def _too_large(self, widest: int | None) -> NotApplicable | None:
-        """Return a reason if stacks of the state break the memory budget, or the loop, which stays in the cache, is faster."""
+        """Return a reason if stacks of the state break the memory budget, or if rows are so wide that the loop is faster."""
         after, width = self.total.node.outputs[0], _width(self.total.state.inner, self.sizes)
         reason = self.sizes.not_a_stack(after)
         reason = reason or over_budget(f"'{after.name}' takes", self.stack_bytes, self.ctx, "for all steps at once")
         if reason is not None or widest is None or width <= widest:
             return reason
-        detail = f"{self.name} takes about {width} bytes a step, {widest} at most would be faster by {self.form.name}"
+        detail = f"{self.name} takes about {width} bytes a step; {self.form.name} is only faster up to {widest}"
         return NotApplicable("CUMULATIVE-COST", detail)
 
     def _widest(self) -> int | None:
-        """Return how many bytes a step of the state may have for the form to be faster; None for any number."""
+        """Return the largest number of bytes per step for which the form is faster than the loop; None for no limit."""
         sizes = self.sizes
         read = through_identity(self.total.operand) in [scan.inner for scan in self.loop.scan_inputs]
         returned = any(value in sizes.stacked for values in self.use.values for value in values)
@@ -133,9 +136,9 @@ class _Candidate:
         return max(widest, min(_IN_CACHE // sizes.steps, self.form.widest_cached or _IN_CACHE))
 
     def _may_be_narrow(self) -> bool:
-        """Return True if an If on the width pays: the form loses for wide states, and this rule leaves no state in the loop.
+        """Return True if an If on the width pays: the form loses for wide states, and this rule removes all states of the loop.
 
-        An If around what is left would hold it twice.
+        If states remained in the loop, both branches of the If would contain them.
         """
         if not self.form.loses_when_wide or not can_check_width(self.loop, self.ctx):
             return False
@@ -155,10 +158,9 @@ class _Candidate:
 
 
 def _width(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the bytes of a step of ``value``; all unknown sizes together count as one.
+    """Return the bytes of ``value`` per step. All unknown sizes together count as ``assumed_dim``.
 
-    An If checks the size before each run, unless other states stay in the loop. If an If has checked what each was assumed to be,
-    that is the size.
+    If the loop is marked ``ASSUMED_SIZE``, an If has checked each unknown size, and each counts separately.
     """
     if ASSUMED_SIZE.on(sizes.loop.node):
         return sizes.step(value)

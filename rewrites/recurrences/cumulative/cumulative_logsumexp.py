@@ -1,15 +1,15 @@
 """Compute a running log-sum-exp for all steps at once.
 
     Scan(s0, xs) body(s, x) => (m = Max(s, x), s2 = m + Log(Exp(s - m) + Exp(x - m)), s2)
-    ->    If (that does) then Log(CumSum(Exp(xs - m0)) + Exp(s0 - m0)) + m0 else the Scan as it was    # m0 = Max(s0, xs[0])
+    ->    If (no overflow) then Log(CumSum(Exp(xs - m0)) + Exp(s0 - m0)) + m0 else the Scan as it was    # m0 = Max(s0, xs[0])
 
-The step may be spelled in many ways (``log_sums``): by the larger of both, ReduceLogSumExp, Softplus, or plainly. A sum is right to
-the last bits up to ``_LARGEST``, the square of a rounding. An If keeps the loop for infinities and NaN, larger sums, and numbers
-for which the spelling overflows. Sums come in another order, and logarithms are not rounded in each step; nothing else is
-different.
+``log_sums`` recognises many forms of the step: with the larger of both subtracted as above, ReduceLogSumExp, Softplus, or without
+precautions. Sums up to ``_LARGEST`` are exact to the last bits. An If keeps the loop for infinities and NaN, for larger sums, and
+for numbers for which the loop's own form overflows. Results differ from the loop's only because terms are added in another order
+and logarithms are not rounded in each step.
 
-Conditions: the state is the only one, and scan outputs are the state, before or after each step; float or double; it is faster than
-the loop by a fifth; the target runs Scan and If; the loop has no plan.
+Conditions: the loop has one state, and its scan outputs are the state before or after each step; float or double; the sums are
+faster than the loop by a fifth; the target runs Scan and If; the loop has no plan.
 """
 
 from functools import partial
@@ -42,7 +42,7 @@ _END = 2**63 - 1
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch for a loop whose only state is such a sum."""
+    """Return the patch for a loop whose only state is a running log-sum-exp."""
     scan = plain_scan(loop, ctx, since.CUM_SUM)
     log_sum = next(log_sums(scan, ctx.opset), None) if scan is not None and len(scan.states) == 1 else None
     if scan is None or log_sum is None or not gives_states_alone(scan):
@@ -51,11 +51,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if rank is None or other is None:
         return NOTHING_HERE
     if other > rank + (log_sum.extra is not None):
-        return NotApplicable("RANK-UNKNOWN", f"what comes to '{name}' has more axes than that")
+        return NotApplicable("RANK-UNKNOWN", f"the operand of '{name}' has more axes than '{name}'")
     sizes = StepSizes.of(scan, ctx)
     return ClosedForm(
         scan,
-        f"computed '{name}', the logarithm of a sum of powers, for all steps at once by CumSum",
+        f"computed '{name}', a running log-sum-exp, for all steps at once by CumSum",
         partial(_too_slow, scan, log_sum),
         partial(_at_once, log_sum),
         ANY_NUMBER,
@@ -91,7 +91,7 @@ def _at_once(log_sum: LogSum, stacks: Stacks, inside: Builder, ctx: Context) -> 
 
 
 class _LogSums:
-    """The sums up to each step if ``has_steps``, and of all steps, by nodes of the builder of ``stacks``."""
+    """Write the sum of the exponentials of all steps and, if ``has_steps``, the sums up to each step."""
 
     def __init__(self, stacks: Stacks, log_sum: LogSum, *, has_steps: bool) -> None:
         b, initial, self._log_sum = stacks.build, log_sum.state.initial, log_sum
@@ -119,12 +119,12 @@ class _LogSums:
         return sums if own is None else self._ends.b.op("Add", sums, own)
 
     def _row(self, rows: ir.Value) -> ir.Value:
-        """Return the first step."""
+        """Return the row of the first step."""
         b = self._ends.b
         return squeeze(b, slice_axis(b, rows, 0, -1, _END) if self._backwards else slice_axis(b, rows, 0, 0, 1), [0])
 
     def are_right(self) -> ir.Value:
-        """Return the flag that these are the sums of the loop."""
+        """Return a flag that is True if the sums compute the same as the loop: no infinity, NaN or overflow in either."""
         b, log_sum = self._ends.b, self._log_sum
         answers = [self._below(b.op("ReduceSum", self._last, keepdims=0), _LARGEST)]
         if self._first is None:
@@ -164,7 +164,7 @@ class _LogSums:
 
 
 def _rows(stacks: Stacks, log_sum: LogSum) -> ir.Value:
-    """Return what the state takes up in all steps, with the axes of the state behind the steps."""
+    """Return the operands of all steps, shaped [steps, *state axes]."""
     if log_sum.extra is not None:
         return squeeze(stacks.build, stacks.full(log_sum.operand), [log_sum.extra + 1])
     return rows_of(stacks, Accumulation(log_sum.state, "", log_sum.nodes[0], log_sum.operand, (), ()))

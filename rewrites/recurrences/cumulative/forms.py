@@ -1,15 +1,16 @@
-"""The form for all steps of each operator that accumulates, and the states for which it is faster than the loop.
+"""``_FORMS``, the closed form of each operator that accumulates, with its types and the row sizes for which it is faster.
 
-Sums, means and flags are in ``prefix_sums``. An extreme is a scan with the loop's own operator, in its order of operands, so that
-NaN passes on as in the loop. Of 0 and -0 onnxruntime's Max returns either, by the index of the element in the tensor; here, too. If
-the loop chooses by a comparison, it never chooses NaN: here NaN is never larger.
+Sums, means and flags are in ``prefix_sums``. Extremes are associative scans with the loop's own operator and order of operands, so
+that NaN propagates as in the loop. Of 0 and -0, onnxruntime's Max may return either, depending on the index of the element, in the
+loop as in the scan. A loop that chooses by a comparison never chooses NaN, so NaN operands are replaced by the neutral element.
+Latches find the last step that changed the state:
 
     s = Scan(s0, cs, xs) body(s, c, x) => Where(c, x, s)
-    ->    last = the largest so far of Where(cs, [1, 2, ...], 0);  s = Gather([s0, *xs], last)
+    ->    last = running maximum of Where(cs, [1, 2, ...], 0);  s = Gather([s0, *xs], last)
 
 Measured on onnxruntime 1.32, one thread. Sums and products are at least 2.5 times faster for rows of 2 KiB, 1.3 to 1.9 times for
 rows of 8 KiB, and as fast for rows of 16 KiB, if the number of steps is unknown. Max and Min are twice as fast for rows of 1 KiB,
-and as fast for rows of 4 KiB while the stacks stay in the cache. Choices by a comparison, and latches, are as fast up to 2 KiB.
+and as fast for rows of 4 KiB while the stacks stay in the cache. Choices by a comparison and latches are as fast up to 2 KiB.
 
 Works round ORT-REDUCED-NAN and ORT-WHERE-MINUS-ZERO.
 """
@@ -37,15 +38,18 @@ __all__ = ["PrefixForm", "form_of"]
 
 @dataclass(frozen=True)
 class PrefixForm:
-    """How states of one kind are computed: by ``place``, of ``types``, from opset ``since`` on.
+    """The closed form of one kind of accumulation.
 
     Args:
-        place: Puts the states that are read of all steps into stacks, and returns the last state if it is read.
-        widest_new: The bytes of a step up to which the form is no slower, if the stacks are new.
-        widest_returned: The same if the loop reads and returns the stacks.
-        by_blocks: The number of steps must be known for more than the last value.
-        for_last: It must be known for the last value, too.
-        widest_cached: The bytes of a step whose stacks stay in the processor's cache; None for any number.
+        name: The name of the form in reports.
+        place: Writes the form: puts the states that are read into stacks and returns the last state if it is read.
+        types: The element types for which the form computes the same as the loop.
+        since: The first opset that has the operators of the form.
+        widest_new: The largest number of bytes per step for which the form is not slower than the loop.
+        widest_returned: The same for a loop that already reads and returns the stacks.
+        by_blocks: The number of steps must be known if more than the last value is read.
+        for_last: The number of steps must be known even if only the last value is read.
+        widest_cached: The limit that replaces ``widest_new`` while stacks fit the processor's cache; None for no limit.
     """
 
     name: str
@@ -60,18 +64,18 @@ class PrefixForm:
 
     @property
     def loses_when_wide(self) -> bool:
-        """Return True if wide steps cost several times what the loop costs: CumSum and CumProd lose at most about a half."""
+        """Return True if wide rows are several times slower than the loop. CumSum and CumProd lose at most about a half."""
         return self.place not in (place_sums, place_means)
 
     def widest(self, total: Accumulation, returned: bool) -> int | None:
-        """Return how many bytes a step of the state may have; None for any number."""
+        """Return the largest number of bytes per step for which the form is not slower; None for no limit."""
         if returned and self.place is place_sums and starts_neutral(total):
             return None
         return self.widest_returned if returned else self.widest_new
 
 
 def form_of(total: Accumulation) -> PrefixForm:
-    """Return what becomes of a state."""
+    """Return the closed form for ``total``."""
     return _CHOICES if total.is_choice else _FORMS[total.op_type]
 
 
@@ -102,7 +106,7 @@ def _operator(extreme: Accumulation, b: Builder) -> Callable[[ir.Value, ir.Value
 
 
 def _total(scan: AssociativeScan, rows: ir.Value, steps: int | str | None, extreme: Accumulation) -> ir.Value:
-    """Return the extreme of all steps; NaN if any is."""
+    """Return the extreme of all steps. Unless the loop chooses by a comparison, it is NaN if any operand is NaN."""
     b, kind = scan.ends.b, rows.dtype
     if isinstance(steps, int) and scan.is_wide:
         return squeeze(b, scan.total(rows, steps), [0])

@@ -1,7 +1,8 @@
-"""Running log-sum-exps: ``s' = log(exp(s) + exp(x))``, however the step spells it.
+"""Find running log-sum-exps, ``s' = log(exp(s) + exp(x))``, however the step writes this formula.
 
-The step runs in numpy at many points. It is a log-sum-exp if it agrees with one at all of them: in double for its meaning, and in
-the state's type for its range. Constants other than 0 and 1, and operators that could distinguish more points, are refused.
+The reader evaluates the step with numpy at many points and compares it with ``np.logaddexp``. In double precision this identifies
+the function; in the state's type it shows the range without overflow. Constants other than 0 and 1, and operators that could treat
+points between the samples differently, are refused.
 
 Works round ORT-LOG-SUM-EXP-28.
 """
@@ -29,14 +30,14 @@ _MOST_NODES = 16
 
 @dataclass(frozen=True)
 class LogSum:
-    """A state that takes up ``operand``.
+    """A state that is the running log-sum-exp of ``operand``.
 
     Args:
-        nodes: Compute the next value.
-        is_power: The state takes up the logarithm of ``operand``.
-        largest: The limit of the larger of both, in size, up to which the step is such a sum.
-        reach: How far the state may be below the operand for that; if infinite, it may be the logarithm of 0.
-        extra: An axis of the operand that the state lacks.
+        nodes: The nodes that compute the next value.
+        is_power: The step adds ``operand`` itself instead of its exponential: ``s' = log(exp(s) + operand)``.
+        largest: The step does not overflow while the larger of state and operand is below this in magnitude.
+        reach: The step does not overflow while the state is less than this below the operand. Infinite: the state may be -inf.
+        extra: An axis of size 1 that the operand has and the state lacks.
     """
 
     state: State
@@ -49,19 +50,19 @@ class LogSum:
 
 
 def log_sums(loop: ScanView, opset: int) -> Iterator[LogSum]:
-    """Find the states of ``loop`` that are such sums of single and double precision."""
+    """Find the states of ``loop`` that are running log-sum-exps in float or double."""
     varying = varying_values(loop.body, [state.inner for state in loop.states])
     for state in loop.states:
         if state.inner.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE) and rank_of(state.inner) is not None:
-            match = _reduced(state, varying, opset) or _spelled(state, varying, opset)
+            match = _reduced(state, varying, opset) or _elementwise(state, varying, opset)
             if match is not None:
                 yield match
 
 
 def _reduced(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
-    """Read ReduceLogSumExp over the state and what it takes up, side by side along a new axis.
+    """Read a ReduceLogSumExp over the Concat of the state and its operand along a new axis.
 
-    Return None if onnxruntime would let it overflow.
+    Return None for opsets in which onnxruntime's ReduceLogSumExp overflows.
     """
     node = None if opset >= since.PLAIN_LOG_SUM_EXP else _producer(state.next)
     joined = None if node is None or node.op_type != "ReduceLogSumExp" or keepdims(node) else _producer(node.inputs[0])
@@ -84,7 +85,7 @@ def _reduced(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
 
 
 def _unsqueezed(value: ir.Value | None, axis: int, rank: int, opset: int) -> ir.Value | None:
-    """Return what has the axis of size 1 put in to become ``value``."""
+    """Return the input of the Unsqueeze that computes ``value`` by inserting the one ``axis``; None for other nodes."""
     node = _producer(value)
     if node is None or node.op_type != "Unsqueeze" or axes_of(node, opset, rank - 1) not in ((axis,), (axis - rank,)):
         return None
@@ -97,8 +98,8 @@ def _producer(value: ir.Value | None) -> ir.Node | None:
     return node if node is not None and node.domain == "" else None
 
 
-def _spelled(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
-    """Read elementwise work on the state and one other value."""
+def _elementwise(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
+    """Read elementwise nodes that compute the log-sum-exp of the state and one other value."""
     assert state.inner.dtype is not None
     step = _Step(state, varying, ConstantReader(opset))
     if not step.is_followed or len(step.leaves) != 1 or rank_of(step.leaves[0]) is None:
@@ -118,7 +119,11 @@ def _spelled(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
 
 
 def _points(largest: float, below: float, reach: float) -> list[tuple[float, float]]:
-    """Return states and what they take up: the larger up to ``largest``, the other up to ``below``, or ``reach`` for a state."""
+    """Return pairs of state and operand to evaluate.
+
+    The larger of both is at most ``largest`` in magnitude. The other is up to ``below`` smaller, or up to ``reach`` if it is the
+    state.
+    """
     draw = np.random.default_rng(0)
     some = [*draw.uniform(-largest, largest, 40), *(largest * share for share in (-1, -1e-3, 0, 1e-3, 0.3, 1))]
     gaps = [0.0, 1e-3, 0.1, 1.0, 3.0, 10.0, 30.0, 60.0, 1e4, below, np.inf]
@@ -167,7 +172,7 @@ class _Step:
         return fits and all(self._follow(operand) for operand in node.inputs)
 
     def agrees(self, points: list[tuple[float, float]], dtype: np.dtype, tolerance: float, is_power: bool) -> bool:
-        """Return True if the step is the sum at ``points``, pairs of the state and of what it takes up."""
+        """Return True if the step equals the log-sum-exp within ``tolerance`` at all ``points``, pairs of state and operand."""
         s, x = (np.array(numbers, dtype) for numbers in zip(*points, strict=True))
         with np.errstate(all="ignore"):
             values = {self._state.inner: s, self.leaves[0]: np.exp(x) if is_power else x}

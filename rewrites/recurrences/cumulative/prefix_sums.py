@@ -1,15 +1,15 @@
 """Running sums, products, means and flags for all steps at once, by CumSum and CumProd.
 
-onnxruntime's kernels go row after row, as the loop does. With the initial value as the row before the first, each result is the
-loop's to the last bit, also for NaN, infinities and overflows. If that row is not read, the initial value is added to the first row
-instead, from opset 16 on by a ScatterND. Products from ones need no such row. Nor do sums from zeros, but the sum of -0 alone would
-be -0, and is 0 in the loop: so 0 is added to the first row, or to all sums.
+onnxruntime's kernels add row after row, as the loop does. If the initial value is inserted as row 0, each result has the same bits
+as in the loop, also for NaN, infinities and overflows. If nothing reads the state before each step, the initial value is combined
+with the first row instead, from opset 16 on by ScatterND. Products that start from 1 and sums that start from 0 need neither. But a
+sum of only -0 would be -0, and the loop returns 0, so 0 is added to the first row or to all sums.
 
     m = Scan(m0, xs) body(m, x) => m + (x - m) / (t + 1)    ->    before = CumSum(xs) / t;  m = before + (xs - before) / (t + 1)
 
-The means before each step are sums, and the loop's own step goes on from each: so infinite means and the signs of zeros are those
-of the loop. The operands are first divided by a power of two, or by the number of steps, so that no sum overflows unless a mean
-does; not if the loop computes the sum itself.
+The mean before each step comes from a sum. From this mean, the loop's own nodes compute the mean after the step, so infinite means
+and the signs of zeros are those of the loop. The operands are divided by a power of two, or by the number of steps, before they are
+added, so that no sum overflows unless a mean does. If the loop computes the sum itself, they are not divided.
 """
 
 import numpy as np
@@ -31,18 +31,18 @@ from rewrites.scans.associative_scan import Ends
 __all__ = ["place_flags", "place_means", "place_sums", "starts_neutral"]
 
 _COUNTED = 1 << 13
-"""How many steps of a constant sum become a constant."""
+"""The largest number of steps for which a sum of constants becomes a constant."""
 _LISTED = 1 << 16
-"""How many factors of means become a constant."""
+"""The largest number of steps for which the factors of means become a constant."""
 
 
 def starts_neutral(total: Accumulation) -> bool:
-    """Return True if the initial value changes nothing: zeros for a sum, ones for a product."""
+    """Return True if the initial value is neutral: zeros for a sum, ones for a product."""
     return is_filled(total.state.initial, 1 if total.op_type == "Mul" else 0)
 
 
 def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value | None:
-    """Put the sums or products that are read of all steps into ``stacks``; return the last if it is read."""
+    """Compute the running sums or products and put those that are read into ``stacks``. Return the last one if it is read."""
     b, initial, ends = stacks.build, total.state.initial, Ends(stacks.build, stacks.backwards)
     counted = _counted(stacks, total)
     if counted is not None:
@@ -53,17 +53,19 @@ def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value |
         return b.op("Identity", b.const(np.asarray(counted[0 if stacks.backwards else -1]))) if use.final else None
     rows, steps = rows_of(stacks, total), stacks.loop.steps
     has_first = not use.before and isinstance(steps, int) and steps > 0
-    is_begun = has_first and use.after and _may_be_minus_zero(total) and b.opset >= since.SCATTER_REDUCTION
-    if starts_neutral(total) and not is_begun and not (use.before and (use.after or use.final)):
+    adds_initial = has_first and use.after and _may_be_minus_zero(total) and b.opset >= since.SCATTER_REDUCTION
+    if starts_neutral(total) and not adds_initial and not (use.before and (use.after or use.final)):
         if use.before:
-            stacks.place(total.state.inner, shaped(_mended(b, _run(stacks, rows, total, exclusive=1), total), rows, initial))
+            stacks.place(
+                total.state.inner, shaped(_without_minus_zeros(b, _run(stacks, rows, total, exclusive=1), total), rows, initial)
+            )
             return None
         if use.after:
-            return put_states(stacks, use, rows, _mended(b, _run(stacks, rows, total), total))
-        return _mended(b, ends.last(_run(stacks, rows, total)), total)
+            return put_states(stacks, use, rows, _without_minus_zeros(b, _run(stacks, rows, total), total))
+        return _without_minus_zeros(b, ends.last(_run(stacks, rows, total)), total)
     if has_first:
         assert isinstance(steps, int)
-        return put_states(stacks, use, rows, _run(stacks, _begun(stacks, rows, total, steps), total))
+        return put_states(stacks, use, rows, _run(stacks, _combined_with_initial(stacks, rows, total, steps), total))
     whole = _run(stacks, ends.led(unsqueeze(b, initial, [0]), rows), total)
     if use.before:
         stacks.place(total.state.inner, shaped(ends.but_last(whole), rows, initial))
@@ -72,8 +74,8 @@ def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value |
     return ends.last(whole) if use.final else None
 
 
-def _begun(stacks: Stacks, rows: ir.Value, total: Accumulation, steps: int) -> ir.Value:
-    """Return ``rows`` with the initial value in the first step, by one copy of the stack."""
+def _combined_with_initial(stacks: Stacks, rows: ir.Value, total: Accumulation, steps: int) -> ir.Value:
+    """Return a copy of ``rows`` whose first step is combined with the initial value."""
     b, index, initial = stacks.build, steps - 1 if stacks.backwards else 0, total.state.initial
     if b.opset >= since.SCATTER_REDUCTION:
         return b.op("ScatterND", rows, b.const([index]), initial, reduction="mul" if total.op_type == "Mul" else "add")
@@ -83,7 +85,7 @@ def _begun(stacks: Stacks, rows: ir.Value, total: Accumulation, steps: int) -> i
 
 
 def _counted(stacks: Stacks, total: Accumulation) -> np.ndarray | None:
-    """Return the initial value, and that after each step, if one number counts by another; else None."""
+    """Return the state before the first and after each step as an array if state and operand are constants, else None."""
     initial, number, steps = const_array(total.state.initial), const_array(total.operand), stacks.loop.steps
     if total.mask is not None or initial is None or number is None or initial.size != 1 or number.size != 1:
         return None
@@ -106,22 +108,22 @@ def _may_be_minus_zero(total: Accumulation) -> bool:
     return total.op_type != "Mul" and kind is not None and kind.is_floating_point()
 
 
-def _mended(b: Builder, whole: ir.Value, total: Accumulation) -> ir.Value:
-    """Return sums of which none is -0."""
+def _without_minus_zeros(b: Builder, whole: ir.Value, total: Accumulation) -> ir.Value:
+    """Return the sums with each -0 replaced by 0."""
     if whole.dtype is None or not _may_be_minus_zero(total):
         return whole
     return b.op("Add", whole, b.const(np.array(0, whole.dtype.numpy())))
 
 
 def place_means(stacks: Stacks, mean: Average, use: StateUse) -> ir.Value | NotApplicable | None:
-    """Put the means that are read of all steps into ``stacks``; return the last if it is read."""
+    """Compute the running means and put those that are read into ``stacks``. Return the last one if it is read."""
     initial, ends, after = mean.state.initial, Ends(stacks.build, stacks.backwards), use.nexts[0]
     rows = rows_of(stacks, mean)
     stacks.place(mean.state.inner, shaped(_means_before(stacks, rows, mean), rows, initial))
     reason = stacks.add_all(nodes_behind(stacks.body, [after], [*stacks.known, *stacks.sources()]))
     if reason is not None:
         return reason
-    if use.before:  # what a sum makes of an infinite mean is not what the loop's steps make of it
+    if use.before:  # stack the results of the loop's own nodes, because sums treat infinite means differently
         known = ends.led(unsqueeze(stacks.build, initial, [0]), ends.but_last(stacks.full(after)))
         stacks.place(mean.state.inner, shaped(known, rows, initial))
     return ends.last(stacks.full(after)) if use.final else None
@@ -129,21 +131,21 @@ def place_means(stacks: Stacks, mean: Average, use: StateUse) -> ir.Value | NotA
 
 def _means_before(stacks: Stacks, rows: ir.Value, mean: Average) -> ir.Value:
     b, initial, ends = stacks.build, mean.state.initial, Ends(stacks.build, stacks.backwards)
-    whole, first = _whole(stacks, mean), b.const(np.array(0, np.int64))
-    shares = rows if whole is None else b.op("Div", rows, whole)
-    factors, reverse = _factors(stacks, mean, whole), 1 if stacks.backwards else None
+    divisor, first = _divisor(stacks, mean), b.const(np.array(0, np.int64))
+    shares = rows if divisor is None else b.op("Div", rows, divisor)
+    factors, reverse = _factors(stacks, mean, divisor), 1 if stacks.backwards else None
     if is_filled(initial, 0):
         means = b.op("Mul", b.op("CumSum", shares, first, exclusive=1, reverse=reverse), factors)
-        return b.op("Add", means, _number(b, 0, mean))  # a sum of nothing but -0 is 0 in a loop that starts from 0
+        return b.op("Add", means, _number(b, 0, mean))  # a sum of only -0 is 0 in a loop that starts from 0
     share = b.op("Mul", unsqueeze(b, initial, [0]), _number(b, mean.weight, mean))
-    if whole is not None:
-        share = b.op("Div", share, whole)  # if it counts for nothing, infinity becomes NaN, as in the loop
+    if divisor is not None:
+        share = b.op("Div", share, divisor)  # an infinite initial mean of weight 0 becomes NaN, as in the loop
     means = b.op("Mul", b.op("CumSum", ends.led(share, ends.but_last(shares)), first, reverse=reverse), factors)
     return means if mean.weight else ends.led(unsqueeze(b, initial, [0]), ends.but_first(means))
 
 
-def _whole(stacks: Stacks, mean: Average) -> ir.Value | None:
-    """Return what is divided off before sums are taken: at least the number of all that comes, if anything."""
+def _divisor(stacks: Stacks, mean: Average) -> ir.Value | None:
+    """Return the divisor of the operands, at least the number of all values of the mean; None if they are not divided."""
     steps, b, kind = stacks.loop.steps, stacks.build, mean.state.initial.dtype
     if mean.sums:
         return None
@@ -153,18 +155,21 @@ def _whole(stacks: Stacks, mean: Average) -> ir.Value | None:
     return b.op("Add", b.op("Cast", stacks.steps, to=int(kind)), _number(b, mean.weight, mean))
 
 
-def _factors(stacks: Stacks, mean: Average, whole: ir.Value | None) -> ir.Value:
-    """Return ``whole`` by the number of what came before each step, one number a step; any number if nothing did."""
+def _factors(stacks: Stacks, mean: Average, divisor: ir.Value | None) -> ir.Value:
+    """Return the factor, one per step, that turns a sum into the mean before the step.
+
+    It is ``divisor`` divided by the number of values before the step. If there are none, any factor does.
+    """
     b, initial, steps, rank = stacks.build, mean.state.initial, stacks.loop.steps, mean.rank
     assert initial.dtype is not None
-    number = const_array(whole)
-    if isinstance(steps, int) and steps <= _LISTED and (whole is None or number is not None):
+    number = const_array(divisor)
+    if isinstance(steps, int) and steps <= _LISTED and (divisor is None or number is not None):
         numbers = np.maximum(np.arange(steps, dtype=np.float64) + mean.weight, 0.5)
         listed = ((1.0 if number is None else number) / numbers).astype(initial.dtype.numpy())
         return b.const((listed[::-1] if stacks.backwards else listed).reshape(-1, *[1] * rank))
     counted = b.op("Cast", stacks.ordered(count_up(b, stacks.steps), False), to=int(initial.dtype))
     counts = b.op("Max", b.op("Add", counted, _number(b, mean.weight, mean)), _number(b, 0.5, mean))
-    return unsqueeze(b, b.op("Div", _number(b, 1, mean) if whole is None else whole, counts), range(1, 1 + rank))
+    return unsqueeze(b, b.op("Div", _number(b, 1, mean) if divisor is None else divisor, counts), range(1, 1 + rank))
 
 
 def _number(b: Builder, number: float, mean: Average) -> ir.Value:
@@ -173,7 +178,7 @@ def _number(b: Builder, number: float, mean: Average) -> ir.Value:
 
 
 def place_flags(stacks: Stacks, flag: Accumulation, use: StateUse) -> ir.Value | None:
-    """Put the flags, which any or all steps set, into ``stacks``, by counting; return the last if it is read."""
+    """Compute the running And or Or by a cumulative count and put the flags into ``stacks``. Return the last one if it is read."""
     b, initial, ends = stacks.build, flag.state.initial, Ends(stacks.build, stacks.backwards)
     rows = rows_of(stacks, flag)
     is_all, reverse = flag.op_type == "And", 1 if stacks.backwards else None

@@ -1,8 +1,8 @@
-"""Numbers that depend on the step alone, such as ``1 / (t + 1)``: as functions of the number of the step.
+"""Read values that depend on the step number alone, such as ``1 / (t + 1)``, as functions of the step number.
 
-Such numbers are scan inputs that count, by a Range or a running sum of ones, constant scan inputs, and values that a body computes
-from them. All elements of a value must be the same number in each step. A count by sums of float32 stands still from 2 ** 24 on:
-``exact_to`` is that limit.
+Such values are scan inputs that count by a Range or a CumSum of ones, constant scan inputs, and values that the body computes from
+these. In each step, all elements of a value must be equal. A count that adds up float32 numbers stops at 2 ** 24; ``exact_to`` is
+this limit.
 """
 
 from collections.abc import Callable
@@ -23,16 +23,17 @@ __all__ = ["Numbers", "StepNumbers", "combined"]
 _EXACT = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64})
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _STILL = frozenset({"Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""Operators that change no number."""
+"""Operators that copy elements without changing them."""
 _FURTHEST = 32
-"""How many nodes are followed, in the body and before the loop."""
+"""The longest chain of nodes to follow, in the body and upstream of the loop."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """``of``: gives the numbers of an array of steps. ``listed``: they are known for the steps of the loop alone.
+    """A function of the step number: ``of`` maps an array of step numbers to an array of values.
 
-    ``exact_to``: they were added up in a type that holds integers up to this one; None where no loop takes as many steps.
+    ``listed``: the values are only known for the steps of the loop. ``exact_to``: a count in float32, which is exact up to this
+    number, is part of the values; None for no limit.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -41,14 +42,14 @@ class Numbers:
 
 
 def combined(compute: Callable[..., np.ndarray], *parts: Numbers) -> Numbers:
-    """Return what ``compute`` makes of ``parts``."""
+    """Return the function that applies ``compute`` to the values of ``parts``."""
     limits = [part.exact_to for part in parts if part.exact_to is not None]
     listed = any(part.listed for part in parts)
     return Numbers(_once(lambda steps: compute(*(part.of(steps) for part in parts))), listed, min(limits, default=None))
 
 
 def _once(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return ``of`` so that it computes its answer once for the same steps: numbers read twice would double the work each time."""
+    """Return ``of`` with a cache of its last answer, because a value that is read twice would double the work at each level."""
     answers: list[tuple[np.ndarray, np.ndarray]] = []
 
     def remembered(steps: np.ndarray) -> np.ndarray:
@@ -60,7 +61,7 @@ def _once(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.n
 
 
 class StepNumbers:
-    """Reads the numbers of the steps of ``loop``."""
+    """Read values of ``loop`` as functions of the step number."""
 
     def __init__(self, loop: ScanView, opset: int) -> None:
         self._loop, self._constants = loop, ConstantReader(opset)
@@ -70,7 +71,7 @@ class StepNumbers:
         self._outside = dict[tuple[ir.Value | None, bool], Numbers | None]()
 
     def of(self, value: ir.Value | None) -> Numbers | None:
-        """Return what ``value``, of the body or captured, is in each step, or None."""
+        """Return ``value``, of the body or captured, as a function of the step number; None if it depends on more than that."""
         value = through_identity(value)
         if value is None or self._depth > _FURTHEST:
             return None
@@ -92,9 +93,9 @@ class StepNumbers:
         return _computed(node, self.of)
 
     def _rows(self, value: ir.Value | None, backwards: bool, depth: int = 0) -> Numbers | None:
-        """Return what the rows of ``value``, outside the loop, are: from the first on, or ``backwards`` from the last.
+        """Return the rows of ``value``, outside the loop, as a function of the step number. ``backwards``: step 0 is the last row.
 
-        Each value is read once: before a loop there may be thousands of nodes, such as the steps of another one, written out.
+        Each value is read once, because thousands of nodes may precede a loop, such as the unrolled steps of another loop.
         """
         value = through_identity(value)
         if depth > _FURTHEST:
@@ -117,14 +118,14 @@ class StepNumbers:
             return self._counted(node, backwards)
         if node.op_type == "Slice":
             return self._sliced(node, backwards, depth)
-        if node.op_type in _STILL:  # it must keep the rows
+        if node.op_type in _STILL:  # the size of axis 0 must not change
             shapes = [None if each is None else each.shape for each in (node.inputs[0], value)]
             if not same(*(None if shape is None or not len(shape) else ir.Shape([shape[0]]) for shape in shapes)):
                 return None
         return _computed(node, lambda operand: self._rows(operand, backwards, depth + 1))
 
     def _counted(self, node: ir.Node, backwards: bool) -> Numbers | None:
-        """Return the numbers of a running sum of one number again and again, or of another and then those."""
+        """Read a CumSum of one repeated number, whose first row may be another number."""
         summed, axis = through_identity(node.inputs[0]), self._constants.of(node.inputs[1])
         if summed is None or axis is None or axis.any() or bool(node.attributes.get_int("reverse", 0)) != backwards:
             return None
@@ -139,7 +140,7 @@ class StepNumbers:
         return _arithmetic(np.zeros(1) if exclusive else number, number, summed.dtype)
 
     def _led(self, summed: ir.Value, backwards: bool) -> tuple[np.ndarray | None, ir.Value | None]:
-        """Return the one row that comes before others in ``summed``, if any, and the others."""
+        """Return the row that a Concat inserts as the first step of ``summed`` (an empty array if none), and the other rows."""
         node = summed.producer()
         if node is None or node.op_type != "Concat":
             return np.zeros(0), summed
@@ -162,7 +163,7 @@ class StepNumbers:
 
 
 def _filled(array: np.ndarray) -> Numbers | None:
-    """Return the one number that ``array`` holds."""
+    """Return the number that all elements of ``array`` equal, as a constant function; None if they differ."""
     if array.dtype.kind not in "iuf" or not array.size or not (array == array.flat[0]).all() or not np.isfinite(array.flat[0]):
         return None
     number = Fraction(array.flat[0].item())
