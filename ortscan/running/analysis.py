@@ -1,4 +1,4 @@
-"""Inferred shapes and sizes of the values of a model, with each free dimension of the inputs as a named symbol."""
+"""Infer the shapes and sizes of the values of a model. Each free dimension of the inputs is a symbol."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _TENSOR = 320
 
 @dataclass(frozen=True)
 class Analysis:
-    """A read-only model with inferred shapes, and the free dimension that each symbol in it represents."""
+    """A model with inferred shapes, to read only. ``names`` has the free dimension of each symbol."""
 
     model: ir.Model
     names: Mapping[str, str]
@@ -67,7 +67,7 @@ def analyse(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> Analysis:
 
 
 def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
-    """Yield the values that are neither inputs of the model nor initializers. Bodies often declare their own symbols."""
+    """Yield the outputs of nodes and the inputs of their bodies. Such values often declare symbols of their own."""
     for node in graph:
         yield from node.outputs
         for attribute in node.attributes.values():
@@ -77,7 +77,7 @@ def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 @dataclass(frozen=True)
 class KnownSizes:
-    """The largest value for each set of free dimensions: its name, and its bytes if these dimensions are 1."""
+    """The largest value for each set of free dimensions: its bytes if these dimensions are 1, and its name."""
 
     largest: Mapping[tuple[str, ...], tuple[int, str]]
 
@@ -91,7 +91,7 @@ class KnownSizes:
 
 
 def known_sizes(analysis: Analysis) -> KnownSizes:
-    """Return the sizes that follow from the inferred shapes. A value inside a loop counts once."""
+    """Return the sizes of the values whose shapes were inferred. A value inside a loop counts once."""
     largest: dict[tuple[str, ...], tuple[int, str]] = {}
 
     def note(names: tuple[str, ...], size: int, value: ir.Value) -> None:

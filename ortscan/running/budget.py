@@ -22,35 +22,38 @@ FULL_SECONDS = 600.0
 """The time limit of a full comparison in seconds. After it no further case starts, and the current run stops."""
 
 FULL_BYTES = 2 << 30
-"""The most memory for the inputs of a full comparison, or for a value whose size is known before the run."""
+"""The most bytes, in a full comparison, of the inputs of a case, and of a value whose size is known before the run."""
 
 QUICK_SECONDS = 2.0
-"""The time limit of a quick comparison in seconds: 30 times the median over models of real exporters, including sessions."""
+"""The time limit of a quick comparison in seconds: 30 times the median for models of real exporters, with session starts."""
 
 QUICK_BYTES = 256 << 20
-"""The same for a quick comparison."""
+"""The limit that replaces FULL_BYTES in a quick comparison."""
 
 QUICK_SHARE = 0.25
 """A quick comparison may also take this fraction of the rewriting time, if that is more than QUICK_SECONDS."""
 
 PROCESS_SHARE, PROCESS_BYTES = 4, 512 << 20
-"""The memory of a process that runs a model: this multiple of the limit for a value, and at least these bytes."""
+"""The memory limit of a process that runs a model: a multiple of the limit for one value, and a minimum in bytes."""
 
 LARGE_FOLDED = 64 << 20
-"""The largest value in bytes that onnxruntime may fold while it loads a model. No timeout can stop a node."""
+"""The most bytes of a value that onnxruntime may fold while it loads a model, because no timeout can stop the folded node."""
 
 RUN_SECONDS = 10.0
 """The time limit in seconds of a run of the original. A loop whose condition depends on data may never end."""
 
 
 def quick_seconds(spent: float) -> float:
-    """Return the seconds for a quick comparison of a model that took ``spent`` seconds to rewrite."""
+    """Return the time limit of a quick comparison in seconds. ``spent`` is the time that rewriting took."""
     return max(QUICK_SECONDS, QUICK_SHARE * spent)
 
 
 @dataclass
 class Budget:
-    """The seconds and bytes of a comparison. The time starts with this object. ``hits`` describes the limits that were reached."""
+    """The limits of a comparison in seconds and bytes. The time starts when this object is created.
+
+    ``hits`` describes the limits that were reached.
+    """
 
     seconds: float
     bytes: int
@@ -59,31 +62,36 @@ class Budget:
     hits: dict[str, None] = field(default_factory=dict)
 
     def left(self) -> float:
-        """Return the seconds left, at least 0."""
+        """Return the remaining seconds, at least 0."""
         return max(0.0, self.started + self.seconds + self.granted - time.monotonic())
 
     def grant(self, seconds: float) -> None:
-        """Extend the time by ``seconds``, at most by the time spent so far, even beyond the limit. Used if nothing was compared
-        yet.
+        """Let ``seconds`` remain, or the time spent so far if that is shorter, even beyond the time limit.
+
+        This is for a comparison that has not compared anything yet.
         """
         spent = time.monotonic() - self.started
         self.granted = max(self.granted, spent + min(spent, seconds) - self.seconds)
 
     def is_spent(self) -> bool:
-        """Return True if no time is left, and note it in ``hits``."""
+        """Return True if no time remains, and note this limit in ``hits``."""
         if self.left() > 0:
             return False
         self.hits[f"the time limit of {self.seconds:.2g} s"] = None
         return True
 
     def process_bytes(self, weight: int) -> int:
-        """Return the memory limit of a process that runs a model with ``weight`` bytes of weights. It may hold them several
-        times.
+        """Return the memory limit of a process that runs a model with ``weight`` bytes of weights.
+
+        The process may hold the weights several times.
         """
         return max(PROCESS_SHARE * self.bytes, PROCESS_BYTES) + PROCESS_SHARE * weight
 
     def allows(self, size: int) -> bool:
-        """Return True if a value or the inputs of a case may occupy ``size`` bytes, else note it in ``hits``."""
+        """Return True if a value, or the inputs of a case, may have ``size`` bytes.
+
+        If not, note this limit in ``hits``.
+        """
         if size <= self.bytes:
             return True
         limit = f"{self.bytes >> 20} MiB" if self.bytes >> 20 else f"{self.bytes} bytes"

@@ -4,7 +4,7 @@
     x [N],  Add(x, c [7])                   ->   N is 7, or 1
     Scan over x [T, 4] and y [S, 4]         ->   T and S are equal
 
-All of this is advice: if it is wrong, the original fails, and other sizes are tried.
+A fact may be wrong. Then the original fails at the chosen sizes, and other sizes are tried.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ class _Classes:
 
 
 class SizeFacts:
-    """The known facts about free dimensions: `same` sizes are always equal, and `broadcasts` are equal unless one of them is 1."""
+    """The known facts about free dimensions: which are always equal, and which are equal unless broadcast."""
 
     def __init__(self) -> None:
         self._certain = _Classes()
@@ -70,7 +70,10 @@ class SizeFacts:
             self._likely.join(left, right)
 
     def groups(self, names: Iterable[str]) -> list[list[list[str]]]:
-        """Group ``names``. Dimensions of a group are equal unless broadcast; dimensions of a part of a group are always equal."""
+        """Group ``names``, and divide each group into parts.
+
+        Dimensions of a group are equal unless they are broadcast. Dimensions of a part are always equal.
+        """
         groups: dict[str, dict[str, list[str]]] = {}
         for name in names:
             parts = groups.setdefault(self._likely.root(name), {})
@@ -78,7 +81,7 @@ class SizeFacts:
         return [list(parts.values()) for parts in groups.values()]
 
     def facts(self, names: Iterable[str]) -> list[tuple[list[list[str]], list[int | None]]]:
-        """Return all facts about ``names``: for each group its parts, the number of each part, and the likely number of the
+        """Return each group of ``names`` as its parts and its known numbers: one for each part, then the likely number of the
         group.
         """
         return [
@@ -170,7 +173,7 @@ def _learn_from(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
 
 
 def _learn_from_recurrent(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
-    """Use the shapes of the inputs: X [T, B, I], W [D, gates*H, I], R [D, gates*H, H], bias, lengths [B], and states [D, B, H].
+    """Learn from the inputs X [T, B, I], W [D, gates*H, I], R [D, gates*H, H], lengths [B], and states [D, B, H].
 
     Quantised weights are transposed.
     """

@@ -1,4 +1,6 @@
-"""Find nodes that crash onnxruntime. Those are never run. Nodes that may crash it run in a subprocess (``own_process``).
+"""Find nodes that crash onnxruntime. Models with such nodes are never run.
+
+Models with nodes that may crash onnxruntime run in a subprocess (``own_process``).
 
 Works around ORT-SCAN-MOVED-AXES, ORT-SCAN-8-NOTHING, ORT-SCAN-STATE-RANK, ORT-LOOP-UNNAMED-RESULT, ORT-LOOP-EMPTY-COUNT,
 ORT-LOOP-EMPTY-CONDITION, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS, ORT-CAST-AFTER-TRANSPOSE,
@@ -101,7 +103,7 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
 
 
 def may_crash_loading(proto: onnx.ModelProto) -> bool:
-    """Return True if creating or first running a session could crash; old releases crash on any model."""
+    """Return True if creating or first running a session could crash. Old releases may crash on any model."""
     if is_old():
         return True
     return _casts_a_transpose(proto) or may_trap(proto)
@@ -113,7 +115,10 @@ def _casts_a_transpose(proto: onnx.ModelProto) -> bool:
 
 
 def rank_conflicts(model: ir.Model) -> list[str]:
-    """Return descriptions of Scan bodies that declare other ranks than their operands have. ``model`` has inferred shapes."""
+    """Return descriptions of Scan bodies that declare other ranks than their operands have.
+
+    The shapes of ``model`` must have been inferred.
+    """
     conflicts = []
     version = model.opset_imports.get("", 1)
     for node in ir.traversal.RecursiveGraphIterator(model.graph):
@@ -137,7 +142,7 @@ def _constants(proto: onnx.ModelProto) -> set[str]:
 
 
 def _fragile(node: onnx.NodeProto, version: int, constants: Container[str]) -> str | None:
-    """Return the operator, with the reason, if it may crash on empty operands, else None."""
+    """Return a phrase for the operator of ``node`` if it may crash on empty operands, else None."""
     axes = any(axis for attribute in node.attribute if attribute.name.endswith("put_axes") for axis in attribute.ints)
     if node.op_type in _FRAGILE:
         return node.op_type
@@ -155,9 +160,10 @@ def _filter_position(node: onnx.NodeProto) -> int:
 
 
 def _crashing_if_empty(node: ir.Node) -> Sequence[ir.Value | None]:
-    """Return the values that must not be empty. onnxruntime reads the count and the condition of a Loop without a check.
+    """Return the values of ``node`` that may crash onnxruntime if they are empty.
 
-    The states of a recurrent node need no check: their batch size is that of the sequence, or onnxruntime rejects them.
+    For a Loop, these are the count and the condition, which onnxruntime reads without a check. For a recurrent node, this is only
+    the sequence, because onnxruntime rejects states with another batch size than the sequence.
     """
     if node.op_type in _RECURRENT:
         return node.inputs[:1]
@@ -178,7 +184,7 @@ def _has_unnamed_output(node: onnx.NodeProto) -> bool:
 
 
 def _captured_dequantized(proto: onnx.ModelProto) -> list[str]:
-    """Describe nodes between a DequantizeLinear and a nested graph that captures its result. Loading them crashes onnxruntime."""
+    """Describe nodes that move a dequantized value for a nested graph that captures it. Loading them crashes onnxruntime."""
     risks = []
     for graph in (*all_graphs(proto), *proto.functions):
         if not any(node.op_type == "DequantizeLinear" for node in graph.node):

@@ -13,16 +13,17 @@ __all__ = ["GraphIndex", "Slice", "all_nodes", "names_read"]
 
 @dataclass(frozen=True)
 class Slice:
-    """Nodes by position, and their leaves: the stops and the inputs of the model that they start from."""
+    """The nodes that compute some values, by position, and the leaves that they compute them from.
+
+    The leaves are inputs of the model, and values at which the search was told to stop.
+    """
 
     nodes: set[int]
     leaves: set[str]
 
 
 class GraphIndex:
-    """An index of the main graph of a model, or of other ``nodes`` on its inputs and initializers. Captures count as reads of a
-    node.
-    """
+    """An index of the nodes of ``graph``, or of ``nodes`` instead. A node also reads what its nested graphs capture."""
 
     def __init__(self, graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto] | None = None):
         self.nodes = graph.node if nodes is None else list(nodes)
@@ -51,9 +52,9 @@ class GraphIndex:
         return [users] if isinstance(users, int) else users
 
     def backward(self, names: Iterable[str], stops: set[str], most_nodes: int) -> Slice | str:
-        """Return the nodes that compute ``names`` from ``stops`` and inputs, or the reason why not.
+        """Return the nodes that compute ``names`` from ``stops`` and inputs, or the reason why there are none.
 
-        The search does not stop at ``names`` themselves.
+        The search goes on at ``names``, even if ``stops`` contains them.
         """
         nodes: set[int] = set()
         leaves: set[str] = set()
@@ -75,7 +76,7 @@ class GraphIndex:
         return Slice(nodes, leaves)
 
     def forward(self, names: Iterable[str]) -> set[str]:
-        """Return all values computed from ``names``, including these."""
+        """Return ``names`` and all values that depend on them."""
         reached: set[str] = set()
         pending = list(names)
         while pending:
@@ -87,7 +88,7 @@ class GraphIndex:
 
 
 def names_read(node: onnx.NodeProto) -> list[str]:
-    """Return the names that ``node`` or its graphs read, without repetitions."""
+    """Return the names that ``node`` or its nested graphs read, without repetitions."""
     names = dict.fromkeys(name for name in node.input if name)
     if not node.attribute:
         return list(names)

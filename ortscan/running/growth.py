@@ -27,7 +27,7 @@ _MANY_STEPS = 10_000
 _GROWING_ALONE = frozenset(["Expand", "Resize", "Tile", "Upsample"])
 _MULTIPLYING = _GROWING_ALONE | {"Concat", "Einsum", "SequenceInsert", "StringConcat"}
 _MOVING, _PAIRING = "Reshape", "Mul"
-"""Together they turn n numbers into n * n: a vector multiplied by its transpose."""
+"""Two operators that together turn n numbers into n * n, as in a vector multiplied by its transpose."""
 _OF_SIZES = frozenset(
     [
         *("Add", "Cast", "Concat", "Div", "Gather", "Identity", "Max", "Min", "Mod", "Neg", "ReduceMax", "ReduceMin", "Reshape"),
@@ -65,7 +65,7 @@ def may_exhaust_memory(proto: onnx.ModelProto, analysis: Analysis | None) -> boo
 
 
 def _is_bounded(count: str, producers: Mapping[str, onnx.NodeProto], constants: Mapping[str, int]) -> bool:
-    """Return True if ``count`` follows from sizes, small constants and inputs of the model. Generated inputs are small."""
+    """Return True if ``count`` is computed only from sizes, small constants and inputs. Generated inputs are small."""
     pending, seen = [count], set[str]()
     while pending:
         name = pending.pop()
@@ -143,7 +143,7 @@ def _work(node: ir.Node, analysis: Analysis) -> float:
 
 
 def _of_einsum(node: ir.Node, operands: Sequence[Sequence[int]]) -> float:
-    """Return the product of the sizes of all letters."""
+    """Return the operations of an Einsum: the product of the sizes of all letters in its equation."""
     terms = node.attributes.get_string("equation", "").split("->")[0].replace(" ", "").split(",")
     sizes: dict[str, int] = {}
     for term, dims in zip(terms, operands, strict=False):

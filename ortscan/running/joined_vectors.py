@@ -1,6 +1,6 @@
-"""Find vectors in a ModelProto that may become very long. See ``rewrites``' ``long_vectors``.
+"""Find vectors in a ModelProto that may become very long.
 
-Works around ORT-FOLDED-JOINS and ONNX-LONG-VECTORS.
+See ``rewrites.analysis.shapes.long_vectors``. Works around ORT-FOLDED-JOINS and ONNX-LONG-VECTORS.
 """
 
 import math
@@ -23,7 +23,10 @@ _GROWING = GROWING | {"Constant"}
 
 
 def endless_joins(proto: onnx.ModelProto) -> list[str]:
-    """Return a description of the first join in a chain of doublings. onnxruntime would compute it when it loads the model."""
+    """Return a description of the first Concat that joins too many elements, as at the end of a chain of doublings.
+
+    onnxruntime would compute the chain when it loads the model.
+    """
     nodes = (node for graph in (*all_graphs(proto), *proto.functions) for node in graph.node)
     if not any(node.op_type in ("Concat", "StringConcat") for node in nodes):
         return []
@@ -43,7 +46,7 @@ def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, Measure]) ->
 def _known_lengths(proto: onnx.ModelProto) -> dict[str, int]:
     """Return the number of elements of each value whose axes are numbers or free sizes of the inputs. Free sizes count as 1.
 
-        x [1, 40, 8] -> LSTM -> Slices -> Concat    40 steps again, not 40 times what was joined before
+        x [1, 40, 8] -> LSTM -> Slices -> Concat    the result has 40 steps again, not 40 * 40
 
     Only shapes that onnx infers in the main graph count, because other declarations may be wrong.
     """
@@ -76,7 +79,7 @@ def _length_of_type(declared: onnx.TypeProto, free: Set[str]) -> int | None:
 
 
 def has_long_vectors(proto: onnx.ModelProto) -> bool:
-    """Return True if a vector may be too long for onnx to propagate its elements, which takes 200 bytes each."""
+    """Return True if a vector may be too long to let onnx propagate its elements, at 200 bytes each."""
     graphs = [*all_graphs(proto), *proto.functions]
     infos = [info for graph in all_graphs(proto) for info in (*graph.input, *graph.output, *graph.value_info)]
     if not any(node.op_type in _GROWING for graph in graphs for node in graph.node) and all(

@@ -30,7 +30,7 @@ _CHILD = "from ortscan.running.own_process import serve; serve()"
 
 
 class OwnProcessRunner:
-    """A `Runner` that survives crashes: a crashed run has failed, and the next run starts a new subprocess.
+    """A `Runner` in a subprocess. A run that crashes the subprocess has failed. The next run starts a new one.
 
     If there is no interpreter to start, the session runs in this process.
 
@@ -65,7 +65,7 @@ class OwnProcessRunner:
 
     @functools.cached_property
     def error(self) -> str | None:
-        """Why there is no session, or None. This waits for the subprocess to start."""
+        """The reason why there is no session, or None. Reading this waits for the subprocess to start."""
         if self._here is None:
             return self._make_session()
         self.late = self._here.late
@@ -102,7 +102,7 @@ class OwnProcessRunner:
         self._process = child_process.start(_CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def _make_session(self) -> str | None:
-        """Create the session in the subprocess. Return None, or the reason why that fails."""
+        """Create the session in the subprocess. Return None, or the reason if that fails."""
         reply = self._ask((self._memory, self._recipe), self._seconds, _GRACE_AT_START)
         if reply is _NOTHING:
             cause = self._exit_cause()
@@ -112,7 +112,7 @@ class OwnProcessRunner:
         return str(error) if error is not None else None
 
     def _ask(self, request: object, seconds: float | None, grace: float) -> Any:
-        """Return the reply. The subprocess is killed if it takes longer than ``seconds`` and ``grace``."""
+        """Send a request and return the reply. Kill the subprocess after ``seconds`` plus ``grace``."""
         self._killed = False
         requests, replies = _pipes(self._process)
         timer = None if seconds is None else threading.Timer(seconds + grace, self._kill)
@@ -153,7 +153,7 @@ def serve() -> None:
     child_process.end_with_parent()
     replies = child_process.own_stdout()
     memory, recipe = pickle.load(sys.stdin.buffer)
-    import onnxruntime  # noqa: F401  # its memory is not part of the session's
+    import onnxruntime  # noqa: F401  # imported now, so that its memory does not count as the session's
 
     if memory is not None:
         child_process.limit_memory(memory)

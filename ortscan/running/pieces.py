@@ -2,9 +2,9 @@
 
     x ─► a ─► b ─► c ─► y    ->    x ─► a ─► b        b ─► c ─► y
 
-Each value has the type that the model declares, so onnxruntime checks a node in a piece as it does in the whole model. The whole
-model would take 3 KB a node, and time quadratic in the nodes of a graph. Only names are not checked across pieces. A model is
-therefore not cut if a nested graph reuses a name of the graph around it.
+Each value has the type that the model declares, so onnxruntime checks a node in a piece as it does in the whole model. Loading
+the whole model would take 3 KB of memory per node, and time that grows with the square of the nodes. onnxruntime does not check
+names across pieces. A model is therefore not cut if a nested graph reuses a name of the graph around it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,11 +17,11 @@ from ortscan.running.graph_index import names_read
 __all__ = ["pieces_of"]
 
 _NODES = 25_000
-"""The most nodes of a piece, including those of bodies, unless a single node has more."""
+"""The most nodes of a piece, including the nodes in bodies. A piece with only one node of the main graph may have more."""
 
 
 def pieces_of(proto: onnx.ModelProto) -> Iterator[onnx.ModelProto] | None:
-    """Return models that together have all nodes of ``proto``. Return None if it cannot be cut."""
+    """Return models that together have all nodes of ``proto``. Return None if ``proto`` cannot be cut."""
     graph = proto.graph
     if _has_shadowing(graph, set()):
         return None

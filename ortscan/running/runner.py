@@ -33,11 +33,11 @@ TOO_SLOW = "creating its session took longer than {:.2g} s"
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The outputs of a run in the requested order, or why there are none.
+    """The outputs of a run in the requested order, or the reason why there are no outputs.
 
     Args:
         values: the outputs.
-        error: the reason why there are none.
+        error: the reason why there are no outputs.
         seconds: the duration of the run.
         timed_out: True if the run was stopped.
         died: True if the run crashed its process.
@@ -67,7 +67,7 @@ class Runs(Protocol):
 
     @property
     def error(self) -> str | None:
-        """Why there is no session, or None."""
+        """The reason why there is no session, or None."""
 
     @property
     def late(self) -> bool:
@@ -99,7 +99,7 @@ class Runner:
         seconds: float | None = None,
     ):
         import onnxruntime as ort
-        from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # never the patched one
+        from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # the original class, even if patched
 
         warn_of_old()
         options = ort.SessionOptions()
@@ -163,7 +163,7 @@ class Runner:
 
 
 def register_called(options: "ort.SessionOptions", target: str | bytes) -> None:
-    """Register those operators of ortscan that the model at a path or in bytes calls."""
+    """Register the custom operators of ortscan that a model calls. ``target`` is its path or its bytes."""
     content = target if isinstance(target, bytes) else Path(target).read_bytes()
     if PYTHON.encode() in content:
         from ortscan.custom_ops.registration import register_python
@@ -174,7 +174,7 @@ def register_called(options: "ort.SessionOptions", target: str | bytes) -> None:
 
 
 def on_one_thread(options: "ort.SessionOptions") -> None:
-    """Make the session run without extra threads. Starting those takes ten times as long as creating a small session."""
+    """Make the session run on one thread. Starting more takes ten times as long as creating a small session."""
     options.intra_op_num_threads = 1
 
 

@@ -9,7 +9,7 @@ import onnx
 __all__ = ["Dim", "SessionSpec", "input_specs", "output_specs", "overridable_names"]
 
 Dim = int | str
-"""A fixed size, or the name of a free one. The name is its symbol, or ``x[0]`` if it has none."""
+"""A fixed size, or the name of a free dimension: its symbol, or a name such as ``x[0]`` if it has no symbol."""
 
 
 @dataclass(frozen=True)

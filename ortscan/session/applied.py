@@ -1,4 +1,4 @@
-"""The actions of ortscan on the model of a session: ``Applied`` for callers, and ``Prepared`` for the session itself."""
+"""``Applied`` tells callers what ortscan did to the model of a session. ``Prepared`` is the model to open."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -36,12 +36,12 @@ _SOURCE_LINE = re.compile(r"\S*/onnxruntime/\S+:\d+ \S.*?\) (?=[^\s(]+ [^\s(]+ )
 
 @dataclass
 class Applied:
-    """The origin of the model of a session: ``session.ortscan``.
+    """What ortscan did to the model of a session: the value of ``session.ortscan``.
 
     Attributes:
-        source: ``optimized`` now; ``cached``, optimised at an earlier start; ``unchanged``, there was nothing to do; or
-            ``original``, not optimised on purpose or because that failed.
-        why: the reason in one sentence, if the model is the original or was not cached.
+        source: ``optimized`` if the model was optimised now, ``cached`` if an earlier start optimised it, ``unchanged`` if there
+            was nothing to do, or ``original`` if it was not optimised, on purpose or because of an error.
+        why: why the original runs, or why the model was not cached, in one sentence; None in other cases.
         seconds: the time that ortscan added to the start.
         entry: the cache entry, if there is one.
         target: the target that the model was optimised for.
@@ -58,7 +58,7 @@ class Applied:
 
     @lazy
     def report(self) -> "RewriteReport | None":
-        """The report of the optimisation, as ``explain`` returns it; None if there is none."""
+        """The report of the optimisation, in the form that ``explain`` returns, or None."""
         return self.make_report()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -77,10 +77,10 @@ class Prepared:
     Attributes:
         applied: what ortscan did.
         path: the file to open.
-        content: the bytes to open. If there is no path either, the session opens its own model.
+        content: the bytes to open. If ``path`` and ``content`` are None, the session opens its own model.
         python_ops: True if the model has Python custom ops.
-        data_of: the model next to which its external data is; None if it has none.
-        locations: the names of that external data.
+        data_of: the original model, if the model to open refers to the original's external data; otherwise None.
+        locations: the locations of this external data.
         holder: an object that keeps temporary files alive.
     """
 
@@ -99,7 +99,7 @@ class Prepared:
 
 
 def unmodified(source: SessionSource, how: Literal["original", "unchanged"], why: str | None = None) -> Prepared:
-    """Return the session's own model, and the reason ``why`` it is used."""
+    """Return the session's own model as the model to open. ``why`` is the reason for that."""
     return Prepared(Applied(how, why), python_ops=source.outline.names(DOMAIN.encode()))
 
 

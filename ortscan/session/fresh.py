@@ -23,16 +23,17 @@ __all__ = ["Slot", "fresh"]
 
 @dataclass(frozen=True)
 class Slot:
-    """The name ``key`` in ``store`` for the optimised form of the model with this ``fingerprint``."""
+    """The future cache entry of an optimised model: its ``key`` in ``store``, and the original's ``fingerprint``."""
 
     store: Store
     key: str
     fingerprint: Sequence[str]
 
     def fits(self, source: SessionSource, locations: Sequence[str]) -> bool:
-        """Return True if the optimised content, with external data at ``locations``, is the one that the key describes.
+        """Return True if the model that was optimised is the one that the key describes.
 
-        Its files may have been written since then, or while they were read.
+        Its files may have been written after the key was computed, or while they were read. ``locations`` are the locations of
+        external data in the model that was optimised.
         """
         with suppress(OSError, OrtscanError):
             is_same = digest_of_bytes(source.content) == self.fingerprint[0] and set(locations) <= set(source.outline.locations)
@@ -41,7 +42,7 @@ class Slot:
 
 
 def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
-    """Optimise now, and store the result in ``slot`` unless a file of the model has changed meanwhile. Raise any error."""
+    """Optimise the model now. Store the result in ``slot`` unless a file of the model has changed meanwhile. Raise any error."""
     from ortscan.session.optimizing import let_go, optimized
 
     result = optimized(source, options)
@@ -64,7 +65,7 @@ def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) 
 
 
 def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slot | None) -> Prepared:
-    """Put the optimised model where a session can open it: into memory and the cache, or into a temporary folder."""
+    """Return the optimised model for a session: in memory and in the cache, or else in a temporary folder."""
     from ortscan.session.optimizing import serialised_with_references
 
     loaded, report = result.loaded, result.report

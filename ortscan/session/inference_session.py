@@ -49,15 +49,15 @@ class InferenceSession(Running):
     entries of the SessionOptions, such as ``add_session_config_entry("ortscan.target", "cuda")``; see
     ``docs/reference/session-entries.md``. The default target is that of the first execution provider. If ortscan cannot optimise a
     model, the session runs the original with an OrtscanWarning, or raises an OrtscanError if ``ortscan.strict`` is 1. With
-    ``ORT_DISABLE_ALL`` the model is not optimised unless ``ortscan.enable`` is 1. Exceptions inside Python custom ops leave
-    ``run``.
+    ``ORT_DISABLE_ALL`` the model is not optimised unless ``ortscan.enable`` is 1. ``run`` raises the exceptions of Python custom
+    ops.
 
     Attributes:
         ortscan: what ortscan did; ``session.ortscan.report`` describes each loop.
 
     Raises:
         OptionError: an entry ``ortscan.*`` cannot be read.
-        Exception: as onnxruntime's class.
+        Exception: an error of onnxruntime's class.
     """
 
     ortscan: Applied
@@ -103,10 +103,10 @@ class InferenceSession(Running):
             self._ortscan_open_original(problem, arguments)
             self._ortscan_fix(settings)
         finally:
-            del problem  # its traceback refers to this frame, which would keep the model
+            del problem  # its traceback refers to this frame, which would keep the model in memory
 
     def _ortscan_open_optimised(self, settings: Settings, arguments: tuple[Any, ...]) -> Exception | None:
-        """Open the optimised model. Return the error if that fails, or None. Raise the errors of the original model itself."""
+        """Open the optimised model. Return None, or the error if that fails. Raise errors that are not due to the optimisation."""
         options = self._sess_options
         ask = None if options is None else functools.partial(hold_weights, options)
         source = SessionSource(self._model_path, self._model_bytes, entry_of(options, FOLDER_ENTRY), ask)
@@ -114,7 +114,7 @@ class InferenceSession(Running):
         problem = self._ortscan_open_for(target, source, settings, arguments)
         try:
             if problem is None and arguments[0] and "target" not in settings.options and self.ortscan.source != "original":
-                loaded_target = target_of(self.get_providers(), self.get_providers())  # without those that could not be loaded
+                loaded_target = target_of(self.get_providers(), self.get_providers())  # only providers that could be loaded
                 if loaded_target != target:
                     self._sess_options = options
                     problem = self._ortscan_open_for(loaded_target, source, settings, arguments)
@@ -140,7 +140,7 @@ class InferenceSession(Running):
                         check_weights(options, source)
                 except OptionError:
                     raise
-                except Exception as error:  # no error here may keep the caller's model from running
+                except Exception as error:  # if the optimisation fails, the original model must still run
                     if is_from_elsewhere(error):
                         raise
                     return error
@@ -164,7 +164,7 @@ class InferenceSession(Running):
         off = self._sess_options is not None and self._sess_options.graph_optimization_level == _DISABLED
         if settings.enable is None and off:
             return Settings(enable=False, why_not=_SWITCHED_OFF)
-        # onnxruntime saves no functions, and a saved model must run without the library
+        # onnxruntime does not save functions of a model, and a saved model must run without ortscan's library
         is_saved = self._sess_options is not None and bool(self._sess_options.optimized_model_filepath)
         return replace(settings, plans=library_path() is not None and not is_saved)
 
@@ -193,10 +193,9 @@ class InferenceSession(Running):
         self._ortscan_python_ops = prepared.python_ops
 
     def _ortscan_refuse(self, problem: Exception, arguments: tuple[Any, ...]) -> NoReturn:
-        """Raise ``problem`` as an OrtscanError, because onnxruntime's class retries with other providers after Python's own
-        errors.
+        """Raise ``problem`` as an OrtscanError. After other errors, onnxruntime's class would retry with other providers.
 
-        If the model itself cannot be read, onnxruntime's error is better.
+        If the model cannot be read, raise onnxruntime's own error instead.
         """
         if isinstance(problem, OSError):
             with at_work():
@@ -223,14 +222,18 @@ class InferenceSession(Running):
 
 @functools.cache
 def _shared_options() -> "ort.SessionOptions":
-    """Return options for all sessions without any. The library of the Python op keeps about 1 KB for each options object that
-    has it.
+    """Return the SessionOptions that all sessions share whose caller passed none.
+
+    The library of the Python op keeps about 1 KB for each SessionOptions object that it is registered with.
     """
     return ort.SessionOptions()
 
 
 def _is_not_of_the_model(error: Exception) -> bool:
-    """Return True if ``error`` would also occur with any other model: it comes from elsewhere, or is about the other arguments."""
+    """Return True if ``error`` would also occur with any other model.
+
+    Such an error comes from code outside ortscan and onnxruntime, or is about other arguments.
+    """
     if is_from_elsewhere(error) or _UNKNOWN_PROVIDER in str(error):
         return True
     return type(error) in (TypeError, ValueError) and is_raised_by(error, "onnxruntime")

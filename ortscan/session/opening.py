@@ -2,14 +2,15 @@
 
 onnxruntime looks for external data below the folder of the model file. For a model in bytes, it looks in the folder that an entry
 of the SessionOptions names. This entry cannot be removed, and would apply to every later model with the same SessionOptions. So
-it is set only on SessionOptions of our own.
+it is set only on SessionOptions that ortscan created.
 
-With a caller's SessionOptions, the optimised model is a file next to the data while it is opened. The file is in the model's own
-folder for a moment. If that folder is read-only, the file is in a folder with hard links to the data files, or with copies of
-them. Hard links are the second choice because onnx rejects data with two names, and would still do so after the process was
-killed.
+With a caller's SessionOptions, the optimised model becomes a temporary file in the folder of the original model. It is removed
+when the session has been created. If that folder is read-only, the file is in a temporary folder, together with hard links to the
+data files or copies of them. Hard links are only the second choice, because onnx rejects data with two names, and the links would
+remain if the process were killed.
 
-A location must name a file below the model's own folder, or the model is rejected. So it also names one below a folder of ours.
+If a location is not a path below the folder of the original model, the model is rejected. So every location is also a valid path
+below a temporary folder.
 """
 
 import contextlib
@@ -38,7 +39,7 @@ FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 @contextlib.contextmanager
 def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bool) -> Iterator[tuple[str | None, bytes | None]]:
-    """Yield the path or the bytes that a session opens. Temporary files exist as long as the block.
+    """Yield the path or the bytes that a session opens. Temporary files are removed when the block ends.
 
     Raise ModelFileError if external data is outside the model's folder, or is not a regular file.
     """
@@ -61,7 +62,7 @@ def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bo
 
 
 class _Model:
-    """A model that refers to external data. ``files`` has the real path of each location with a file on disk.
+    """A model that refers to external data. ``files`` maps locations to real paths of files on disk.
 
     Weights that the SessionOptions hold in memory may have any location. Raise ModelFileError if a required location is invalid.
     """
@@ -81,7 +82,7 @@ class _Model:
         return all(is_below(path, folder) for path in self.files.values())
 
     def below(self, folder: str) -> bytes:
-        """Return the model for ``folder``: its data has paths without links, because onnxruntime would not follow links."""
+        """Return the model for opening in ``folder``. Its locations become real paths, because onnxruntime follows no links."""
         names = {location: os.path.relpath(path, folder) for location, path in self.files.items()}
         if self._in_memory or all(location == name for location, name in names.items()):
             return self.content
@@ -113,7 +114,7 @@ def _beside_its_data(model: _Model, folder: str | None, stack: contextlib.ExitSt
 
 
 def _gathered(files: Mapping[str, str], bring: Callable[[str, str], object], stack: contextlib.ExitStack) -> str | None:
-    """Return a new folder with the files, or None if ``bring`` cannot put them there. No location leaves that folder."""
+    """Return a new folder with the files at their locations, or None if ``bring`` fails. All locations are inside the folder."""
     folder = stack.enter_context(TemporaryFolder())
     try:
         for location, path in files.items():

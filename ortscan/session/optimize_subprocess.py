@@ -1,8 +1,8 @@
-"""Optimise the model of a session in a subprocess, which returns all memory to the system.
+"""Optimise the model of a session in a subprocess, so that the system gets back all memory that this takes.
 
     fresh(source, …)    ->    the same in a subprocess, which returns the optimised model as a file
 
-The file is in the cache, or if that is not possible in a temporary folder. Logs and warnings of the subprocess are passed on.
+The file is in the cache. If it cannot be cached, it is in a temporary folder. Logs and warnings of the subprocess are passed on.
 """
 
 import logging
@@ -38,7 +38,7 @@ _HELLO = b"ortscan\n"
 """The first output of the subprocess. No other program writes this."""
 
 _LONGEST_START, _LONGEST = 60.0, 1800.0
-"""Seconds."""
+"""The most seconds for starting the subprocess, and for optimising the model in it."""
 
 _PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
 
@@ -161,7 +161,10 @@ def _done(request: dict[str, Any], content: bytes | None) -> dict[str, Any]:
 
 
 def _handed_over(prepared: Prepared, spare: Path) -> Prepared:
-    """Return the form of ``prepared`` that can be sent to the parent. The model is in a file that stays. Raise OSError."""
+    """Return ``prepared`` in a form that can be sent to the parent, with its model in a file. Raise OSError.
+
+    The file is not removed when the subprocess ends.
+    """
     path = prepared.path
     if path is not None:
         os.rename(Path(path).parent, spare / "kept")

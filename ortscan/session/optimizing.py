@@ -1,4 +1,7 @@
-"""Optimise the model of a session. This is imported only if the cache has no entry, because it imports onnx and onnx_ir."""
+"""Optimise the model of a session.
+
+This module is imported only if the cache has no entry for the model, because it imports onnx and onnx_ir.
+"""
 
 import gc
 import os
@@ -46,9 +49,9 @@ class Optimized:
     """The optimised model and its report.
 
     Attributes:
-        locations: the files that hold external data of the original, as it names them.
+        locations: the locations of external data in the original.
         verified: the result of the comparison with the original, in one line.
-        refuted: how the optimised model differs from the original, or empty.
+        refuted: how the optimised model differs from the original; empty if no difference is known.
     """
 
     loaded: LoadedModel
@@ -85,7 +88,7 @@ def optimized(source: SessionSource, options: Mapping[str, Any]) -> Optimized:
 @wrap_errors
 @quietly
 def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None, on_difference: OnDifference) -> Optimized:
-    """Rewrite, check and compare, then free the memory that this took."""
+    """Rewrite a model, check it, and compare it with the original. Then free the memory of the comparison."""
     rewriting, started = Rewriting(model, **options), time.monotonic()
     outcome = self_checked(rewriting)
     spent = time.monotonic() - started
@@ -108,8 +111,9 @@ def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None,
 
 
 def let_go(loaded: LoadedModel) -> None:
-    """Drop the weights of a model that is no longer needed. Its reference cycles would keep them until the next garbage
-    collection.
+    """Drop the weights of a model that is no longer needed.
+
+    The reference cycles of the model would keep its weights until the next garbage collection.
     """
     for graph in graphs_in(loaded.model):
         for value in graph.initializers.values():
@@ -126,7 +130,10 @@ def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None
 
 
 def _model(source: SessionSource, proto: onnx.ModelProto, locations: Sequence[str]) -> ModelLike:
-    """Return the model to optimise, which finds its external data. Weights that the SessionOptions hold in memory are absent."""
+    """Return the model to optimise, in a form in which its external data can be found.
+
+    If the SessionOptions hold weights in memory, the model has no access to external data.
+    """
     if locations and source.is_in_memory:
         loaded = load(proto, source=os.path.join(source.data_folders[0], _NOWHERE, "model.onnx")).model
         for slot in tensor_slots(loaded):
@@ -145,8 +152,8 @@ def _model(source: SessionSource, proto: onnx.ModelProto, locations: Sequence[st
 def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
     """Return the element type and shape that onnxruntime's session reports for each tensor among the original's outputs.
 
-    If a file leaves an output's shape open, onnxruntime infers it from the nodes, and may infer less from the optimised nodes.
-    The result is empty if no session can be created, or if creating one would crash the process.
+    If the original does not declare the shape of an output, onnxruntime infers it from the nodes, and may infer less from the
+    optimised nodes. The result is empty if no session can be created, or if creating a session would crash the process.
     """
     if crash_risks(hollow):
         return {}
@@ -161,13 +168,13 @@ def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
     except Exception as error:
         if not is_raised_by(error, "onnxruntime"):
             raise
-        return {}  # the declarations stay then
+        return {}  # so the declarations stay unchanged
     kinds = {f"tensor({name.lower()})": number for name, number in onnx.TensorProto.DataType.items()}
     return {output.name: (kinds[output.type], output.shape) for output in session.get_outputs() if output.type in kinds}
 
 
 def _with_known_outputs(interface: Interface, known: _KnownOutputs) -> Interface:
-    """Declare the ``known`` types and shapes of outputs without any, and the known sizes of dimensions that only have names."""
+    """Return ``interface`` with the ``known`` types, shapes and sizes where its outputs declare none."""
     outputs = []
     for info in interface.outputs:
         declared = onnx.ValueInfoProto()

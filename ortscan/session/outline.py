@@ -61,7 +61,7 @@ class Outline:
     """A model without the initializers of its main graph.
 
     Attributes:
-        text: all other bytes; or the whole content if it cannot be parsed.
+        text: the bytes of the model without these initializers, or the whole content if it cannot be parsed.
         messages: the nodes of the main graph, serialised.
         inputs: the names of the inputs of the main graph.
         locations: the files that hold external data, as the model names them, without repetitions.
@@ -77,7 +77,7 @@ class Outline:
         return any(word in self.text for word in words)
 
     def nodes(self) -> Iterator[Node]:
-        """Yield the nodes of the main graph. Raise IndexError or KeyError if one cannot be read."""
+        """Yield the nodes of the main graph. Raise IndexError or KeyError if a node cannot be parsed."""
         for message in self.messages:
             parts: dict[int, list[bytes]] = {}
             for number, kind, start, stop in fields_of(message, (0, len(message))):
@@ -116,7 +116,10 @@ def outline_of(content: "bytes | mmap") -> Outline:
 
 
 def _external_locations(content: "bytes | mmap") -> Iterator[str]:
-    """Yield the locations of external data of all tensors, including nested graphs and functions. Raise as ``fields_of`` does."""
+    """Yield the locations of external data of all tensors, including those in nested graphs and functions.
+
+    Raise the errors of ``fields_of``.
+    """
     waiting = [("model", 0, len(content))]
     while waiting:
         kind, begin, end = waiting.pop()
@@ -133,7 +136,7 @@ def _external_locations(content: "bytes | mmap") -> Iterator[str]:
 def fields_of(content: "bytes | mmap", within: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
     """Yield for each field of a message its number, its wire type, and the start and end of its value.
 
-    Raise IndexError or KeyError if it is not a valid message.
+    Raise IndexError or KeyError if the content is not a valid message.
     """
     at, end = within
     while at < end:
@@ -170,8 +173,8 @@ def number_at(content: "bytes | mmap", at: int) -> tuple[int, int]:
 def may_be_changed(outline: Outline, options: Mapping[str, Any]) -> bool:
     """Return False only if ``optimize`` certainly leaves the model unchanged.
 
-    It changes loops, recurrent nodes and unrolled steps. It also changes an If for targets that lack it, and some options make it
-    change other models too.
+    ``optimize`` changes loops, recurrent nodes and unrolled steps. It also changes Ifs for targets without the operator If. Some
+    options make it change other models too.
     """
     if not options.keys() <= _ONLY_FOR_LOOPS:
         return True
@@ -180,13 +183,16 @@ def may_be_changed(outline: Outline, options: Mapping[str, Any]) -> bool:
     try:
         nodes = list(outline.nodes())
     except (IndexError, KeyError):
-        return False  # onnxruntime cannot read it either
+        return False  # onnxruntime cannot read the model either
     has_if = options.get("target", _RUNS_IFS) != _RUNS_IFS and any(node.operator == b"If" for node in nodes)
     return has_if or _may_be_written_out(nodes, outline.inputs)
 
 
 def _may_be_written_out(nodes: Sequence[Node], inputs: Container[bytes]) -> bool:
-    """Return True if nodes read four rows of a tensor by constant indices: ``chains.may_be_written_out`` on serialised nodes."""
+    """Return True if nodes read at least four rows of a tensor by constant indices.
+
+    This is ``chains.may_be_written_out`` for serialised nodes.
+    """
     producers = {output: node for node in nodes for output in node.outputs}
     rows = Counter[bytes]()
     for node in nodes:
@@ -202,7 +208,7 @@ def _may_be_written_out(nodes: Sequence[Node], inputs: Container[bytes]) -> bool
 
 
 def _is_constant(name: bytes, producers: Mapping[bytes, Node], inputs: Container[bytes]) -> bool:
-    """Return True for the output of a Constant or an initializer, also behind Identity nodes."""
+    """Return True if ``name`` is an initializer or the output of a Constant, or an Identity of such a value."""
     for _ in producers:
         node = producers.get(name)
         if node is None or node.operator != b"Identity" or not node.inputs:

@@ -16,10 +16,10 @@ _active: list[type] = []
 
 
 class _StandIn(abc.ABCMeta):
-    """The metaclass of a class that replaces another one. ``isinstance`` and ``issubclass`` treat both alike, except for
-    subclasses.
+    """The metaclass of a class that replaces another class.
 
-    It is an ABCMeta so that abstract classes can be derived from such a class too.
+    ``isinstance`` and ``issubclass`` return the same for both classes. Subclasses of the replacement are ordinary classes. The
+    metaclass is an ABCMeta so that abstract classes can be derived from the replacement too.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -38,8 +38,8 @@ def patched(**options: Any) -> Iterator[type]:
         with ortscan.patched(target="cuda"):
             third_party.load("model.onnx")
 
-    Modules that imported the class by name get the replacement too, until the end of the block. Blocks may be nested: the
-    innermost counts, or in overlapping threads the last one that was entered.
+    Modules that imported the class by name get the replacement too, until the end of the block. If several blocks run at the same
+    time, nested or in other threads, the block that was entered last counts.
 
     Args:
         options: the options of a session (``target="cuda"``, ``strict=True``, ``cache=False``, …). Entries of the SessionOptions
@@ -83,5 +83,5 @@ def _exchange(old: type, new: type) -> None:
 
 
 def _is_off_limits(module: str) -> bool:
-    """Return True if a module creates its own sessions, or defines the class."""
+    """Return True if ``module`` is part of ortscan, or a submodule of onnxruntime, where the class must not be replaced."""
     return module.partition(".")[0] == "ortscan" or module.startswith("onnxruntime.")

@@ -1,4 +1,4 @@
-"""From a model and the options of a session to the model that the session runs, through the cache."""
+"""Prepare the model that a session runs: take it from the cache, or optimise it."""
 
 import contextlib
 import functools
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["as_path_or_bytes", "at_work", "forget", "is_at_work", "prepare"]
 
 _LARGE = 16 << 20
-"""Models of at least this many bytes are optimised in a subprocess, because of the memory that this takes."""
+"""Models of at least this many bytes are optimised in a subprocess, because that takes much memory."""
 
 _NOWHERE = "the model was not cached: this user has no cache folder, and neither ORTSCAN_CACHE_DIR nor ortscan.cache_dir names one"
 _busy = threading.local()
@@ -54,10 +54,10 @@ def is_at_work() -> bool:
 
 
 def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
-    """Return a model that onnxruntime accepts: bytes for the content of a pipe, for a ModelProto and for an onnx_ir Model.
+    """Return a model that onnxruntime accepts. A pipe, a ModelProto and an onnx_ir Model become bytes.
 
-    If a model is too large for bytes, or has external data, write it to a temporary file and return the path. The second item
-    keeps that file alive. Any other value is returned unchanged, for onnxruntime to accept or reject.
+    If a model is too large for bytes, or has external data, write it to a temporary file and return the path. The file exists as
+    long as the second item. Any other value is returned unchanged, for onnxruntime to accept or reject.
     """
     if is_pipe(model):
         return Path(model).read_bytes(), None
@@ -85,9 +85,9 @@ def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
 
 
 def prepare(source: SessionSource, settings: Settings, target: str, look_up: bool) -> Prepared:
-    """Return the model that a session opens instead of ``source``. If ``look_up`` is True, it may be an entry of the cache.
+    """Return the model that a session opens instead of ``source``. Take it from the cache only if ``look_up`` is True.
 
-    Raise any error: OrtscanError on purpose, OSError if the model cannot be read.
+    Raise OSError if the model cannot be read, OrtscanError if it cannot be optimised, and any unexpected error.
     """
     started = time.perf_counter()
     if settings.enable is False:
@@ -133,7 +133,7 @@ def _prepared(source: SessionSource, settings: Settings, options: Mapping[str, A
             return _optimised(source, options, slot)
     if entry is not None:
         return _cached(source, entry)
-    with _one_at_a_time:  # the other process could not store it
+    with _one_at_a_time:  # the other process stored no entry
         return _optimised(source, options, slot)
 
 
@@ -156,7 +156,7 @@ def _store(settings: Settings) -> Store | str:
 
 @functools.cache
 def _warn_of_untrusted(folder: Path, why: str) -> None:
-    """Issue an OrtscanWarning, once a process, that sessions store nothing in ``folder``."""
+    """Issue an OrtscanWarning that sessions store nothing in ``folder``, once per process."""
     warn(
         f"sessions optimise their models at every start, because nothing is cached in {folder}: {why}. Set ORTSCAN_CACHE_DIR or "
         f"ortscan.cache_dir to a folder of this user that others cannot write to, nor to those above it; or set ortscan.cache to 0."
@@ -164,7 +164,10 @@ def _warn_of_untrusted(folder: Path, why: str) -> None:
 
 
 def _optimised(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
-    """Optimise a small model here, and a large one in a subprocess. Raise the errors of ``fresh``."""
+    """Optimise a large model in a subprocess, and a small model in this process.
+
+    Raise the errors of ``fresh``.
+    """
     if source.size >= _LARGE:
         from ortscan.base import child_process
         from ortscan.session.optimize_subprocess import fresh_in_subprocess

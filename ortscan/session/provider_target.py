@@ -1,4 +1,4 @@
-"""From the execution providers of a session to the target that its model is optimised for."""
+"""Choose the target that the model of a session is optimised for, from the execution providers of the session."""
 
 from collections.abc import Container, Sequence
 from typing import Any
@@ -25,13 +25,13 @@ _RUNS_NO_OPERATOR = frozenset({"AzureExecutionProvider"})
 def target_of(providers: Sequence[Any] | None, available: Container[str], chosen_elsewhere: bool = False) -> str:
     """Return the target for the first of ``providers`` that is ``available``.
 
-    onnxruntime skips providers that are not available, and runs on the CPU if none is left or none was named. An unknown provider
-    gets the target ``onnx``, which means standard operators only.
+    onnxruntime skips providers that are not available. If no provider remains, it runs on the CPU. An unknown provider gets the
+    target ``onnx``, which means standard operators only.
 
     Args:
         providers: names, or pairs of a name and options.
         available: the available providers.
-        chosen_elsewhere: True if devices were chosen on the SessionOptions, where they cannot be read; the target is ``onnx`` then.
+        chosen_elsewhere: True if the SessionOptions choose devices. The choice cannot be read, so the target is ``onnx``.
     """
     if not providers or not isinstance(providers, Sequence):  # onnxruntime raises an error if this is no sequence
         return "onnx" if chosen_elsewhere else "cpu"

@@ -1,4 +1,4 @@
-"""Runs of a session, with the values of fixed inputs and with exceptions of Python custom ops."""
+"""Run a session: feed the values of fixed inputs, and raise the exceptions of Python custom ops."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
@@ -16,9 +16,10 @@ _NOTHING = contextlib.nullcontext()
 
 
 class FixedInputs:
-    """The option ``fix_inputs`` of a session: ``values`` by name, for a model with ``inputs``.
+    """The ``values`` of the option ``fix_inputs`` by name, for a session whose model has ``inputs``.
 
-    The optimised model does not have these inputs any more, but the original does if it runs instead. Callers may omit them.
+    The optimised model does not have the fixed inputs any more. The original, if it runs instead, still has them. Callers may omit
+    fixed inputs in both cases.
     """
 
     def __init__(self, values: Mapping[str, Any], inputs: Iterable[ort.NodeArg]) -> None:
@@ -29,7 +30,10 @@ class FixedInputs:
         return name in self._values
 
     def in_feed(self, feed: Mapping[str, Any], *, as_ort_values: bool = False) -> dict[str, Any]:
-        """Return ``feed`` for the model. Raise OptionError if a value differs from the one built in."""
+        """Return ``feed`` with exactly those fixed inputs that the model has.
+
+        Raise OptionError if a value in it differs.
+        """
         for name in self._values.keys() & feed.keys():
             now = np.asarray(feed[name].numpy() if isinstance(feed[name], ort.OrtValue) else feed[name])
             if not np.array_equal(now.reshape(-1), np.asarray(self._values[name]).astype(now.dtype).reshape(-1)):

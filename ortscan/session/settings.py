@@ -53,12 +53,12 @@ class Settings:
 
     Attributes:
         enable: True to optimise the model; None if no entry decides that.
-        why_not: the reason why it is not optimised, in words.
-        strict: raise errors instead of using the original model.
-        plans: run loops compiled unless an option decides otherwise.
-        cache: store optimised models on disk.
-        cache_dir: the folder for them.
-        cache_size: the most bytes that they may take.
+        why_not: the reason in words if the model is not optimised.
+        strict: True to raise errors instead of using the original model.
+        plans: True to run loops as compiled code unless an option decides otherwise.
+        cache: True to store optimised models on disk.
+        cache_dir: the folder for optimised models.
+        cache_size: the most bytes of all optimised models.
         options: the options of ``optimize``.
     """
 
@@ -73,7 +73,7 @@ class Settings:
 
 
 def read_settings(options: "ort.SessionOptions | None", defaults: Mapping[str, str] | None = None) -> Settings:
-    """Read the entries ``ortscan.*``. ``defaults`` has the texts of missing entries. Raise OptionError if one cannot be read."""
+    """Read the entries ``ortscan.*``. ``defaults`` has texts for missing entries. Raise OptionError if a text is invalid."""
     entries = {name: entry_of(options, PREFIX + name) for name in (*_OWN, *OPTIONS)}
     texts = {**(defaults or {}), **{name: text for name, text in entries.items() if text is not None}}
     values = {name: _read(name, text) for name, text in texts.items()}
@@ -84,7 +84,10 @@ def read_settings(options: "ort.SessionOptions | None", defaults: Mapping[str, s
 
 
 def spelled(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return options as texts for entries. Raise OptionError for an unknown option."""
+    """Return options as the texts that entries would have.
+
+    Raise OptionError for an unknown option or an invalid value.
+    """
     texts = {}
     for name, value in options.items():
         if name not in OPTIONS and name not in _OWN:
@@ -128,8 +131,8 @@ def _read(name: str, text: str) -> Any:
 def warn_of_mistyped(options: "ort.SessionOptions | None", *, once: bool) -> None:
     """Warn of entries that are probably misspelled options. This takes about 20 ms.
 
-    onnxruntime cannot list the entries it holds, so this asks for common misspellings of each option. If ``once`` is True,
-    nothing is done if this process has already checked any SessionOptions.
+    SessionOptions cannot list their entries, so this function asks for common misspellings of each option. If ``once`` is True,
+    and this process has already checked any SessionOptions, do nothing.
     """
     if options is None or (once and _looked_for_slips.is_set()):
         return

@@ -27,7 +27,7 @@ class SessionSource:
         path: the path; None for bytes.
         serialized: the bytes; None for a path.
         folder: the folder in which onnxruntime looks for external data, if the caller set one.
-        ask_memory: a function that returns True if onnxruntime holds weights in memory. These take precedence over those on disk.
+        ask_memory: a function that returns True if the SessionOptions hold weights in memory, which take precedence over files.
     """
 
     path: str | None
@@ -46,7 +46,7 @@ class SessionSource:
     def fingerprint(self) -> list[str]:
         """Return the current digests of the model and its data files. The digest of a missing file is empty.
 
-        Raise OSError, and as ``data_file`` does.
+        Raise OSError if a file cannot be read, and the errors of ``data_file``.
         """
         own = digest_of_bytes(self.serialized) if self.serialized is not None else digest_of_file(self.path or "")
         files = self.data_files
@@ -54,7 +54,7 @@ class SessionSource:
 
     @property
     def data_folders(self) -> list[str]:
-        """The folders that may contain external data. Locations are relative to the first."""
+        """The folders that may contain external data. Locations are relative to the first folder."""
         if self.folder:
             return [os.path.abspath(self.folder)]
         return folders_of(self.path) if self.path is not None else [os.getcwd()]
@@ -68,7 +68,10 @@ class SessionSource:
 
     @property
     def data_files(self) -> dict[str, str]:
-        """The paths of external data on disk by location. Empty if weights in memory replace it. Raise as ``data_file`` does."""
+        """The paths of the existing data files by location. Raise the errors of ``data_file``.
+
+        If weights in memory may replace the files, the result is empty.
+        """
         locations = self.outline.locations
         if not locations or self.is_in_memory:
             return {}
@@ -77,7 +80,7 @@ class SessionSource:
 
     @lazy
     def is_in_memory(self) -> bool:
-        """True if the caller may have passed external data to onnxruntime in memory. Files on disk are not used then."""
+        """True if the caller may have passed external data in memory. In this case, ortscan does not use the files on disk."""
         return self.ask_memory is not None and self.ask_memory()
 
     @property
@@ -93,13 +96,13 @@ class SessionSource:
 
     @lazy
     def outline(self) -> Outline:
-        """The structure of the model. The weights in the file are not read for this. Raise OSError."""
+        """The structure of the model, read without its weights. Raise OSError."""
         with self.mapped() as content:
             return outline_of(content)
 
     @contextmanager
     def mapped(self) -> Iterator[bytes | mmap.mmap]:
-        """Map the bytes of the model. Only the parts of a file that are read are loaded into memory. Raise OSError."""
+        """Map the bytes of the model, so that only the parts that are read are loaded into memory. Raise OSError."""
         if self.serialized is not None or "content" in vars(self) or not os.path.getsize(self.path or ""):
             yield self.content
             return

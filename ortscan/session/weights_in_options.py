@@ -1,10 +1,11 @@
-"""Weights in SessionOptions (``add_initializer``). They replace those on disk or in the model.
+"""Find weights in SessionOptions (``add_initializer``).
 
-SessionOptions cannot list what they hold. But sessions of small models reveal it:
+Such weights replace weights on disk or in the model. SessionOptions cannot list their weights, but sessions of small models reveal
+them:
 
-* ``hold_weights``: the weight of ``_PROBE`` is at an absolute path, which onnxruntime never reads. If the SessionOptions hold
-  weights that do not fit this model, onnxruntime reports that before it reports the path.
-* ``check_weights``: a session of a model with empty weights of the same names returns the weights in the SessionOptions.
+* ``hold_weights`` opens ``_PROBE``, a model whose weight is at an absolute path. onnxruntime rejects such a path. If the
+  SessionOptions hold weights that do not fit this model, onnxruntime reports these weights first.
+* ``check_weights`` runs a model with empty weights of the same names. It returns the weights in the SessionOptions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +41,7 @@ _GRAPH, _INITIALIZER, _TYPE, _NAME = 7, 5, 2, 8
 
 
 def hold_weights(options: "ort.SessionOptions") -> bool:
-    """Return True if ``options`` hold weights in memory, by file or by name. No session is created, and nothing is written."""
+    """Return True if ``options`` hold weights in memory, by file or by name. No session is created, and no file is written."""
     try:
         with _traceless(options):
             _session(options, _PROBE)
@@ -84,7 +85,7 @@ def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
 
 
 def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
-    """Return the weights that ``options`` replace, with their values. Return None if that is unknown for their type."""
+    """Return the weights of ``names`` that ``options`` hold, with their values. Return None if onnxruntime rejects the check."""
     from onnxruntime.capi import _pybind_state as native
 
     quiet = native.RunOptions()
@@ -127,13 +128,13 @@ def _is_equal(tensor: "onnx.TensorProto", value: Any, source: SessionSource) -> 
         return False
     try:
         own = onnx.numpy_helper.to_array(tensor, base_dir=source.data_folders[0])
-    except Exception:  # onnx cannot read it, for any reason
+    except Exception:  # onnx may raise any error if it cannot read the tensor
         return False
     return bool(own.dtype == value.dtype and own.shape == value.shape and own.tobytes() == value.tobytes())
 
 
 def _model_of_weights(names: Sequence[str], kind: int) -> bytes:
-    """Return a serialised model with empty weights in a sequence, which onnxruntime does not fold."""
+    """Return a serialised model that returns empty weights in a sequence, because onnxruntime does not fold sequences."""
     node = [*((1, name) for name in names), (2, _OUTPUT), (4, "SequenceConstruct")]
     weights = [(5, _message([(1, 0), (2, kind), (8, name)])) for name in names]
     element = _message([(4, _message([(1, _message([(1, _message([(1, kind)]))]))]))])
