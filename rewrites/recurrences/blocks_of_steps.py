@@ -98,15 +98,15 @@ def _least(loop: ScanView, ctx: Context) -> _StepCut | None:
     """Return the cut with the largest limit for unknown sizes, and then the shortest blocks, for which rules replace the loop."""
     sizes = StepSizes.of(loop, ctx)
     widths = (None,) if all(sizes.hinted(state.inner) for state in loop.states) else _WIDTHS
-    if not _is_taken_out(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the easiest case
+    if not _is_replaced(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the easiest case
         return None
     cuts = (_StepCut(length, width) for width in widths for length in _LENGTHS)
-    return next((cut for cut in cuts if _is_taken_out(loop, cut, ctx)), None)
+    return next((cut for cut in cuts if _is_replaced(loop, cut, ctx)), None)
 
 
-def _is_taken_out(loop: ScanView, cut: _StepCut, ctx: Context) -> bool:
+def _is_replaced(loop: ScanView, cut: _StepCut, ctx: Context) -> bool:
     """Return True if one rule, or several rules in turn, replace the whole loop over one block."""
-    with tried_whole(_over_a_block(loop, cut, _begun(loop, ctx), ctx)[0], ctx) as (block, recorded):
+    with tried_whole(_over_a_block(loop, cut, _initial_values(loop, ctx), ctx)[0], ctx) as (block, recorded):
         left = [block]
         for _ in range(_MOST * len(loop.states)):
             choice = _first(left.pop(), recorded)
@@ -169,7 +169,7 @@ def _in_blocks(
     stacks = [with_lead(inside, stack, [-1], 2, stack, [end]) for stack in outer.outputs[len(loop.states) :]]
     rest, none = ctx.builder(), ctx.builder()
     scans = tuple(replace(scan, outer=_sliced(rest, scan, end, None)) for scan in loop.scan_inputs)
-    left = copied(replace(loop, scan_inputs=scans), _begun_with(loop, finals), ctx)
+    left = copied(replace(loop, scan_inputs=scans), _states_with(loop, finals), ctx)
     rest.nodes.append(left)
     whole = list(left.outputs[: len(finals)])
     for output, first, then in zip(loop.scan_outputs, stacks, left.outputs[len(finals) :], strict=True):
@@ -181,7 +181,7 @@ def _in_blocks(
     return inner_loops, [inner, outer, left]
 
 
-def _begun(loop: ScanView, ctx: Context) -> list[ir.Value]:
+def _initial_values(loop: ScanView, ctx: Context) -> list[ir.Value]:
     """Return new values for the states at the start of a block."""
     return [
         ir.Value(name=ctx.names.fresh(f"{state.inner.name}_begun"), type=state.initial.type, shape=state.initial.shape)
@@ -189,7 +189,7 @@ def _begun(loop: ScanView, ctx: Context) -> list[ir.Value]:
     ]
 
 
-def _begun_with(loop: ScanView, initial: Sequence[ir.Value]) -> list[State]:
+def _states_with(loop: ScanView, initial: Sequence[ir.Value]) -> list[State]:
     return [replace(state, initial=value) for state, value in zip(loop.states, initial, strict=True)]
 
 
@@ -200,7 +200,7 @@ def _over_a_block(loop: ScanView, cut: _StepCut, states: Sequence[ir.Value], ctx
         shape = with_axes(without_axis(scan.outer.shape, 0), 0, cut.length)
         block = ir.Value(name=ctx.names.fresh(f"{scan.inner.name}_block"), type=scan.outer.type, shape=shape)
         scans.append(replace(scan, outer=block))
-    node = copied(replace(loop, scan_inputs=tuple(scans)), _begun_with(loop, states), ctx)
+    node = copied(replace(loop, scan_inputs=tuple(scans)), _states_with(loop, states), ctx)
     ONE_BLOCK.put(node, True)
     if cut.assumed is not None:
         ASSUMED_SIZE.put(node, cut.assumed)
@@ -214,7 +214,7 @@ def _over_blocks(
 
     ``sizes``: the number of blocks, of steps in one block, and of steps in all blocks.
     """
-    names, begun, (blocks, length, end) = ctx.names, _begun(loop, ctx), sizes
+    names, begun, (blocks, length, end) = ctx.names, _initial_values(loop, ctx), sizes
     inner, scans = _over_a_block(loop, cut, begun, ctx)
     states = [
         State(state.initial, mine, result, None) for state, mine, result in zip(loop.states, begun, inner.outputs, strict=False)

@@ -1,8 +1,9 @@
-"""Recurrent cells: the algebra in which a body is read, the families recognised in it, and the native nodes written for them.
+"""Recognise recurrent cells in the bodies of loops, and replace them by native RNN, GRU and LSTM nodes.
 
-A body is read as polynomials of activations of linear maps of its sources (``interpretation``, ``operators``), once for each way in
-which it may be a cell (``find_cells``, ``masks``). Cells are read off those (``gates``, ``gated_cells``) and confirmed by running
-the body once at random points (``recurrent_cell``). The rest of the body stays in a loop (``node_values``).
+``interpretation`` and ``operators`` read a body as polynomials, in which activations and linear maps are the variables.
+``find_cells`` and ``masks`` read it once for each assumption about masks and weights. ``gates`` and ``gated_cells`` recognise cells
+in the polynomials. ``recurrent_cell`` confirms a cell by running the body once on random numbers, and replaces it. The rest of the
+body stays in a loop (``node_values``).
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Identities of activations, so that each function has one form however its arithmetic is written.
+"""Bring activations to a normal form, so that different arithmetic for the same function has the same form.
 
     HardSigmoid(x, a, b)        ->  HardSigmoid(a * x + b, 1, 0)
     Clip(x, -3, 3) / 6 + 0.5    ->  HardSigmoid(x / 6 + 0.5, 1, 0)
@@ -6,7 +6,7 @@
     1 - sigmoid(x)              ->  Sigmoid(-x)
     -2 * tanh(x)                ->  ScaledTanh(-x, 2, 1)
 
-Factors of Clip are compared in float32, in which the body computes.
+Factors of Clip are compared in float32, the type in which the body computes.
 """
 
 import math
@@ -21,7 +21,7 @@ __all__ = ["ActivationForm", "complement", "merge_clips", "multiple", "normal_fo
 
 @dataclass(frozen=True)
 class ActivationForm:
-    """``function(factor * x + added)``; None adds nothing."""
+    """``function(factor * x + added)``, or ``function(factor * x)`` if ``added`` is None."""
 
     function: Function
     factor: float
@@ -29,7 +29,7 @@ class ActivationForm:
 
 
 def normal_form(function: Function) -> ActivationForm:
-    """Return the normal form of a function that clips nothing that it is applied to."""
+    """Return the normal form: a Clip from 0 becomes a Relu, and the factors of a HardSigmoid move into its argument."""
     if function.name in ("Clip", "Relu"):
         return ActivationForm(_clip(*_bounds(function)), 1.0)
     if function.name == "HardSigmoid" and function.clip is None and (function.alpha, function.beta) != (1.0, 0.0):
@@ -38,7 +38,7 @@ def normal_form(function: Function) -> ActivationForm:
 
 
 def merge_clips(outer: Function, inner: Function) -> Function | None:
-    """Return the Clip or Relu that ``outer`` of ``inner`` is, or None if they are no such two functions."""
+    """Return the Clip or Relu that equals ``outer`` of ``inner``, or None if no Clip or Relu does."""
     if not {outer.name, inner.name} <= {"Clip", "Relu"}:
         return None
     low, high = _bounds(outer)
@@ -59,7 +59,7 @@ def _bounds(function: Function) -> tuple[float, float]:
 
 
 def stretched(function: Function, factor: float, added: float) -> ActivationForm | None:
-    """Return ``factor * function(x) + added`` as another function, if it is one; None for ``function`` itself."""
+    """Return ``factor * function(x) + added`` as an activation by another function, or None if there is no such function."""
     if (factor, added) == (1.0, 0.0):
         return None
     doubled, halved = (None if function.clip is None else scale * function.clip for scale in (2.0, 0.5))
@@ -73,7 +73,7 @@ def stretched(function: Function, factor: float, added: float) -> ActivationForm
 
 
 def _is_unit(factor: float, added: float, low: float, high: float) -> bool:
-    """Return True if ``[low, high]`` is stretched to ``[0, 1]``."""
+    """Return True if ``factor * x + added`` maps ``[low, high]`` to ``[0, 1]``."""
     if factor <= 0 or math.isinf(low) or math.isinf(high):
         return False
     lowest, highest = (np.float32(factor) * np.float32(bound) + np.float32(added) for bound in (low, high))
@@ -81,14 +81,14 @@ def _is_unit(factor: float, added: float, low: float, high: float) -> bool:
 
 
 def complement(function: Function) -> ActivationForm | None:
-    """Return ``1 - function(x)`` as a function of a recurrent operator, if it is one."""
+    """Return ``1 - function(x)`` as one activation of a recurrent operator, or None if no activation equals it."""
     if function.name == "Sigmoid" or (function.name == "HardSigmoid" and function.beta == 0.5):
         return ActivationForm(function, -1.0)
     return ActivationForm(function, -1.0, 1.0) if function == Function("HardSigmoid", 1.0) else None
 
 
 def multiple(function: Function, factor: float) -> ActivationForm | None:
-    """Return ``factor * function(x)`` as a function of a recurrent operator, if it is one."""
+    """Return ``factor * function(x)`` as one activation of a recurrent operator, or None if no activation equals it."""
     if factor == 1:
         return ActivationForm(function, 1.0)
     if function.name != "Tanh":

@@ -1,6 +1,6 @@
-"""A recurrent cell of a loop, recognised by the families, then probed, then written as a native node.
+"""A recurrent cell of a loop, as it is recognised, confirmed, and written as a native node.
 
-Its arrays are constants, or consist of parts of tensors that are known only when the model runs.
+Its arrays are constants, or are assembled from parts of tensors that are known only at run time.
 """
 
 from collections.abc import Hashable, Mapping
@@ -23,23 +23,23 @@ __all__ = ["ARRAYS", "Cell", "Numbers", "Piece", "Recipe", "source_of"]
 ARRAYS = ("w", "r", "wb", "rb", "peepholes")
 
 Numbers = Mapping[ir.Value, np.ndarray]
-"""What such tensors are taken to hold."""
+"""The assumed contents of tensors that are known only at run time."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """``factor`` times the numbers of ``weight`` at the flat indices ``at``, in their shape."""
+    """``factor`` times the numbers of ``weight`` at the flat indices ``at``, in the shape of ``at``."""
 
     weight: ir.Value
     at: np.ndarray
     factor: float
 
     def value(self, numbers: Numbers) -> np.ndarray:
-        """Return the piece for what the weights hold."""
+        """Return the numbers of the piece if the weights hold ``numbers``."""
         return np.asarray(self.factor * numbers[self.weight].reshape(-1)[self.at])
 
     def rectangle(self) -> tuple[int, int, bool] | None:
-        """Return the first row and column of the part of a matrix that this is, and whether it is transposed; a vector is a row."""
+        """Return first row, first column and True if transposed, if the piece is a rectangle of the weight; a vector is one row."""
         rows, columns = self._dims
         if not rows:
             return None
@@ -58,7 +58,7 @@ class Piece:
         return (1, dims[0]) if len(dims) == 1 else (dims[0], dims[1]) if len(dims) == 2 else (0, 0)
 
     def write(self, b: Builder) -> ir.Value:
-        """Write the piece as a slice of the weight if it is a rectangle of it, otherwise as a Gather."""
+        """Write the piece as a Slice if it is a rectangle of the weight, otherwise as a Gather."""
         rectangle = self.rectangle()
         if rectangle is None:
             piece = gather(b, reshape(b, self.weight, [-1]), b.const(self.at), 0)
@@ -81,24 +81,24 @@ class Piece:
 
 @dataclass(frozen=True)
 class Recipe:
-    """An array as blocks one below the other, each the sum of ``pieces`` and of a constant."""
+    """The parts of an array: ``blocks`` are joined on axis 0, and each block is the sum of its pieces and a constant."""
 
     blocks: tuple[tuple[tuple[Piece, ...], np.ndarray], ...]
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is added or multiplied."""
+        """True if the array only copies or negates numbers of the weights."""
         return all(len(pieces) == 1 and abs(pieces[0].factor) == 1 and not constant.any() for pieces, constant in self.blocks)
 
     @property
     def work(self) -> tuple[int, int]:
-        """How many numbers each run of the model copies in blocks, and how many it picks out one by one."""
+        """The number of elements that each run of the model copies in blocks, and the number that it gathers one by one."""
         pieces = [piece for parts, _ in self.blocks for piece in parts]
         picked = sum(piece.at.size for piece in pieces if piece.rectangle() is None)
         return sum(piece.at.size for piece in pieces) - picked, picked
 
     def value(self, numbers: Numbers) -> np.ndarray:
-        """Return the array for what the weights hold."""
+        """Return the array if the weights hold ``numbers``."""
         return np.concatenate([constant + sum(piece.value(numbers) for piece in pieces) for pieces, constant in self.blocks])
 
     def write(self, b: Builder, kind: ir.DataType) -> ir.Value:
@@ -114,7 +114,7 @@ class Recipe:
 
 
 def source_of(state: State) -> Hashable:
-    """Return the source that ``state`` is, as linear maps name it."""
+    """Return the key by which linear maps name ``state`` as a source."""
     return ("input", state.inner.name)
 
 
@@ -122,9 +122,9 @@ def source_of(state: State) -> Hashable:
 class Cell(Equations):
     """One recurrent cell of a loop.
 
-    ``hidden``, ``cell``: the hidden state, and the cell state of an LSTM. ``sources``: the scanned values that make up the input,
-    with their widths. ``recipes``: how the arrays of these names come from tensors that are known only when the model runs; the
-    arrays are examples then.
+    ``hidden``, ``cell``: the hidden state, and the cell state of an LSTM. ``sources``: the scanned values that are concatenated to
+    the input, with their widths. ``recipes``: for each array that depends on run-time weights, its name and its parts. The cell
+    then holds example numbers for that array.
     """
 
     hidden: State
@@ -134,7 +134,7 @@ class Cell(Equations):
 
     @property
     def states(self) -> tuple[State, ...]:
-        """The states it is made of, the hidden one first."""
+        """The states of the cell, the hidden state first."""
         return (self.hidden,) if self.cell is None else (self.hidden, self.cell)
 
     @property
@@ -145,16 +145,16 @@ class Cell(Equations):
 
     @property
     def has_default_functions(self) -> bool:
-        """Whether the activations are those of an operator that names none."""
+        """True if the activations are the operator's defaults."""
         return tuple(function.name for function in self.functions) == DEFAULTS[self.op_type]
 
     def with_numbers(self, numbers: Numbers) -> "Cell":
-        """Return the cell for what tensors known only when the model runs may hold."""
+        """Return the cell with constant arrays, computed for run-time weights that hold ``numbers``."""
         arrays: dict[str, Any] = {name: recipe.value(numbers) for name, recipe in self.recipes.items()}
         return replace(self, recipes={}, **arrays)
 
     def without_idle_inputs(self) -> "Cell":
-        """Return the cell without the inputs that it multiplies by zeros."""
+        """Return the cell without inputs whose weights are all 0."""
         ends = np.cumsum([width for _, width in self.sources]).tolist()
         columns = {source: self.w[:, end - source[1] : end] for source, end in zip(self.sources, ends, strict=True)}
         used = tuple(source for source in self.sources if columns[source].any())
@@ -162,11 +162,11 @@ class Cell(Equations):
         return replace(self, sources=used, w=w)
 
     def describe(self, backwards: bool, masked: bool) -> str:
-        """Return the cell in the words of users, such as ``LSTM, forward, H=128, lengths by mask``.
+        """Describe the cell for users, for example ``LSTM, forward, H=128, lengths by mask``.
 
         Args:
-            backwards: whether the last step comes first.
-            masked: whether rows keep their states in some steps.
+            backwards: True if the last step comes first.
+            masked: True if rows keep their states in some steps.
         """
         names = dict.fromkeys(function.name for function in self.functions)
         parts = [

@@ -19,18 +19,18 @@ __all__ = ["Algebra", "Equations", "NumberAlgebra"]
 
 
 class Algebra(Protocol):
-    """The operations of values beside ``+``, ``-`` and ``*``."""
+    """The operations on values that the equations use in addition to ``+``, ``-`` and ``*``."""
 
     def linear(self, x: Any, matrix: np.ndarray, bias: np.ndarray) -> Any:
         """Return ``x @ matrix.T + bias``."""
 
     def apply(self, function: Function, x: Any) -> Any:
-        """Return ``function`` of ``x``, which is clipped first if the function says so."""
+        """Apply ``function`` to ``x``. Clip ``x`` first if the function has a clip."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Equations:
-    """The numbers of a recurrent operator, all float64.
+    """The weights and attributes of a recurrent operator. All arrays are float64.
 
     ``w``: [gates * hidden, input width]; ``r``: [gates * hidden, hidden]; ``wb``, ``rb``: [gates * hidden]; ``peepholes``:
     [3 * hidden] (i, o, f) or None. ``functions``: the activations in the operator's order.
@@ -53,16 +53,16 @@ class Equations:
 
     @property
     def clip(self) -> float | None:
-        """The bounds of the gates' arguments; the output activation of an LSTM has none."""
+        """The clip of the gates' arguments. The argument of an LSTM's output activation is not clipped."""
         return self.functions[0].clip
 
     @property
     def has_bias(self) -> bool:
-        """Whether anything is added to the gates' arguments."""
+        """True if the biases are not all 0."""
         return bool(self.wb.any() or self.rb.any())
 
     def step(self, algebra: Algebra, x: Any, h: Any, c: Any = None) -> list[Any]:
-        """Return the next states for an input and states; ``c`` is the cell state of an LSTM."""
+        """Return the next states for the input ``x``, the hidden state ``h`` and, of an LSTM, the cell state ``c``."""
         wx, rh = self._products(algebra, x, self.w, self.wb), self._products(algebra, h, self.r, self.rb)
 
         def gate(index: int, which: int = 0) -> Any:
@@ -107,7 +107,7 @@ _FUNCTIONS: Mapping[str, Callable[[np.ndarray, Function], np.ndarray]] = {
 
 
 class NumberAlgebra:
-    """Rows of numbers."""
+    """Evaluates the equations on numpy arrays of rows."""
 
     def linear(self, x: np.ndarray, matrix: np.ndarray, bias: np.ndarray) -> np.ndarray:
         """Return ``x @ matrix.T + bias``."""

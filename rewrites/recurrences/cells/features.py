@@ -1,9 +1,9 @@
-"""A body value as features: its last axes flattened, each run of features a polynomial of its own.
+"""Represent a body value as features: its last axes, flattened and cut into runs that have one polynomial each.
 
     [B, 4 * H]  =  leading axes [B], features [4 * H] in runs such as [3 * H sigmoids, H tanhs]
 
-All movement of features (Split, Slice, Concat, Gather, Reshape, Transpose among them) is one ``gather``. The two sides of an
-elementwise operator are brought to the same leading and the same feature axes.
+Each operator that moves features (such as Split, Slice, Concat, Gather, Reshape or Transpose) becomes one ``gather``. The two
+operands of an elementwise operator are broadcast to the same leading axes and the same feature axes.
 """
 
 import itertools
@@ -22,8 +22,8 @@ Dims = tuple[int | str | None, ...]
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """``dims``: the leading axes, over which the work is the same. ``shape``: the feature axes. ``runs``: polynomials side by
-    side.
+    """``dims``: the leading axes, for which the polynomials are the same. ``shape``: the feature axes. ``runs``: the polynomials of
+    consecutive features.
     """
 
     dims: Dims
@@ -42,15 +42,15 @@ class Features:
 
     @property
     def is_matrix(self) -> bool:
-        """Whether there are one leading axis and one axis of features."""
+        """True if there are one leading axis and one feature axis."""
         return len(self.dims) == len(self.shape) == 1
 
     def indexed(self) -> np.ndarray:
-        """Return the index of each feature, in their shape."""
+        """Return the flat index of each feature, in the shape of the features."""
         return np.arange(self.width).reshape(self.shape)
 
     def gather(self, index: np.ndarray) -> "Features":
-        """Return the features at ``index``, in its shape."""
+        """Return the features at the flat indices ``index``, in the shape of ``index``."""
         flat = index.reshape(-1)
         starts = np.cumsum([0, *(run.width for run in self.runs)])
         owner = np.searchsorted(starts, flat, side="right") - 1
@@ -70,14 +70,14 @@ class Features:
         return Features(self.dims, self.shape, tuple(function(run) for run in self.runs))
 
     def combined(self, other: "Features", function: Callable[[Polynomial, Polynomial], Polynomial]) -> "Features":
-        """Apply ``function`` to the runs of both, cut where either is; the shapes are the same."""
+        """Apply ``function`` to pairs of runs, after cutting both sides at the same features. The shapes must be the same."""
         ends = sorted({*np.cumsum([run.width for run in self.runs]), *np.cumsum([run.width for run in other.runs])})
         bounds = list(zip([0, *ends], ends, strict=False))
         pairs = zip(self._cut(bounds), other._cut(bounds), strict=True)
         return Features(max(self.dims, other.dims, key=len), self.shape, tuple(function(left, right) for left, right in pairs))
 
     def whole(self, begin: int = 0, end: int | None = None) -> Polynomial | None:
-        """Return features ``begin`` to ``end`` as one polynomial, or None where they are of different kinds."""
+        """Return features ``begin`` to ``end`` as one polynomial, or None if they are several runs that are not all affine."""
         part = self.gather(np.arange(begin, self.width if end is None else end))
         if len(part.runs) == 1:
             return part.runs[0]
@@ -86,7 +86,7 @@ class Features:
         return Polynomial(joined([run.affine for run in part.runs]))
 
     def broadcast(self, shape: tuple[int, ...]) -> "Features":
-        """Return the features with the axes ``shape``."""
+        """Broadcast the feature axes to ``shape``."""
         return self if self.shape == shape else self.gather(np.broadcast_to(self.indexed(), shape))
 
     def _cut(self, bounds: Sequence[tuple[int, int]]) -> list[Polynomial]:
@@ -96,12 +96,12 @@ class Features:
 
 
 def rows_of(dims: Sequence[int | str | None]) -> list[int | str | None]:
-    """Return leading axes without those of size 1: values with equal ones have the same rows."""
+    """Return the leading axes ``dims`` without axes of size 1. Values for which the result is equal have the same rows."""
     return [dim for dim in dims if dim != 1]
 
 
 def same_lead(first: Features, second: Features) -> bool:
-    """Return True if the leading axes are the same, but for axes of size 1 in front of the shorter."""
+    """Return True if the leading axes are the same; one side may have more first axes, of size 1."""
     short, long = sorted((first.dims, second.dims), key=len)
     extra = len(long) - len(short)
     pairs = zip(short, long[extra:], strict=True)

@@ -1,12 +1,12 @@
-"""Every cell that a loop may be: read as it is, with rows that keep their states, with weights known only when the model runs.
+"""Find the cells that a loop may be, also cells with masks or with weights that are known only at run time.
 
     h' = f(x @ W + h @ R + b)               is an Elman RNN; GRUs and LSTMs are in ``gated_cells``
     body reads W, an input of the model     ->    LSTM(x, Transpose(Slice(W)), ...)
 
-Weights may be computed or fed when the model runs. The body is read with numbers in place of such weights, and once more for each
-of them with its numbers changed. If a number of the cell changes by s times the change of a number of a weight, it is s times that
-number, plus something else. All numbers are whole and the changes odd, so that nothing is rounded and no two changes are alike; a
-last reading with new numbers confirms the result.
+Weights may be computed or fed at run time. The body is read with integers in place of such weights, and once more for each weight
+with its integers changed. Each element of a weight changes by another odd integer. If an element of the cell's arrays then changes
+by s times one of these integers, it is s times that element of the weight plus a term without the weight. Integers are never
+rounded. A last reading with new integers confirms the result.
 """
 
 import math
@@ -39,7 +39,7 @@ _STRUCTURE = ("op_type", "hidden", "cell", "sources", "functions", "linear_befor
 
 
 def find_cells(loop: ScanView, opset: int) -> Iterator[CellMatch]:
-    """Return the cells the body may be, the plainest first."""
+    """Yield the cells that the body may be: cells without a mask or run-time weights first."""
 
     def plain(numbers: Numbers) -> list[CellMatch]:
         reading = Interpretation.of_body(loop, opset, numbers=numbers)
@@ -57,7 +57,7 @@ def find_cells(loop: ScanView, opset: int) -> Iterator[CellMatch]:
 
 
 def _cells(reading: Interpretation) -> Iterator[Cell]:
-    """Return every cell that some states of the loop are; one state may be in several."""
+    """Yield every cell that states of the loop form. A state may be in several cells."""
     nexts: dict[State, Polynomial] = {}
     for state in reading.loop.states:
         features, inner = reading.features(state.next), reading.features(state.inner)
@@ -79,8 +79,8 @@ def _cells(reading: Interpretation) -> Iterator[Cell]:
 def _elman(candidate: Candidate) -> Cell | None:
     """Return the Elman RNN that computes the state, or None.
 
-    A linear f needs an R without zeros: separate units would become one whole matrix, in which an infinite unit makes all
-    others NaN.
+    If f is linear, R must not have zeros. The body may keep units separate, but the native node multiplies by all of R, so that
+    an infinite unit times 0 would make other units NaN.
     """
     activation = gate(candidate.next)
     weights = None if activation is None else candidate.weights(activation.of)
@@ -92,9 +92,10 @@ def _elman(candidate: Candidate) -> Cell | None:
 
 
 def _partners(components: Components, state: State) -> list[State]:
-    """Return the states that can be the cell state beside ``state``, which is computed from them, and they from no third state.
+    """Return the states that may be the cell state of an LSTM with the hidden state ``state``.
 
-    A loop may hold many layers, and most pairs of its states need not be tried.
+    These are the other states of the component of ``state``, and states with a component of their own that ``state`` is computed
+    from in one step. In a loop of many layers, most pairs of states need not be tried.
     """
     behind, members = components.behind, components.members
     sources = behind.get(state.next, 0)
@@ -104,7 +105,7 @@ def _partners(components: Components, state: State) -> list[State]:
 
 
 def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
-    """Return the captured tensors of known shapes that may be weights, and are no constants."""
+    """Return the captured tensors of known shapes that may be weights and are not constant, or none if they are too many."""
     constants, weights = ConstantReader(opset), list[ir.Value]()
     for value in captured_values(loop.body):
         dims = static_dims(value)
@@ -117,7 +118,7 @@ def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
 
 
 def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], list[CellMatch]]) -> Iterator[CellMatch]:
-    """Return the cells that the body is whatever the ``weights`` hold; ``find`` returns those for certain numbers."""
+    """Yield the cells that the body is for any contents of ``weights``. ``find`` returns the cells for given contents."""
     base, last = _numbers(weights, 1), _numbers(weights, 2)
     matches = find(base)
     if not matches:
@@ -133,7 +134,7 @@ def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], l
 
 
 def _recipes(cell: Cell, others: Sequence[Cell], base: Numbers, changes: Numbers, last: Numbers) -> dict[str, Recipe] | None:
-    """Return how the arrays of ``cell`` come from the weights; ``others``: the cell for each change, and for ``last``."""
+    """Return the recipe of each array of ``cell``. ``others``: the cell as read with each weight changed, and with ``last``."""
     recipes = dict[str, Recipe]()
     for name in ARRAYS:
         array, *changed, final = (getattr(each, name) for each in (cell, *others))
@@ -149,13 +150,13 @@ def _recipes(cell: Cell, others: Sequence[Cell], base: Numbers, changes: Numbers
 
 
 def _numbers(weights: Sequence[ir.Value], seed: int) -> dict[ir.Value, np.ndarray]:
-    """Return whole numbers for each weight, in float64."""
+    """Return random integers for each weight, in float64."""
     rng = np.random.default_rng(seed)
     return {weight: np.asarray(rng.integers(1, _LARGEST, static_dims(weight)).astype(np.float64)) for weight in weights}
 
 
 def _changes(weights: Sequence[ir.Value]) -> dict[ir.Value, np.ndarray]:
-    """Return odd numbers for each weight, in float64, each of which tells its index."""
+    """Return odd integers for each weight, in float64. Each integer identifies its index in the weight."""
     rng = np.random.default_rng(3)
     changes = {}
     for weight in weights:
@@ -172,7 +173,7 @@ def _are_alike(cell: Cell, other: Cell) -> bool:
 
 
 def _recipe(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers, block: int) -> Recipe | None:
-    """Read ``array`` as one block, or as blocks of ``block`` rows if fewer of its numbers must be picked out one by one then."""
+    """Read ``array`` as one block or as blocks of ``block`` rows, whichever gathers fewer numbers one by one."""
     recipes = list[Recipe]()
     for size in dict.fromkeys((len(array), block)):
         cuts = [slice(start, start + size) for start in range(0, len(array), size)]
@@ -200,7 +201,7 @@ def _block(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers)
 
 
 def _piece(weight: ir.Value, difference: np.ndarray, change: np.ndarray) -> Piece | None:
-    """Find the numbers of ``weight`` of whose change ``difference`` is a multiple."""
+    """Return the piece of ``weight`` whose ``change``, times a factor, is ``difference``; None if there is no such piece."""
     flat, first = change.reshape(-1), difference.reshape(-1)[0]
     for factor in _FACTORS:
         if (first / factor) % 2 != 1 or not 0 < first / factor <= flat[-1]:

@@ -1,11 +1,11 @@
-"""Recognises GRU and LSTM cells by the polynomials of their states.
+"""Recognise GRU and LSTM cells by the polynomials of their states.
 
     GRU     h' = (1 - z) * n + z * h    with  z = f(...), r = f(...) and
             n = g(x @ W + (r * h) @ R + b)    or, with linear_before_reset,    n = g(x @ W + b + r * (h @ R + c))
-    LSTM    c' = f * c + i * g,  h' = o * t(c')    with gates  i, f, o = s(x @ W + h @ R + p * c + b), of which o reads c'
+    LSTM    c' = f * c + i * g,  h' = o * t(c')    with gates  i, f, o = s(x @ W + h @ R + p * c + b)  (in o, c' for c)
 
-A GRU that keeps ``(1 - z) * h + z * n`` has the complement of its gate if that is an activation. An LSTM with coupled gates has
-``c' = (1 - i) * c + i * g``, or ``c' = f * c + (1 - f) * g`` if the complement of f is an activation.
+A GRU may be written ``(1 - z) * h + z * n``; then ``1 - z`` is its gate, and must be an activation. An LSTM with coupled gates is
+``c' = (1 - i) * c + i * g``, or ``c' = f * c + (1 - f) * g`` if ``1 - f`` is an activation.
 """
 
 from collections.abc import Hashable, Iterator
@@ -23,7 +23,7 @@ __all__ = ["gru", "lstm"]
 
 
 def gru(candidate: Candidate) -> Cell | None:
-    """Return the GRU whose hidden state ``candidate`` is, or None."""
+    """Return the GRU with ``candidate`` as its hidden state, or None."""
     for z, n in _update_gates(candidate):
         update = candidate.weights(z.of)
         is_linear = len(n.of.products) == 1
@@ -44,7 +44,7 @@ _Reset = tuple[Activation, GateWeights, np.ndarray]
 
 
 def _update_gates(candidate: Candidate) -> Iterator[tuple[Activation, Activation]]:
-    """Return pairs (z, n) such that the next value is n + z * (h - n)."""
+    """Yield pairs (z, n) such that the next hidden state is n + z * (h - n)."""
     h, terms = candidate.itself, terms_of(candidate.next)
     for gate in candidate.activations():
         for n, new in terms:
@@ -89,7 +89,7 @@ def _before_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
 
 
 def lstm(candidate: Candidate, cell: State, next_cell: Polynomial) -> Cell | None:
-    """Return the LSTM whose hidden state ``candidate`` is and whose cell state is ``cell``, or None."""
+    """Return the LSTM with ``candidate`` as its hidden state and ``cell`` as its cell state, or None."""
     size, key = candidate.size, source_of(cell)
     output = _output_gate(candidate, next_cell) if next_cell.width == size else None
     if output is None:
@@ -100,8 +100,8 @@ def lstm(candidate: Candidate, cell: State, next_cell: Polynomial) -> Cell | Non
     for i, f, g in _cell_gates(next_cell, kept):
         if len({gate.function for gate in (i, f, o) if gate is not None}) != 1 or g.function.clip != o.function.clip:
             continue
-        read_i, read_o = _peeping(candidate, i.of, key, kept), _peeping(candidate, o.of, key, next_cell)
-        read_f, read_g = _peeping(candidate, zeros if f is None else f.of, key, kept), candidate.weights(g.of)
+        read_i, read_o = _with_peephole(candidate, i.of, key, kept), _with_peephole(candidate, o.of, key, next_cell)
+        read_f, read_g = _with_peephole(candidate, zeros if f is None else f.of, key, kept), candidate.weights(g.of)
         if read_i is None or read_o is None or read_f is None or read_g is None:
             continue
         peepholes = np.concatenate([read_i[1], read_o[1], read_f[1]])
@@ -117,7 +117,7 @@ def lstm(candidate: Candidate, cell: State, next_cell: Polynomial) -> Cell | Non
 
 
 def _output_gate(candidate: Candidate, next_cell: Polynomial) -> tuple[Activation, Activation] | None:
-    """Return (o, t) such that the next hidden state is o * t(c')."""
+    """Return (o, t) such that the next hidden state is o * t(c'), or None."""
     linear = Activation(Function("Affine", 1.0), next_cell)
     terms = [*terms_of(candidate.next), (linear, next_cell)]
     for o in candidate.activations():
@@ -131,7 +131,7 @@ def _output_gate(candidate: Candidate, next_cell: Polynomial) -> tuple[Activatio
 
 
 def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[tuple[Activation, Activation | None, Activation]]:
-    """Return every reading of c' as gates i, f and g; f is None if it is coupled to i."""
+    """Yield the gates i, f and g of every form in which c' can be read. f is None if it is coupled to i."""
     atoms = {atom.key: atom for atom in atoms_of(next_cell) if isinstance(atom, Activation) and atom.name in NATIVE}
     terms = [(g, value) for g, value in terms_of(next_cell) if value.key != kept.key]
     for f in atoms.values():
@@ -149,8 +149,10 @@ def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[tuple[Activ
                 yield f, None, g
 
 
-def _peeping(candidate: Candidate, argument: Polynomial, key: Hashable, state: Polynomial) -> tuple[GateWeights, np.ndarray] | None:
-    """Read a gate's argument that may hold p * ``state``, which is the cell state before or after the step."""
+def _with_peephole(
+    candidate: Candidate, argument: Polynomial, key: Hashable, state: Polynomial
+) -> tuple[GateWeights, np.ndarray] | None:
+    """Return the weights of a gate's argument and its peephole p, the factor of ``state`` (the cell state, old or new)."""
     if argument.is_affine and key not in argument.affine.terms:
         weights = candidate.weights(argument)
         return None if weights is None else (weights, np.zeros(candidate.size))
@@ -160,7 +162,7 @@ def _peeping(candidate: Candidate, argument: Polynomial, key: Hashable, state: P
 
 
 def _peephole(argument: Polynomial, key: Hashable, state: Polynomial) -> np.ndarray | None:
-    """Return the p for which ``argument`` may hold p * ``state``, as read off one summand."""
+    """Return the p for which ``argument`` may contain p * ``state``, read from one summand; else None."""
     if state.is_affine:
         matrix = argument.affine.terms.get(key)
         if matrix is None or (matrix != np.diag(np.diag(matrix))).any():

@@ -1,4 +1,4 @@
-"""Reads gates: a polynomial as an activation, and its argument as weights on the inputs and on the hidden state.
+"""Read gates: a polynomial as one activation, and the argument of the activation as weights of inputs and hidden state.
 
 Works round ORT-RECURRENT-SOFTPLUS.
 """
@@ -29,7 +29,7 @@ _LINEAR = Function("Affine", 1.0)
 
 
 def gate(polynomial: Polynomial) -> Activation | None:
-    """Return ``polynomial`` as one activation of the recurrent operators.
+    """Return ``polynomial`` as one activation of the recurrent operators, or None if it is not one.
 
     ``1 - sigmoid(a)`` is ``sigmoid(-a)``, a number times tanh is ``ScaledTanh``, and a linear map alone is ``Affine``.
     """
@@ -46,7 +46,7 @@ def gate(polynomial: Polynomial) -> Activation | None:
 
 
 def one_minus(activation: Activation) -> Activation | None:
-    """Return one minus ``activation`` as an activation."""
+    """Return one minus ``activation`` as an activation, or None if it is not one."""
     form = complement(activation.function)
     return None if form is None else activation.rewritten(form)
 
@@ -62,7 +62,7 @@ def atoms_of(polynomial: Polynomial) -> list[Atom]:
 
 
 def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
-    """Return the activations, multiples of them and linear maps that may be summands, each with the polynomial that it computes."""
+    """Return the activations (or multiples of them) and linear maps that may be summands, each with its own polynomial."""
     terms: dict[Hashable, tuple[Activation, Polynomial]] = {}
     for product in polynomial.products.values():
         for atom in product.atoms:
@@ -89,7 +89,7 @@ class GateWeights:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One state, seen as the hidden state of a cell; ``inputs`` are the scanned sources with their widths, in a fixed order."""
+    """A state that may be the hidden state of a cell. ``inputs``: the scanned sources with their widths, in a fixed order."""
 
     reading: Interpretation
     hidden: State
@@ -98,7 +98,7 @@ class Candidate:
 
     @property
     def key(self) -> Hashable:
-        """The source of the hidden state."""
+        """The key of the hidden state as a source."""
         return source_of(self.hidden)
 
     @property
@@ -108,11 +108,11 @@ class Candidate:
 
     @lazy
     def itself(self) -> Polynomial:
-        """The hidden state before the step."""
+        """The hidden state before the step, as a polynomial."""
         return Polynomial(LinearMap.source(self.key, self.size))
 
     def cell(self, op_type: str, gates: Sequence[GateWeights], functions: tuple[Function, ...], **others: Any) -> Cell:
-        """Return the cell of ``gates``, in the operator's order; ``others`` are further fields of it."""
+        """Return a cell with ``gates``, in the operator's order. ``others``: further fields of the cell."""
         w, r, bias = (np.concatenate([getattr(gate, name) for gate in gates]) for name in ("w", "r", "bias"))
         fields = {"w": w, "r": r, "wb": bias, "rb": np.zeros(len(bias)), "functions": functions, **others}
         return Cell(op_type=op_type, hidden=self.hidden, sources=self.inputs, **fields)
@@ -122,7 +122,7 @@ class Candidate:
         return self.affine_weights(argument.affine) if argument.is_affine else None
 
     def affine_weights(self, affine: LinearMap) -> GateWeights | None:
-        """Read a linear map in the same way."""
+        """Read a linear map as the argument of a gate; None if it has sources other than the inputs and the hidden state."""
         if not affine.terms.keys() <= {self.key, *(key for key, _ in self.inputs)}:
             return None
         parts = [affine.terms.get(key, np.zeros((width, affine.width))) for key, width in self.inputs]
@@ -131,5 +131,5 @@ class Candidate:
         return GateWeights(w, np.zeros((affine.width, self.size)) if r is None else r.T, affine.bias)
 
     def activations(self) -> list[Activation]:
-        """Return the activations in the products of the next value, each once."""
+        """Return the distinct activations in the products of the next hidden state."""
         return list({atom.key: atom for atom in atoms_of(self.next) if isinstance(atom, Activation)}.values())

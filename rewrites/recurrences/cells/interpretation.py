@@ -1,8 +1,8 @@
-"""Reads a loop's body as polynomials of its sources.
+"""Read a loop's body as polynomials of its sources.
 
-A scanned tensor that is a linear map of another, such as an input projection before the loop, is read as a map of that. Only
-floating point values are read as features. Conditions may be assumed to be true or false; the values that depend on them are read
-accordingly.
+If a scanned tensor is a linear map of another tensor, such as an input projection before the loop, the other tensor is the source.
+Only floating-point values are read as features. Conditions may be assumed to be true or false. Values that depend on a condition
+are read under that assumption.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -31,12 +31,12 @@ _COPIES = operators("copies")
 _COMBINE = frozenset({"Add", "And", "Mul", "Or", "Sub"})
 _DEEPEST = 8
 _WIDEST = 2048
-"""Wider sources are not read: the matrices of the reading take the square of that."""
+"""The largest width of a source that is read. The matrix of a source has the square of its width as elements."""
 
 
 @dataclass(frozen=True)
 class Scanned:
-    """A source that is scanned: ``outer`` [steps, ..., width], from the end where ``reverse``."""
+    """A scanned source: ``outer`` [steps, ..., width], from the last row to the first if ``reverse``."""
 
     outer: ir.Value
     reverse: bool
@@ -45,7 +45,7 @@ class Scanned:
 
 @dataclass
 class Interpretation(Reading):
-    """The abstract values of one Scan's body; ``scanned``: the scanned sources."""
+    """The abstract values of one Scan's body. ``scanned``: the scanned sources by key."""
 
     scanned: dict[Hashable, Scanned] = field(default_factory=dict)
 
@@ -57,13 +57,13 @@ class Interpretation(Reading):
         assumed: Mapping[ir.Value, bool] | None = None,
         numbers: Mapping[ir.Value, np.ndarray] | None = None,
     ) -> "Interpretation":
-        """Read the whole body of a loop, again if a reading tells that sizes are the same.
+        """Read the whole body of a loop. If that shows that two sizes are equal, read the body again.
 
         Args:
-            loop: its scanned axes are 0.
-            opset: that of the model.
-            assumed: the outcomes that conditions are assumed to have.
-            numbers: what captured tensors are assumed to hold.
+            loop: A loop that scans axis 0 of all its scan inputs and outputs.
+            opset: The opset of the model.
+            assumed: The assumed outcomes of conditions.
+            numbers: The assumed contents of captured tensors.
         """
         constants, same = ConstantReader(opset, numbers), dict[str, int | str]()
         while True:
@@ -101,7 +101,7 @@ class Interpretation(Reading):
         known.update(zip(node.outputs, results or [None] * len(node.outputs), strict=True))
 
     def _decided(self, node: ir.Node) -> Sequence[AbstractValue] | None:
-        """Read a node that an assumed condition decides, or return None."""
+        """Read a node whose result follows from an assumed condition. Return None for any other node."""
         if not any(value in self.decided for value in node.inputs):
             return None
         operands = [self.abstract(value) for value in node.inputs]
@@ -125,7 +125,7 @@ class Interpretation(Reading):
         return [np.asarray(outcome).reshape((1,) * (rank_of(output) or 0))]
 
     def _chosen(self, node: ir.Node, chosen: AbstractValue) -> Sequence[AbstractValue] | None:
-        """Return what a Where chooses if it has the result's shape already."""
+        """Return the branch that a Where chooses, or None if that branch would be broadcast."""
         branch = next((value for value in node.inputs[1:] if value is not None and self.abstract(value) is chosen), None)
         if branch is None or chosen is None or rank_of(branch) != rank_of(node.outputs[0]):
             return [chosen] if isinstance(chosen, np.ndarray) and chosen.size == 1 else None
@@ -146,7 +146,7 @@ class Interpretation(Reading):
         return self._source(source_of(state), value, 0)
 
     def _source(self, key: Hashable, value: ir.Value, skipped: int) -> Features | None:
-        """Return ``value`` as a source; its first ``skipped`` axes are no axes of one step."""
+        """Return ``value`` as a source. Its first ``skipped`` axes (the steps) are not axes of one step."""
         rank = rank_of(value)
         if rank is None or rank <= skipped or value.dtype is None or not value.dtype.is_floating_point():
             return None
@@ -164,7 +164,7 @@ class Interpretation(Reading):
         return Features(whole.dims[1:], whole.shape, whole.runs)
 
     def _outside(self, value: ir.Value, scan: ScanInput, depth: int) -> Features | None:
-        """Read a scanned tensor, the steps as one more leading axis."""
+        """Read a scanned tensor outside the loop, with the steps as an additional leading axis."""
         node = value.producer()
         if node is not None and depth < _DEEPEST and node.graph is self.loop.node.graph:
             inside: dict[ir.Value, Features] = {}
@@ -199,7 +199,7 @@ class Interpretation(Reading):
 
 
 def _is_spread(branch: Features, result: ir.Value) -> bool:
-    """Return True if ``branch`` is broadcast to the shape of ``result``, or may be: only an axis of size 1 is."""
+    """Return True if ``branch`` is or may be broadcast to ``result``, because an axis of size 1 may have another size there."""
     sizes = (*branch.dims, *branch.shape)
     dims = [None] * len(sizes) if result.shape is None else result.shape.dims
     return any(size == 1 != dim for size, dim in zip(sizes, dims, strict=True))

@@ -1,8 +1,8 @@
-"""LinearMap maps of a step's sources: what MatMul, Gemm and Add by constants, and all movement of features, are closed in.
+"""Linear maps of a step's sources. MatMul, Gemm and Add with constants, and movement of features, keep a map linear.
 
     value[..., j] = sum over sources s and their features i of s[..., i] * terms[s][i, j]  +  bias[j]
 
-A source is anything that varies from step to step: a scan input, a state, or a product that a matrix is applied to.
+A source is anything that varies from step to step: a scan input, a state, or a product of activations that a matrix is applied to.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ class LinearMap:
 
     @classmethod
     def source(cls, key: Hashable, width: int) -> "LinearMap":
-        """The source itself."""
+        """Return the identity map of the source ``key``."""
         return cls(np.zeros(width), {key: np.eye(width)})
 
     @property
@@ -35,22 +35,22 @@ class LinearMap:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is loop-invariant."""
+        """True if the map has no sources, so that it is loop-invariant."""
         return not self.terms
 
     @property
     def is_zero(self) -> bool:
-        """Whether it is 0 in all features."""
+        """True if all features are 0."""
         return not self.terms and not self.bias.any()
 
     @lazy
     def key(self) -> Hashable:
-        """Equal for equal maps (adding 0 makes one zero of the two)."""
+        """A key that is equal for equal maps. Adding 0.0 turns -0 into +0."""
         parts = [part for source in sorted(self.terms, key=repr) for part in (repr(source), (self.terms[source] + 0.0).tobytes())]
         return digest("affine", self.width, (self.bias + 0.0).tobytes(), *parts)
 
     def plus(self, other: "LinearMap") -> "LinearMap":
-        """Add."""
+        """Return the sum of both maps."""
         terms = dict(self.terms)
         for source, matrix in other.terms.items():
             total = terms[source] + matrix if source in terms else matrix
@@ -77,7 +77,7 @@ class LinearMap:
 
 
 def _product(own: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Multiply; where ``own`` only picks and scales features, as most do, its zeros are left out."""
+    """Multiply two matrices. Skip the zeros of ``own`` if it only selects and scales features, as most matrices do."""
     if np.count_nonzero(own) > len(own):
         return np.asarray(own @ matrix)
     rows, columns = np.nonzero(own)
@@ -89,7 +89,7 @@ def _product(own: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def digest(*parts: object) -> str:
-    """Return a short key of ``parts``: keys hold each other, so they must not grow with what they stand for."""
+    """Return a hash of ``parts`` as a key. Its length is fixed, because keys are parts of other keys."""
     hashed = hashlib.blake2b(digest_size=16)
     for part in parts:
         content = part if isinstance(part, bytes) else str(part).encode()
@@ -99,7 +99,7 @@ def digest(*parts: object) -> str:
 
 
 def joined(parts: Sequence[LinearMap]) -> LinearMap:
-    """Put maps side by side."""
+    """Concatenate the features of several maps."""
     sources = {source: len(matrix) for part in parts for source, matrix in part.terms.items()}
     terms = {}
     for source, rows in sources.items():

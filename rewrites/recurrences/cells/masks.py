@@ -1,8 +1,9 @@
-"""Conditions on which rows keep their states: the body is read once as if all rows took the step, once as if none did.
+"""Find masks, the conditions under which rows keep their states.
 
     h' = Where(m, f(x, h), h)    or    m * f(x, h) + (1 - m) * h
 
-A mask is a condition of the body that does not depend on a state, with one element for each row.
+A mask is a condition of the body that does not depend on a state, with one element for each row. The body is read once as if all
+rows took the step, and once as if none did.
 """
 
 from collections.abc import Iterator
@@ -27,8 +28,8 @@ _KEEP_RANK = frozenset({"Cast", "Expand", "Identity", "Not", "Tile"})
 class Mask:
     """Rows take the step if the condition ``value`` is ``outcome``.
 
-    ``active``, ``kept``: the body for rows that take the step, and for the others. ``known``: ``kept`` by constants alone, also if
-    ``kept`` assumes numbers for tensors that are known only when the model runs.
+    ``active``: the body as read for rows that take the step. ``kept``: the body as read for the other rows. ``known``: like
+    ``kept``, but without assumed numbers for run-time weights.
     """
 
     value: ir.Value
@@ -42,7 +43,7 @@ class Mask:
         return self.kept.are_same(state.next, state.inner)
 
     def otherwise(self, value: ir.Value) -> np.ndarray | State | None:
-        """Return ``value`` in rows that do not take the step, if that is a number for each feature or a state."""
+        """Return what ``value`` is in rows that do not take the step: a constant for each feature, a state, or None for neither."""
         whole = self.kept.whole(value)
         if whole is None:
             return None
@@ -55,7 +56,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class CellMatch:
-    """A cell, the reading it was recognised in, and what else it depends on: a mask, tensors known only when the model runs."""
+    """A cell, the reading in which it was recognised, its mask if it has one, and the run-time weights it depends on."""
 
     cell: Cell
     reading: Interpretation
@@ -74,7 +75,7 @@ class CellMatch:
 
 
 def masks_of(loop: ScanView, opset: int, numbers: Numbers) -> Iterator[Mask]:
-    """Return the masks that the body may have; ``numbers``: what captured tensors are assumed to hold."""
+    """Yield the masks that the body may have. ``numbers``: the assumed contents of captured tensors."""
     for value in _conditions(loop):
         readings = {outcome: Interpretation.of_body(loop, opset, {value: outcome}, numbers) for outcome in (True, False)}
         known = {outcome: Interpretation.of_body(loop, opset, {value: outcome}) for outcome in readings} if numbers else readings
@@ -83,7 +84,7 @@ def masks_of(loop: ScanView, opset: int, numbers: Numbers) -> Iterator[Mask]:
 
 
 def _conditions(loop: ScanView) -> list[ir.Value]:
-    """Return the conditions that choose between values in the body, as far back as they keep their rank."""
+    """Return the conditions that choose between values in the body, traced back through operators that keep the rank."""
     varying = varying_values(loop.body, [state.inner for state in loop.states])
     conditions: dict[ir.Value, None] = {}
     for node in loop.body:
@@ -102,9 +103,9 @@ def _conditions(loop: ScanView) -> list[ir.Value]:
 
 
 def _is_for_rows(value: ir.Value, reading: Interpretation, lead: Dims) -> bool:
-    """Return True if ``value`` has one element for each row, or one for all; by broadcasting, an unknown size is either.
+    """Return True if ``value`` has one element for each row, or one for all rows. By broadcasting, an unknown size may be either.
 
-    Several axes of rows become one, over which a size of 1 among others would not be broadcast.
+    Several axes of rows are merged into one, so sizes must match: a size of 1 would not be broadcast after the merge.
     """
     if value.shape is None:
         return False

@@ -1,17 +1,18 @@
 """Write a cell as a native RNN, GRU or LSTM node over all steps, or over the steps that each row runs.
 
-Parameters of activations are compact lists, one entry for each activation that takes one: onnxruntime reads a padded list
-wrongly. ``layout`` is never written because onnxruntime refuses it.
+The lists of activation parameters have one entry for each activation that takes one, because onnxruntime misreads padded lists.
+``layout`` is never written, because onnxruntime rejects it.
 
     LSTM(xs, ...)    ->    If(xs is not empty) then LSTM(xs, ...) else an empty sequence, and the initial states
 
 On an empty sequence onnxruntime aborts or returns uninitialised memory. A loop runs on an empty batch, so an If guards the node if
-the number of rows is free. A Scan over no steps fails; the If returns what the operator's text says.
+the number of rows is unknown. A Scan over no steps fails, but the If returns the result that the ONNX specification defines.
 
     steps of a row   a . b c .      ->   a b c    through the node with sequence length 3    ->   h1 h1 h2 h3 h3
 
-Under a mask, a stable sort brings the steps that a row runs together, and the node's results are spread the same way. A row that
-has not run yet has its initial state. This equals the loop for every mask: results past a row's length are not read.
+With a mask, a stable sort moves the steps that a row runs to the start, and the node's results are moved back to the original
+steps. Until a row first runs, it has its initial state. This equals the loop for every mask, because no result beyond the length of
+a row is used.
 
 Works round ORT-RECURRENT-LAYOUT, ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS and
 ORT-RECURRENT-EMPTY-ROW.
@@ -38,7 +39,7 @@ _INT64, _INT32 = int(ir.DataType.INT64), int(ir.DataType.INT32)
 
 @dataclass(frozen=True)
 class NativeResults:
-    """``sequence`` [steps, ..., hidden], and the final ``states`` as the loop has them, the hidden one first."""
+    """``sequence`` [steps, ..., hidden], and the final ``states`` in the shapes of the loop's states, the hidden state first."""
 
     sequence: ir.Value
     states: Sequence[ir.Value]
@@ -47,15 +48,15 @@ class NativeResults:
 def write_native(
     b: Builder, cell: Cell, inputs: list[ir.Value], lead: Dims, *, reverse: bool, between_reversals: bool, mask: ir.Value | None
 ) -> NativeResults:
-    """Write ``cell`` for ``inputs``, each [steps, *lead, width]; results are in their order. States are [*lead, hidden].
+    """Write ``cell`` for ``inputs``, each [steps, *lead, width]. Results keep the order of steps; states are [*lead, hidden].
 
     Args:
         b: Collects the nodes.
         inputs: The values of the cell's sources.
         lead: The axes of rows. If there are several, at most one may be unknown.
-        reverse: The last step comes first.
-        between_reversals: Write a forward node on reversed steps instead of a reverse node, if there is no mask.
-        mask: The rows that run, bool [steps, *lead, 1], or with 1 for each of lead; None if all run.
+        reverse: True if the last step comes first.
+        between_reversals: If there is no mask, write a forward node on reversed steps instead of a reverse node.
+        mask: The rows that run in each step, bool [steps, *lead, 1], in which axes of ``lead`` may be 1. None if all rows run.
     """
     turns = reverse and between_reversals and mask is None
     cast = [_reversed(b, each) if turns else each for each in inputs]
@@ -79,7 +80,7 @@ def _reversed(b: Builder, steps: ir.Value) -> ir.Value:
 def _write_running_steps(
     b: Builder, cell: Cell, x: ir.Value, initial: list[ir.Value], backwards: bool, mask: ir.Value
 ) -> tuple[ir.Value, Iterable[ir.Value]]:
-    """Write ``cell`` as ``_write_rows`` does, over the steps that each row runs."""
+    """Write ``cell`` over only the steps that each row runs. Return the sequence and the final states."""
     steps, rows = shape_of(b, x, 0), shape_of(b, x, 1)
     spread = b.op("Expand", reshape(b, mask, [0, -1]), concat(b, [b.const([1]), rows], 0))
     runs = b.op("Cast", spread, to=_INT64)
@@ -87,7 +88,7 @@ def _write_running_steps(
     total = slice_axis(b, counts, 0, 0, 1) if backwards else slice_axis(b, counts, 0, -1, 2**63 - 1)
     columns = b.op("Expand", unsqueeze(b, count_up(b, rows), [0]), b.op("Shape", runs))
     numbers = unsqueeze(b, count_up(b, steps), [1])
-    keys = b.op("Sub", b.op("Mul", runs, steps), numbers)  # steps that run before the others, and each kind in its order
+    keys = b.op("Sub", b.op("Mul", runs, steps), numbers)  # puts steps that run first, otherwise keeps the order
     _, order = b.ops("TopK", [keys, steps], 2, axis=0)
     together = b.op("GatherND", x, _indices(b, order, columns))
     lengths = b.op("Cast", squeeze(b, total, [0]), to=_INT32)
@@ -105,7 +106,7 @@ def _write_running_steps(
 
 
 def has_run(b: Builder, mask: ir.Value, backwards: bool) -> ir.Value:
-    """Return which rows have run by which steps: bool, in the shape of ``mask``, [steps, ..., 1]."""
+    """Return a bool tensor shaped like ``mask``, [steps, ..., 1]: True if the row has run in that step or an earlier one."""
     runs = b.op("CumSum", b.op("Cast", mask, to=_INT64), b.const(0), reverse=1 if backwards else None)
     return b.op("Less", b.const(0), runs)
 
@@ -115,7 +116,7 @@ def _indices(b: Builder, first: ir.Value, second: ir.Value) -> ir.Value:
 
 
 def write_guarded(b: Builder, cell: Cell, some_input: ir.Value, write: Callable[[Builder], NativeResults]) -> NativeResults:
-    """Return the results of ``write``, guarded in case ``some_input``, [steps, ..., width], is empty."""
+    """Put the nodes of ``write`` under an If that runs them only if ``some_input`` [steps, ..., width] is not empty."""
     is_some = b.op("Greater", b.op("Size", some_input), b.const(0))
     then_part, else_part = b.another(), b.another()
     native = write(then_part)
@@ -170,7 +171,7 @@ def _write_rows(
 
 
 def join_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) -> ir.Value:
-    """Merge the axes ``lead``, of which ``before`` others come first, into one."""
+    """Merge the axes ``lead``, which follow the first ``before`` axes, into one axis of rows."""
     if len(lead) == 0:
         return unsqueeze(b, value, [before])
     count = math.prod(dim for dim in lead if isinstance(dim, int)) if all(isinstance(dim, int) for dim in lead) else -1
@@ -178,7 +179,7 @@ def join_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) 
 
 
 def part_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) -> ir.Value:
-    """Split one axis into the axes ``lead`` again."""
+    """Split the axis of rows, which follows the first ``before`` axes, into the axes ``lead``."""
     if len(lead) == 0:
         return squeeze(b, value, [before])
     sizes = [dim if isinstance(dim, int) else -1 for dim in lead]

@@ -1,4 +1,4 @@
-"""Write the native node of a cell, and the values of the loop that it computes; the remainder of the loop scans them."""
+"""Write the native node of a cell, and the body values that it computes. The remaining loop scans these values."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ __all__ = ["NodeValues", "Remainder", "remainder", "write_node"]
 
 @dataclass
 class NodeValues:
-    """``body``: the body values that the native node computes for all steps. ``results``: the loop's results that it computes."""
+    """``body``: the body values that the native node computes for all steps. ``results``: loop outputs and their new values."""
 
     body: list[ir.Value]
     results: list[tuple[ir.Value | None, ir.Value]]
@@ -36,15 +36,15 @@ class NodeValues:
 
 @dataclass(frozen=True)
 class Remainder:
-    """The part of a body that stays beside a cell.
+    """The part of a loop that remains when a native node replaces a cell.
 
     Args:
-        states: The states that stay.
-        after: The values that equal the next hidden state.
-        elsewhere: The values that equal it in rows that take the step, with their constant in other rows.
-        followers: The states that keep the last hidden state, but have initial values of their own.
+        states: The states that remain.
+        after: The body values that equal the next hidden state.
+        elsewhere: The body values that equal the next hidden state in rows that take the step, and constants in other rows.
+        followers: The states that equal the hidden state except for their initial values.
         choices: Where nodes, each with the index of an operand that the next hidden state may replace.
-        needs_previous: Those of the hidden state and the followers that are read before the step.
+        needs_previous: The states (hidden state and followers) whose values before the step are read.
     """
 
     states: tuple[State, ...]
@@ -56,9 +56,9 @@ class Remainder:
 
 
 def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
-    """Return what stays beside the cell; None if that needs the cell state under a mask.
+    """Return the part of the loop that remains, or None if there is a mask and that part needs the cell state.
 
-    A cell state that is needed in each step stays a state: little of it depends on itself once all hidden states are known.
+    A cell state that is needed in each step remains a state of the loop. It is cheap, because the hidden states are then known.
     """
     cell, mask = match.cell, match.mask
     copied = through_identity(cell.hidden.next)
@@ -116,7 +116,7 @@ def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]
 def _read_by(
     wanted: Sequence[ir.Value], loop: ScanView, computed: set[ir.Value], choices: Sequence[tuple[ir.Node, int]]
 ) -> set[ir.Value]:
-    """Return ``wanted`` and what it is computed from, as far as the values ``computed`` by the native node."""
+    """Return ``wanted`` and the values they are computed from. Stop at values that are ``computed`` by the native node."""
     waiting, needed, chosen = list(wanted), set[ir.Value](), dict(choices)
     while waiting:
         value = waiting.pop()
@@ -132,7 +132,7 @@ def _read_by(
 
 
 def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) -> NodeValues | NotApplicable:
-    """Write the native node, and return the values it computes, or the reason why its mask is not known for all steps at once."""
+    """Write the native node and return the values it computes. Return a reason if its mask, or a size, is not known."""
     cell, reading, mask, lead = match.cell, match.reading, match.mask, match.lead
     b, backwards = stacks.build, stacks.backwards
     for value in (*rest.after, *rest.elsewhere):
@@ -153,7 +153,7 @@ def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) 
 
     may_be_empty = _may_be_empty(stacks.loop, cell, lead, runs is not None)
     native = write_guarded(b, cell, inputs[0], write) if may_be_empty else write(b)
-    # the names of the sizes are those of the states, so that loops that scan the results are known to have the same rows
+    # keep the symbolic sizes of the states, so that loops that scan the results are known to have the same rows
     native.sequence.shape = ir.Shape([None if native.sequence.shape is None else native.sequence.shape[0], *lead, cell.size])
     for final in native.states:
         final.shape = ir.Shape([*lead, cell.size])
@@ -179,14 +179,14 @@ def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) 
 
 
 def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, lead: Dims) -> ir.Value:
-    """Return a scanned source as [steps, *lead, width]; its own leading axes may have other axes of size 1."""
+    """Return a scanned source as [steps, *lead, width]. Its own leading axes may differ from ``lead`` in axes of size 1."""
     scanned, own = reading.scanned[key], reading.dims[key]
     value = stacks.ordered(scanned.outer, scanned.reverse)
     return value if own == lead else part_rows(stacks.build, join_rows(stacks.build, value, own, 1, width), lead, 1, width)
 
 
 def _may_be_empty(loop: ScanView, cell: Cell, lead: Dims, masked: bool) -> bool:
-    """Return True if there may be no steps, or no rows for a node that does not run on none."""
+    """Return True if there may be no steps, or if the node fails on an empty batch and there may be no rows."""
     if not isinstance(loop.steps, int) and not has_steps(loop.node.graph):
         return True
     return (cell.op_type != "RNN" or masked) and any(not isinstance(dim, int) for dim in lead)
@@ -199,7 +199,7 @@ def _features(reading: Interpretation, value: ir.Value) -> Features:
 
 
 def _can_be_shaped(value: ir.Value, features: Features, lead: Dims) -> bool:
-    """Return True if a stack of ``lead`` rows can get the axes that ``value`` has, which are those of ``features``."""
+    """Return True if a stack [steps, *lead, width] can be reshaped to the axes of ``value``, as ``features`` lists them."""
     axes = [*features.dims, *features.shape]
     rank = rank_of(value)
     unknown = sum(not isinstance(dim, int) for dim in features.dims)
@@ -207,7 +207,7 @@ def _can_be_shaped(value: ir.Value, features: Features, lead: Dims) -> bool:
 
 
 def _shaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir.Value:
-    """Return [steps, *lead, width] with the axes that ``features`` have behind the steps, which may include axes of size 1."""
+    """Reshape ``stack`` [steps, *lead, width] to [steps, *axes of ``features``]. These axes may include axes of size 1."""
     same = features.dims == lead
     if same and features.shape == (features.width,):
         return stack
@@ -216,7 +216,7 @@ def _shaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir.V
 
 
 def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
-    """Return which rows take which steps: bool [steps, ..., 1], with as many axes as the states have and one more."""
+    """Return the mask for all steps: bool [steps, ..., 1], True if the row takes the step. It has one axis more than a state."""
     reason = stacks.add_all(nodes_behind(stacks.body, [mask.value]))
     if reason is not None:
         return reason
@@ -228,7 +228,7 @@ def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
 
 
 def _with_input(stacks: Stacks, cell: Cell) -> tuple[Cell, list[ir.Value]]:
-    """Return a ``cell`` without inputs with the input that the operators need: zeros [steps, ..., 1]."""
+    """Add an input of zeros [steps, ..., 1] to a ``cell`` without inputs, because the operators require one."""
     b, initial = stacks.build, cell.hidden.initial
     assert initial.dtype is not None
     rows = slice_axis(b, b.op("Shape", initial), 0, 0, -1)

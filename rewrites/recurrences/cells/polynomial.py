@@ -3,7 +3,7 @@
     value = affine + sum over products of coefficient * atom * atom * ...
 
 An atom is an activation of such a polynomial, or a linear map that is multiplied by another atom. Coefficients are numbers for
-each feature. ``n + z * (h - n)`` and ``(1 - z) * n + z * h`` come out alike.
+each feature. For example, ``n + z * (h - n)`` and ``(1 - z) * n + z * h`` have the same normal form.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -24,7 +24,7 @@ _NEVER_CLIPPED = frozenset({"Clip", "Exp", "Relu", "Softplus"})
 
 
 class TooComplex(Exception):
-    """The value is no polynomial of a size that any family of cells has."""
+    """The value is no polynomial, or has more products or atoms than any supported cell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Activation:
 
     @lazy
     def key(self) -> Hashable:
-        """Equal for equal activations."""
+        """A key that is equal for equal activations."""
         return digest(self.name, self.function.alpha, self.function.beta, self.function.clip, self.of.key)
 
     @property
@@ -54,7 +54,7 @@ class Activation:
         return replace(self, of=self.of.gather(index))
 
     def rewritten(self, form: ActivationForm) -> "Activation":
-        """Return the activation that applies ``form`` instead."""
+        """Return the activation with its function replaced by ``form``."""
         argument = self.of if form.factor == 1.0 else self.of * form.factor
         return Activation(form.function, argument if form.added is None else argument + form.added)
 
@@ -64,19 +64,19 @@ Atom = Activation | LinearMap
 
 @dataclass(frozen=True, eq=False)
 class Monomial:
-    """``coefficient`` of shape [width], times all ``atoms``, in the order of their keys."""
+    """The product of ``coefficient``, of shape [width], and all ``atoms``, which are sorted by their keys."""
 
     coefficient: np.ndarray
     atoms: tuple[Atom, ...]
 
     @lazy
     def key(self) -> Hashable:
-        """Equal for products of the same atoms."""
+        """A key that is equal for products of the same atoms."""
         return digest(*(atom.key for atom in self.atoms))
 
     @property
     def is_plain(self) -> bool:
-        """Whether the coefficient is 1 in all features."""
+        """True if the coefficient is 1 in all features."""
         return bool((self.coefficient == 1).all())
 
     @property
@@ -87,7 +87,7 @@ class Monomial:
 
 @dataclass(frozen=True, eq=False)
 class Polynomial:
-    """``affine`` plus ``products``, no two of which have the same atoms. Polynomials and numbers are added and multiplied."""
+    """``affine`` plus ``products``, no two of which have the same atoms. Supports ``+``, ``-`` and ``*``, also with numbers."""
 
     affine: LinearMap
     products: Mapping[Hashable, Monomial] = field(default_factory=dict)
@@ -95,12 +95,12 @@ class Polynomial:
 
     @classmethod
     def constant(cls, numbers: np.ndarray) -> "Polynomial":
-        """Loop-invariant."""
+        """Return the loop-invariant polynomial of one number for each feature."""
         return cls(LinearMap(numbers.astype(np.float64)))
 
     @classmethod
     def activation(cls, function: Function, of: "Polynomial") -> "Polynomial":
-        """Apply a function that has no clip, which is brought to its normal form."""
+        """Return the normal form of ``function``, which must have no clip, applied to ``of``."""
         inner = of.single
         clip = None if inner is None else merge_clips(function, inner.function)
         if inner is not None and clip is not None:
@@ -117,28 +117,28 @@ class Polynomial:
 
     @property
     def is_affine(self) -> bool:
-        """Whether there are no products."""
+        """True if there are no products."""
         return not self.products
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is loop-invariant."""
+        """True if the polynomial is loop-invariant."""
         return not self.products and self.affine.is_constant
 
     @lazy
     def key(self) -> Hashable:
-        """Equal for equal polynomials."""
+        """A key that is equal for equal polynomials."""
         parts = sorted((str(product.key), (product.coefficient + 0.0).tobytes()) for product in self.products.values())
         return digest(self.affine.key, *(part for pair in parts for part in pair))
 
     @property
     def monomial(self) -> Monomial | None:
-        """The only product, if nothing that varies is added to it."""
+        """The only product, or None if there are several or the affine part varies."""
         return next(iter(self.products.values())) if len(self.products) == 1 and self.affine.is_constant else None
 
     @property
     def single(self) -> Activation | None:
-        """The activation that this is, and nothing else; or None."""
+        """The activation, if the polynomial is one activation and nothing else; otherwise None."""
         product = self.monomial
         return product.activation if product is not None and self.affine.is_zero and product.is_plain else None
 
@@ -193,12 +193,12 @@ class Polynomial:
 
 
 def uniform(numbers: np.ndarray) -> float | None:
-    """Return the number that all ``numbers`` are, or None."""
+    """Return the number that all ``numbers`` equal, or None if they differ."""
     return float(numbers[0]) if len(numbers) and (numbers == numbers[0]).all() else None
 
 
 def _with_clip(atom: Activation) -> Activation:
-    """Take a symmetric Clip of the argument into the activation."""
+    """If the argument is a symmetric Clip, make it the ``clip`` of the activation's function."""
     product = atom.of.monomial
     if product is None or not atom.of.affine.is_zero:
         return atom
@@ -209,7 +209,7 @@ def _with_clip(atom: Activation) -> Activation:
 
 
 def _parts(polynomial: Polynomial) -> list[Monomial]:
-    """Return the summands as products: the constant, the varying affine part, and the products."""
+    """Return all summands as monomials: the products, and the affine part as one more monomial."""
     affine = polynomial.affine
     parts = list(polynomial.products.values())
     if affine.terms:
@@ -232,7 +232,7 @@ def _ordered(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def _sum(affine: LinearMap, products: Iterable[Monomial]) -> Polynomial:
-    """Collect equal products; a multiple of one activation plus a number may be another activation."""
+    """Add up monomials with the same atoms. Rewrite ``factor * activation + number`` as another activation if possible."""
     collected: dict[Hashable, Monomial] = {}
     for product in products:
         known = collected.get(product.key)

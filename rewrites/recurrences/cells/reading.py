@@ -1,7 +1,7 @@
 """The abstract values of a loop's body.
 
-A value is a constant (an array), ``Features``, ``Transposed`` features, or not understood. Sources are states, tensors that are
-scanned, and products to which a matrix is applied.
+A value is read as a constant array, as ``Features``, as ``Transposed`` features, or, if it is not understood, as None. Sources are
+states, scanned tensors, and products of activations to which a matrix is applied.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ __all__ = ["AbstractValue", "OperatorReader", "Reading", "Transposed"]
 
 @dataclass(frozen=True)
 class Transposed:
-    """Rows of features with the features along axis 0, as bodies have them that write weights on the left of a product."""
+    """A matrix with features along axis 0 and rows along axis 1. Bodies that multiply by weights from the left use it."""
 
     features: Features
 
@@ -33,10 +33,10 @@ AbstractValue = Features | Transposed | np.ndarray | None
 
 @dataclass
 class Reading:
-    """The facts that are known so far of the values of one Scan's body.
+    """The facts known so far about the values of one Scan's body.
 
-    ``derived``: the products behind sources of that kind. ``dims``: the leading axes of each source in one step. ``same``: sizes
-    that turn out to be the same as others. ``decided``: conditions assumed to be true or false, and what follows.
+    ``derived``: the polynomial of each source that is a product. ``dims``: the leading axes of each source in one step. ``same``:
+    for a symbolic size, a size found to be equal. ``decided``: conditions assumed true or false, and values that follow from them.
     """
 
     loop: ScanView
@@ -48,7 +48,7 @@ class Reading:
     _known: dict[ir.Value, AbstractValue] = field(default_factory=dict)
 
     def sizes(self, shape: ir.Shape) -> list[int | str | None]:
-        """Return the dimensions of ``shape``, with one name for all that are the same."""
+        """Return the dimensions of ``shape``. Sizes that were found to be equal get the same name."""
         return [self._settled(dim) for dim in shape_dims(shape)]
 
     def _settled(self, dim: int | str | None) -> int | str | None:
@@ -57,7 +57,7 @@ class Reading:
         return dim
 
     def learn_same(self, size: int | str, other: int | str) -> None:
-        """Note that two sizes must be the same, which holds from the next reading on."""
+        """Record that two sizes must be equal. Values that were read before do not use this; the next reading does."""
         first, second = self._settled(size), self._settled(other)
         if isinstance(first, str) and first != second and second is not None:
             self.same[first] = second
@@ -71,12 +71,12 @@ class Reading:
 
     @property
     def dtype(self) -> ir.DataType | None:
-        """The element type of all states of floating point, if they have one type."""
+        """The element type of all floating-point states, or None if they have several types."""
         dtypes = {state.inner.dtype for state in self.loop.states if state.inner.dtype and state.inner.dtype.is_floating_point()}
         return dtypes.pop() if len(dtypes) == 1 else None
 
     def abstract(self, value: ir.Value | None) -> AbstractValue:
-        """Return the abstract value of ``value``, which is of the body or captured."""
+        """Return the abstract value of a body value or a captured value."""
         if value is None:
             return None
         return self._known[value] if value in self._known else self.constants.of(value)
@@ -87,7 +87,7 @@ class Reading:
         return abstract if isinstance(abstract, Features) else None
 
     def whole(self, value: ir.Value) -> Polynomial | None:
-        """Return a row of ``value`` as one polynomial; a constant counts if it is the same in all rows."""
+        """Return one row of ``value`` as a polynomial, or None. A constant must be the same in all rows."""
         abstract = self.abstract(value)
         if not isinstance(abstract, np.ndarray):
             return abstract.whole() if isinstance(abstract, Features) else None
@@ -109,15 +109,15 @@ class Reading:
         return left is not None and right is not None and left.key == right.key
 
     def as_source(self, features: Features) -> LinearMap:
-        """Return a linear map of ``features``; runs that are no linear maps become sources of their own."""
+        """Return ``features`` as one linear map. Runs that are not affine become sources of their own."""
         products: dict[Hashable, Polynomial] = {("product", run.key): run for run in features.runs if not run.is_affine}
         self.derived.update(products)
         maps = (run.affine if run.is_affine else LinearMap.source(("product", run.key), run.width) for run in features.runs)
         return joined([*maps])
 
     @contextmanager
-    def believing(self, abstracts: Mapping[ir.Value, AbstractValue]) -> Iterator[None]:
-        """Read some values as other abstract values for a while."""
+    def overriding(self, abstracts: Mapping[ir.Value, AbstractValue]) -> Iterator[None]:
+        """Temporarily replace the abstract values of some values."""
         before = {value: self._known[value] for value in abstracts if value in self._known}
         self._known.update(abstracts)
         try:

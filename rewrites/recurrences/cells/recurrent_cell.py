@@ -2,12 +2,12 @@
 
     Scan(h0, c0, xs) body(h, c, x) => (o * tanh(c2), c2 = f * c + i * g, ...)    ->    LSTM(xs, W, R, B, , h0, c0)
 
-It does not matter how the cell is written: its values are read as polynomials of activations of linear maps, and the families are
-read off those. Conditions: weights are loop-invariant and of known shapes; states are tensors of float32 or float16 whose last axis
-holds the features; the native node is faster on the target, or on onnxruntime's CPU if the target has no such node and cannot
-unroll the cell; body and cell agree at random points. The algebra is exact, so a difference is a defect of the recognition. Rows
-may keep their states in some steps, on one condition for each row (opset 11). The rest of the body stays in a loop that scans the
-hidden states. So does the cell state if each step needs it, since no node returns it.
+The body may use any operators for the cell: body values are read as polynomials of activations of linear maps, and cells are
+recognised in the polynomials. Conditions: weights are loop-invariant and of known shapes; states are tensors of float32 or float16
+whose last axis holds the features; the native node is faster on the target, or on onnxruntime's CPU if the target has no such node
+and cannot unroll the cell; body and cell agree on random numbers. The algebra is exact, so a difference is a defect of the
+recognition. Rows may keep their states in some steps, by one condition for each row (opset 11). The rest of the body stays in a
+loop that scans the hidden states. If each step needs the cell state, it stays in that loop too, because no node returns it.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -40,11 +40,11 @@ __all__ = ["RULE", "check"]
 _PRODUCTS = frozenset({"DynamicQuantizeMatMul", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "MatMulInteger", "QLinearMatMul", "RNN"})
 _QUANTIZERS = frozenset({"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QuantizeLinear"})
 _ROWS, _TOLERANCE, _TOLERANCES = 3, 2e-3, {ir.DataType.FLOAT16: 2e-2}
-"""The rows of a probe, and how far its results may differ, by type."""
+"""The number of rows of a probe, the tolerance of its results, and tolerances for certain types."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Look for a cell among the loop's states."""
+    """Return the patch for the first cell of ``loop`` that a native node can replace, or a reason."""
     if isinstance(loop, LoopView) or loop.batched or not loop.states or ctx.opset < since.NATIVE_CELLS:
         return NOTHING_HERE
     axes = [scan.axis for scan in loop.scan_inputs] + [output.axis for output in loop.scan_outputs]
@@ -105,11 +105,11 @@ def _fused(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplica
 
 
 def _why_no_cell(loop: ScanView, opset: int) -> NotApplicable:
-    """Return the first feature of ``loop`` that no recurrent cell has, if there is one.
+    """Return the reason why ``loop`` has no recurrent cell: the first operator, state or equation that no cell has.
 
-    Quantizers of the state have a reason of their own. Measured: a DynamicQuantizeLSTM quantizes its input once, by the
-    range of all steps, and the state by the range of the rows of one thread; results up to 1 differ from those of a loop that
-    quantizes each step by 0.01 to more than 1. It has no constant scale, as static quantization has.
+    A quantized state is a reason, because a DynamicQuantizeLSTM computes something else. Measured: it quantizes its input once, by
+    the range of all steps, and the state by the range of the rows of one thread. Its results, which are up to 1, differ by 0.01 to
+    more than 1 from a loop that quantizes each step. It cannot use a constant scale, which static quantization needs.
     """
     states = [state for state in loop.states if state.inner.dtype is not None and state.inner.dtype.is_floating_point()]
     inner = [state.inner for state in loop.states]
@@ -138,7 +138,7 @@ def _why_no_cell(loop: ScanView, opset: int) -> NotApplicable:
 
 
 def _agrees(match: CellMatch, ctx: Context) -> bool:
-    """Return True if the cell and the body agree; also False if the body cannot be run by itself."""
+    """Run the cell and the body on random numbers. Return True if they agree, False if not or if the body cannot be run."""
     cell, reading, mask = match.cell, match.reading, match.mask
     states = cell.states
     wanted = [state.next for state in states]
@@ -172,7 +172,7 @@ def _agrees(match: CellMatch, ctx: Context) -> bool:
 
 
 def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: set[ir.Value]) -> dict[ir.Value, np.ndarray] | None:
-    """Return random numbers for each body input in ``fed``; adds the rows of the scanned sources behind it to ``sources``."""
+    """Return random numbers for each body input in ``fed``. Add the rows of the scanned sources they come from to ``sources``."""
     rng = np.random.default_rng(7)
     reading, mask = match.reading, None if match.mask is None else match.mask.value
     loop, feeds, symbols = reading.loop, dict[ir.Value, np.ndarray](), dict[str, int]()
@@ -213,7 +213,7 @@ def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: se
 def _evaluated(
     nodes: list[ir.Node], feeds: Mapping[ir.Value, np.ndarray], results: list[ir.Value], ctx: Context
 ) -> Sequence[np.ndarray] | None:
-    """Return the ``results`` of running ``nodes`` once, or None if they read what is neither fed nor constant."""
+    """Run ``nodes`` once and return ``results``, or None if the nodes read a value that is neither fed nor constant."""
     constants, outside, outputs = dict(feeds), list[ir.Node](), {value for node in nodes for value in node.outputs}
     for value in dict.fromkeys(value for node in nodes for value in reads(node)):
         if value not in outputs and not _add_constant(value, constants, outside, 0):
@@ -224,7 +224,7 @@ def _evaluated(
 
 
 def _add_constant(value: ir.Value, constants: dict[ir.Value, np.ndarray], nodes: list[ir.Node], depth: int) -> bool:
-    """Add a captured constant to ``constants``, or the nodes that compute it to ``nodes``; return False if it is no constant."""
+    """Add a captured constant to ``constants``, or the nodes that compute it to ``nodes``. Return False if it is not constant."""
     node, array = value.producer(), const_array(value, limit=1 << 31)
     if value in constants or node in nodes:
         return True

@@ -1,13 +1,14 @@
-"""Whether a native node can and should replace the loop of a cell: types and shapes, the target, the cost.
+"""Check that a native node can replace the loop of a cell and is faster: types and shapes, the target, the cost.
 
-Measured with onnxruntime 1.31 on CPU, against a Scan with hoisted projections: LSTM and GRU nodes win up to a batch of about 8 and
-tie after that; a GRU loses a little from 16 rows on. An RNN node wins for one row up to a width of 128 and for two up to 64, and
-loses two to three times from 4 rows on. Targets that run no loops always take native nodes. A reverse LSTM or GRU is 4 to 7 percent
-slower at 16 rows than Slices around a forward node, and within one percent at 4.
+Measured with onnxruntime 1.31 on CPU, against a Scan with hoisted projections: LSTM and GRU nodes are faster up to a batch of about
+8 and equally fast for larger batches, but a GRU is slightly slower from 16 rows on. An RNN node is faster for one row up to a width
+of 128 and for two rows up to 64, and two to three times slower from 4 rows on. Targets that run no loops always use native nodes.
+A reverse LSTM or GRU is 4 to 7 percent slower than a forward node between two reversing Slices at 16 rows, and within one percent
+at 4 rows.
 
-Weights that are known only when the model runs are copied in each run, at about 1 ns a number in blocks and 5.5 ns one by one; a
-step gains about 5 microseconds and 0.05 ns a number. A mask costs a sort and two gathers, about 15 microseconds. If the cell state
-of each step is needed, gates are computed once more: 3 times faster for 16 numbers in a state, as fast for 256.
+Weights that are known only at run time are copied in each run, at about 1 ns a number in blocks and 5.5 ns one by one. Each step
+saves about 5 µs and 0.05 ns a number. A mask costs a sort and two gathers, about 15 µs. If the cell state of each step is needed,
+gates are computed twice; the node is still 3 times faster for states of 16 numbers, and as fast as the loop for 256.
 
 Works round ORT-RECURRENT-DOUBLE.
 """
@@ -82,7 +83,7 @@ def absent_from_target(cell: Cell, has_lengths: bool, target: Abilities) -> NotA
 
 
 def stays_on_cpu(loop: Loop, ctx: Context) -> bool:
-    """Return True if onnxruntime's CPU runs ``loop``, native or not: the target runs no loops, and none can be unrolled."""
+    """Return True if ``loop`` runs on onnxruntime's CPU anyway: the target runs no loops, and the loop is too long to unroll."""
     if ctx.options.target.loops:
         return False
     steps = loop.steps
@@ -114,7 +115,7 @@ def too_slow(match: CellMatch, steps: int | str | None, options: Options) -> Not
 
 
 def too_slow_with_cells(match: CellMatch, options: Options) -> NotApplicable | None:
-    """Return a reason if the native node would lose because the cell state of each step has to be computed beside it."""
+    """Return a reason if the native node would be slower because a loop must also compute the cell state of each step."""
     cell, rows = match.cell, _rows(match.lead, options)
     if options.native_always or (rows is not None and rows * cell.size <= _MOST_CELL_NUMBERS):
         return None
@@ -127,7 +128,7 @@ def _count(rows: int | None) -> str:
 
 
 def _fewest_steps(cell: Cell) -> int:
-    """Return how many steps outweigh the work on weights that are known only when the model runs."""
+    """Return the least number of steps that save more time than copying the run-time weights takes."""
     work = [recipe.work for recipe in cell.recipes.values()]
     copied, picked = sum(blocks for blocks, _ in work), sum(single for _, single in work)
     return math.ceil((copied * 1.0 + picked * 5.5) / (5000 + 0.05 * (copied + picked)))

@@ -70,7 +70,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     if {value.dtype for value in system.inputs} != kinds:
         return NOTHING_HERE  # other rules first move outputs that depend on no state, such as flags, out of the loop
-    if system.is_elementwise and not _is_alike(system):
+    if system.is_elementwise and not _has_one_shape(system):
         return NotApplicable("LINEAR-SHAPE", f"what '{system.states[0].inner.name}' is made of has not surely one shape")
     least = least_steps(scan, ctx, _FIRST, lambda count: _too_slow(scan, system, StepSizes.of(scan, ctx), count) is None)
     return ClosedForm(
@@ -85,7 +85,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _read(loop: ScanView, opset: int) -> tuple[System | None, SystemReader]:
     reader = SystemReader(loop, opset, is_elementwise=True)
     system = reader.system()
-    if (system is None or not _is_alike(system)) and SystemReader.may_mix(loop):
+    if (system is None or not _has_one_shape(system)) and SystemReader.may_mix(loop):
         mixing = SystemReader(loop, opset, is_elementwise=False)
         if (mixed := mixing.system()) is not None:
             return mixed, mixing
@@ -96,7 +96,7 @@ def _names(system: System) -> str:
     return ", ".join(f"'{state.inner.name}'" for state in system.states)
 
 
-def _is_alike(system: System) -> bool:
+def _has_one_shape(system: System) -> bool:
     """Return True if all states, inputs and outputs are known to have the same shape."""
     values = [value for state in system.states for value in (state.inner, state.initial, state.next)]
     values += [*system.inputs, *(output.inner for output in system.outputs)]

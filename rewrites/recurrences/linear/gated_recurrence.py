@@ -124,7 +124,7 @@ def _in_blocks(gated: list[_GatedState], radices: Radices, stacks: Stacks, insid
         if isinstance(decays, NotApplicable):
             return decays
         states = _states(state, decays, drives, radices, stacks)
-        flags.append(_are_fine(build, each, decays, states, ctx))
+        flags.append(_equals_loop(build, each, decays, states, ctx))
         lead = [loop.steps if isinstance(loop.steps, int) else -1]
         results |= bind_state(inside, loop, state, with_axes_of(inside, states, lead, state.initial, static_dims(state.inner)))
     return results, all_of(build, flags)
@@ -142,7 +142,7 @@ def _states(state: State, decays: ir.Value, drives: ir.Value, radices: Radices, 
     return decayed_states(build, decays, drives, initial, radices.steps, steps if isinstance(steps, int) else stacks.steps)
 
 
-def _are_fine(build: Builder, gated: _GatedState, decays: ir.Value, states: ir.Value, ctx: Context) -> ir.Value:
+def _equals_loop(build: Builder, gated: _GatedState, decays: ir.Value, states: ir.Value, ctx: Context) -> ir.Value:
     """Return a flag that is true only if the loop computes the same ``states``."""
     kind = gated.state.inner.dtype
     assert kind is not None

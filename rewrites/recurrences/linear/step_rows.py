@@ -46,8 +46,8 @@ def _emitted_node(drive: Drive, emitted: Mapping[Drive | ir.Value, Operand], sta
         (alone,) = operands
         if not same(alone.inner.shape, result.shape):
             return _other_shape(alone.inner, result)
-        is_taken_off = node.op_type == "Sub" and drive.operands[0] is None
-        return Operand(build.op("Neg", alone.value), alone.batched, result) if is_taken_off else alone
+        is_subtracted = node.op_type == "Sub" and drive.operands[0] is None
+        return Operand(build.op("Neg", alone.value), alone.batched, result) if is_subtracted else alone
     if not any(operand.batched for operand in operands):
         return Operand(build.like(node, [operand.value for operand in operands])[0], False, result)
     batched = batch(Call(node, tuple(operands), build, stacks.steps))
@@ -71,25 +71,25 @@ def decays_of(paths: Sequence[Path], state: State, stacks: Stacks, sizes: StepSi
     if refusal is not None:
         return refusal
 
-    def spread(value: ir.Value) -> ir.Value:
+    def with_rank(value: ir.Value) -> ir.Value:
         return unsqueeze(build, stacks.full(value), list(range(1, 1 + rank - (ranks[value] or 0))))
 
-    spreads = {value: spread(value) for value in factors}
+    unsqueezed = {value: with_rank(value) for value in factors}
     alone = [path.numbers for path in paths if not path.factors]
-    whole = build.const(np.asarray(sum(alone), kind.numpy())) if alone else None
+    decay = build.const(np.asarray(sum(alone), kind.numpy())) if alone else None
     for path in paths:
         if not path.factors:
             continue
-        is_taken_off = whole is not None and bool((path.numbers < 0).all())
-        numbers = np.asarray(-path.numbers if is_taken_off else path.numbers)
+        is_subtracted = decay is not None and bool((path.numbers < 0).all())
+        numbers = np.asarray(-path.numbers if is_subtracted else path.numbers)
         term = None if (numbers == 1).all() else build.const(numbers.astype(kind.numpy()))
         for factor in path.factors:
-            value = spreads[factor.value]
+            value = unsqueezed[factor.value]
             if factor.divides:
                 term = build.op("Div", build.const(np.array(1, kind.numpy())) if term is None else term, value)
             else:
                 term = value if term is None else build.op("Mul", term, value)
         assert term is not None
-        whole = term if whole is None else build.op("Sub" if is_taken_off else "Add", whole, term)
-    assert whole is not None
-    return whole
+        decay = term if decay is None else build.op("Sub" if is_subtracted else "Add", decay, term)
+    assert decay is not None
+    return decay

@@ -41,7 +41,7 @@ def _of_numbers(numbers: np.ndarray | None, free: int) -> int:
     return _PLUS * bool((~np.signbit(zeros)).any()) | _MINUS * bool(np.signbit(zeros).any())
 
 
-def _turned(signs: int) -> int:
+def _negated(signs: int) -> int:
     return (signs & _PLUS) << 1 | (signs & _MINUS) >> 1
 
 
@@ -82,8 +82,8 @@ class _Signs:
         numbers = arrays[by]
         if numbers is None or (numbers == 0).any():
             return _BOTH
-        kept, turned = bool((numbers > 0).any()), bool((numbers < 0).any())
-        return (signs[1 - by] & _BOTH) * kept | _turned(signs[1 - by]) * turned
+        kept, negated = bool((numbers > 0).any()), bool((numbers < 0).any())
+        return (signs[1 - by] & _BOTH) * kept | _negated(signs[1 - by]) * negated
 
 
 def _moved(signs: list[int]) -> int:
@@ -96,9 +96,9 @@ def _moved(signs: list[int]) -> int:
 
 _SIGNS: dict[str, Callable[[list[int]], int]] = {
     "Identity": lambda signs: signs[0],
-    "Neg": lambda signs: _turned(signs[0]),
+    "Neg": lambda signs: _negated(signs[0]),
     "Add": lambda signs: _added(signs[0], signs[1]),
-    "Sub": lambda signs: _added(signs[0], _turned(signs[1])),
+    "Sub": lambda signs: _added(signs[0], _negated(signs[1])),
     "MatMul": lambda _: _PLUS | _PRODUCT,
     "Gemm": lambda signs: _PLUS | _PRODUCT | (signs[2] & _MINUS if len(signs) > 2 else 0),
 }

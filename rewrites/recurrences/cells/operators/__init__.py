@@ -1,3 +1,3 @@
-"""How each operator of a body is read: a function returns the abstract values of its outputs, exactly, or None."""
+"""Read the operators of a body. One function per operator returns the exact abstract values of its outputs, or None."""
 
 __all__: list[str] = []

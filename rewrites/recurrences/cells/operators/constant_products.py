@@ -1,12 +1,12 @@
-"""Products by constant matrices: linear maps of linear maps, or of products that become sources of their own.
+"""Read products by constant matrices as linear maps. Operands that are not linear become sources of their own.
 
     h @ W    Transpose(Gemm(W, Transpose(h))) = h @ W.T    Einsum<bi,oi->bo>(h, W) = h @ W.T
 
     LSTM(Unsqueeze(x), W, R, B, , Unsqueeze(h), Unsqueeze(c))    is read as the polynomials of its equations
 
-A product fails for any other number of features than its matrix has rows. So a size that is only a name becomes known, unless
-rows have that name too: some exporters use one name for all free sizes. TorchScript writes an RNN, GRU or LSTM node of one step
-for a cell inside a loop. It needs one direction, constant weights, no sequence lengths and ``layout`` 0.
+A product is valid only for as many features as its matrix has rows. So it fixes a symbolic number of features, unless an axis of
+rows has the same symbol: some exporters use one symbol for all free sizes. For a cell inside a loop, TorchScript writes an RNN, GRU
+or LSTM node of one step. Such a node must have one direction, constant weights, no sequence lengths and ``layout`` 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def _gemm(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 
 
 def _apply_matrix(reading: Reading, x: Features, matrix: np.ndarray) -> Features | None:
-    """Return ``x @ matrix``, or None if ``matrix`` is no matrix for the features of ``x``."""
+    """Return ``x @ matrix``, or None if ``matrix`` does not fit the features of ``x``."""
     if matrix.dtype.kind != "f" or len(x.shape) != 1 or matrix.ndim < 2 or any(size != 1 for size in matrix.shape[:-2]):
         return None
     if matrix.shape[-2] != x.width or matrix.ndim - 1 > max(x.lead, 1) + 1 or (matrix.ndim > 2 and matrix.ndim - 2 > x.lead - 1):
@@ -68,7 +68,7 @@ def _learn_width(reading: Reading, x: ir.Value | None, width: int) -> None:
 
 
 def _oriented(abstract: AbstractValue, transpose: bool) -> AbstractValue:
-    """Return a matrix, transposed if ``transpose``; None if ``abstract`` is none."""
+    """Return the matrix ``abstract``, transposed if ``transpose``, or None if it is not a matrix."""
     if isinstance(abstract, np.ndarray):
         return (abstract.T if transpose else abstract) if abstract.ndim == 2 else None
     if isinstance(abstract, Transposed):
@@ -79,7 +79,7 @@ def _oriented(abstract: AbstractValue, transpose: bool) -> AbstractValue:
 
 
 def _matrix_product(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read a product of matrices, one of them constant, and what a Gemm adds."""
+    """Read the product of two matrices, one of them constant, and the addend of a Gemm."""
     operands = [reading.abstract(value) for value in node.inputs]
     pairs = zip(operands[:2], ("transA", "transB"), strict=True)
     left, right = (_oriented(operand, node.attributes.get_int(name, 0) != 0) for operand, name in pairs)
@@ -176,12 +176,12 @@ def _single_step(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | N
 
 
 def _array(operand: AbstractValue) -> np.ndarray | None:
-    """Return a constant of the one direction."""
+    """Return a constant without its axis of directions, or None if there is no constant or more than one direction."""
     return operand[0].astype(np.float64) if isinstance(operand, np.ndarray) and len(operand) == 1 else None
 
 
 def _state(operand: AbstractValue, x: Features, size: int) -> Polynomial | None:
-    """Return an initial state: [1, rows, size], or nothing for zeros."""
+    """Read an initial state [1, rows, size]. A missing one is zeros."""
     if operand is None:
         return Polynomial.constant(np.zeros(size))
     if isinstance(operand, np.ndarray):
@@ -193,7 +193,7 @@ def _state(operand: AbstractValue, x: Features, size: int) -> Polynomial | None:
 
 @dataclass(frozen=True)
 class _PolynomialAlgebra:
-    """Polynomials of the sources of ``reading``."""
+    """Evaluates the equations on polynomials of the sources of ``reading``."""
 
     reading: Reading
 

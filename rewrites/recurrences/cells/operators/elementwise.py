@@ -1,9 +1,9 @@
-"""Activations and arithmetic, also from operators that spell them otherwise.
+"""Read activations and arithmetic, also if other operators compute an activation.
 
     Max(x, 0)    ->  Relu(x)                  Clip(x, a, b)       ->  Clip, from which Relu and HardSigmoid are made
     x / number   ->  x * (1 / number)         a / (1 + exp(b))    ->  a * Sigmoid(-b)
 
-Transposed operands are read as others are.
+Operands may be transposed.
 """
 
 import math
@@ -40,7 +40,7 @@ def _bounded(low: float, high: float, features: Features) -> Sequence[AbstractVa
 
 
 def _extremum(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """``Max(x, low)`` and ``Min(x, high)`` are halves of a Clip."""
+    """Read ``Max(x, low)`` and ``Min(x, high)`` as a Clip with one bound."""
     if len(node.inputs) != 2:
         return None
     for x, bound in (node.inputs, reversed(node.inputs)):
@@ -61,7 +61,7 @@ def _clip(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 
 
 def _number(bound: object) -> float | None:
-    """Return a bound of Clip: NaN if it is not known, None if there is none."""
+    """Return a bound of Clip as a number: NaN if the bound is unknown, None if the Clip has no such bound."""
     if isinstance(bound, ir.Value):
         number = const_scalar(bound)
         return math.nan if number is None else float(number)
@@ -84,7 +84,7 @@ def _binary(
 
 
 def _divide(dividend: Polynomial, divisor: Polynomial) -> Polynomial:
-    """``a / (1 + exp(b))`` is ``a * sigmoid(-b)``; a division by numbers is a product."""
+    """Read ``a / (1 + exp(b))`` as ``a * sigmoid(-b)``, and a division by constants as a product."""
     if divisor.is_constant and divisor.affine.bias.all():
         return dividend * (1.0 / divisor.affine.bias)
     product = divisor.monomial
@@ -110,7 +110,7 @@ def _sum(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 
 
 def _also_transposed(read: OperatorReader) -> OperatorReader:
-    """Read a node on transposed operands as ``read`` does on others."""
+    """Extend ``read`` to nodes whose operands are transposed."""
 
     def read_either(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
         upright: dict[ir.Value, AbstractValue] = {}
@@ -124,7 +124,7 @@ def _also_transposed(read: OperatorReader) -> OperatorReader:
                 upright[value] = operand.T
             else:
                 return None
-        with reading.believing(upright):
+        with reading.overriding(upright):
             results = read(reading, node)
         if results is None:
             return None

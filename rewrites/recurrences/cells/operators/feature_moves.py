@@ -1,6 +1,6 @@
-"""Operators that move features about, or only change their shape: each is one ``gather``.
+"""Read operators that move features or only change their shape, each as one ``gather``.
 
-Transposed features may be transposed back, and cut and joined along axis 0.
+Transposed features may be transposed back, split along axis 0, and concatenated along axis 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def _identity(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None
 
 
 def _cast(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read a Cast that loses nothing, or no more than the states do, which are rounded in each step."""
+    """Read a Cast that does not round, or that rounds to the type of the states, as each step does anyway."""
     source, to = node.inputs[0], ir.DataType(node.attributes.get_int("to", 0))
     if source is None or source.dtype is None or not source.dtype.is_floating_point() or not to.is_floating_point():
         return None
@@ -49,7 +49,7 @@ def _transpose(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | Non
 
 
 def _moved_transposed(reading: Reading, node: ir.Node, parts: Sequence[Transposed]) -> Sequence[AbstractValue] | None:
-    """Read a node that moves features along axis 0 and leaves the rows as they are."""
+    """Read a node that moves features along axis 0 and keeps the rows unchanged."""
     first, widths = parts[0].features, [part.features.width for part in parts]
     move = movement(node, reading.opset, (first.width, *first.dims), lambda index: None)
     if move is None or move.axes != (0, 1) or not move.cut <= {0} or any(part.features.dims != first.dims for part in parts):
@@ -73,12 +73,12 @@ def _movement(reading: Reading, node: ir.Node, x: Features) -> Movement | None:
 
 
 def _indices(x: Features) -> np.ndarray:
-    """Return the index of each feature, with an axis of size 1 for each leading one."""
+    """Return the flat index of each feature, with an axis of size 1 for each leading axis."""
     return x.indexed().reshape((1,) * x.lead + x.shape)
 
 
 def _gathered(x: Features, move: Movement, index: np.ndarray) -> Features:
-    """Return the features at ``index``, made by ``move``; new axes before the first of features are leading ones."""
+    """Return the features at ``index``, the result of ``move``. New axes to the left of all feature axes are leading axes."""
     assert move.axes is not None
     lead = next((i for i, axis in enumerate(move.axes) if axis is not None and axis >= x.lead), len(move.axes))
     dims = tuple(1 if axis is None else x.dims[axis] for axis in move.axes[:lead])
@@ -105,7 +105,7 @@ def _concat(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 
 
 def _common_lead(reading: Reading, parts: Sequence[Features]) -> Dims | None:
-    """Return the leading axes that all ``parts`` of a Concat must have, and note them for sources whose own were not known."""
+    """Return the leading axes common to all ``parts`` of a Concat. Record them for sources whose leading axes are unknown."""
     dims: list[int | str | None] = list(parts[0].dims)
     for part in parts[1:]:
         for i, dim in enumerate(part.dims):
@@ -122,7 +122,7 @@ def _common_lead(reading: Reading, parts: Sequence[Features]) -> Dims | None:
 
 
 def _reshape(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read one whose leading axes stay, or are split and merged among themselves; the features get new axes."""
+    """Read a Reshape that keeps the leading axes or merges and splits only leading axes. The features may get new axes."""
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
     if x is None or sizes is DYNAMIC or sizes is None or (0 in sizes and not zero_copies_size(node)):
         return None
@@ -131,14 +131,14 @@ def _reshape(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
     for cut in sorted(range(len(dims)), key=lambda cut: (cut != x.lead, -cut)):
         tail = [dim for dim in dims[cut:] if isinstance(dim, int)]
         if len(tail) == len(dims) - cut and np.prod(tail, dtype=np.int64) == x.width:
-            # with at most one size that differs, there are as many rows only if the sizes are the same
+            # the number of rows is unchanged, so if all sizes but one are equal, that one is equal too
             is_kept = cut == x.lead and sum(size != dim for size, dim in zip(dims, x.dims, strict=False)) <= 1
             return [Features(x.dims if is_kept else tuple(dims[:cut]), tuple(tail), x.runs)]
     return None
 
 
 def _expand(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read one that repeats nothing; two sizes that are not known may differ."""
+    """Read an Expand that repeats nothing. Two unknown sizes do not count as equal."""
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
     source, result = node.inputs[0], node.outputs[0]
     if x is None or source is None:
