@@ -124,7 +124,7 @@ static void rows_of_step(const direction_run *d, cell_kernel *run, const float *
   run(&s);
 }
 
-// Rows without a step t keep their states and output zeros.
+// Keep the states of rows that have no step t, and output zeros for these rows.
 static void idle_rows(const direction_run *d, int64_t t, int64_t row, int64_t count) {
   float *y = d->data->outputs[CELL_Y];
   const int64_t hidden = d->words->hidden;
@@ -166,7 +166,7 @@ static void load_state(const direction_run *d, cell_input which, float *to) {
   for (int64_t row = 0; row < d->rows; row++) memcpy(to + row * d->down, from + row * hidden, (size_t)hidden * sizeof(float));
 }
 
-// The final state of a row without steps is zero, as in onnxruntime. A GRU without lengths and steps crashes there; here it keeps its initial state.
+// The final state of a row without steps is zero, as in onnxruntime. A GRU without lengths and steps crashes onnxruntime; here it keeps its state.
 static void store_state(const direction_run *d, cell_output which, const float *from) {
   const int64_t hidden = d->words->hidden;
   float *to = d->data->outputs[which];
@@ -237,7 +237,7 @@ static void note_thread(void *of, size_t i) {
   ((const void **)of)[i] = &here;
 }
 
-// Estimate the number of threads by counting those that take tasks; onnxruntime does not tell a kernel.
+// Estimate the number of threads by counting those that take tasks, because onnxruntime does not tell it to a kernel.
 static int threads_of(cell *c, cell_threads *threads, void *context) {
   const void *by[PROBES] = {0};
   int seen = 0;

@@ -5,7 +5,7 @@
 
 static bool window(int64_t offset, int64_t count, int64_t limit) { return offset >= 0 && count >= 0 && offset + count <= limit; }
 
-// Return whether offset + i[0] * strides[0] + ... stays in 0..count for all indices below the dims, and their number is in range.
+// Return whether offset + i[0] * strides[0] + ... stays in 0..count for all indices below the dims, and the number of these indices is in range.
 // The sums cannot overflow: each stops at the first term that leaves the bounds, and a term is below 2^62.
 static bool reaches(int64_t offset, const int64_t *dims, const int64_t *strides, int axes, int64_t count) {
   int64_t low = offset, high = offset, indices = 1;

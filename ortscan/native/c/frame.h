@@ -3,7 +3,7 @@
 #include "micro.h"
 #include "resolved.h"
 
-// The data of a run. Outputs: the final states, then the stacks. None is null.
+// The data of a run. Outputs: the final states, then the stacks. No address is null.
 typedef struct {
   void *const *inputs, *const *outputs;
   int64_t steps;

@@ -26,7 +26,7 @@ static char *bytes_of_plan(const OrtApi *api, OrtShapeInferContext *context, siz
   return 0;
 }
 
-// A size that only a run knows gets a unique name, because equal names mean equal sizes.
+// Give a unique name to a size that only a run knows, because equal names mean equal sizes.
 static void name_it(char *name) {
   static _Atomic(unsigned long long) count;
   snprintf(name, NAME, "ai.ortscan.%llu", atomic_fetch_add(&count, 1));
@@ -38,7 +38,7 @@ static bool is_known(const plan *p, int32_t size) {
   return p->sizes[(int64_t)size * (1 + p->n_symbols)] >= 0;
 }
 
-static bool set(const OrtApi *api, OrtShapeInferContext *context, const plan *p, int32_t output, OrtShape *shape) { // of states and stacks
+static bool set(const OrtApi *api, OrtShapeInferContext *context, const plan *p, int32_t output, OrtShape *shape) { // of a state or a stack
   const size_t stacked = output >= p->n_states;
   const port *o = stacked ? p->outputs + (output - p->n_states) : p->inputs + output;
   const size_t axes = (size_t)o->rank + stacked;
@@ -61,7 +61,7 @@ void infer_outputs(const OrtApi *api, OrtShapeInferContext *context) {
   char *bytes = bytes_of_plan(api, context, &count);
   plan *p = bytes ? plan_read(bytes, count, &why) : 0;
   bool good = p != 0;
-  for (int32_t i = p ? first_output(p) : 0; good && i < p->n_states + p->n_outputs; i++) { // each needs its own shape, because names that are set stay set
+  for (int32_t i = p ? first_output(p) : 0; good && i < p->n_states + p->n_outputs; i++) { // each needs its own shape, because a name cannot be removed again
     OrtShape *shape = 0;
     good = done(api, CreateTensorTypeAndShapeInfo(&shape)) && set(api, context, p, i, shape);
     if (shape) ReleaseTensorTypeAndShapeInfo(shape);

@@ -5,5 +5,5 @@
 // Set the types and shapes from the attribute `plan`. Errors in the plan are reported when the kernel is made.
 void infer_outputs(const OrtApi *api, OrtShapeInferContext *context);
 
-// Do the same for a recurrent node.
+// Set the types and shapes of the outputs of a recurrent node.
 void infer_cell_outputs(const OrtApi *api, OrtShapeInferContext *context);

@@ -12,7 +12,7 @@ typedef struct {
   int32_t count, room;
 } labels;
 
-// Return the label of a name, a new one if it has none, or NO_LABEL without memory.
+// Return the label of a name. A name without a label gets a new one. Return NO_LABEL if there is no memory.
 int32_t label_for(labels *l, const char *name);
 
 // Return the label of a name, or NO_LABEL.

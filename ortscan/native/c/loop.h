@@ -11,7 +11,7 @@ typedef struct {
   int64_t dims[MOST_RANK + 1];
 } tensor;
 
-enum { SPARE_FRAMES = 8 }; // so many concurrent runs allocate nothing
+enum { SPARE_FRAMES = 8 }; // up to this many concurrent runs allocate nothing
 
 typedef struct {
   plan *plan;
@@ -20,7 +20,7 @@ typedef struct {
   _Atomic(frame *) spare[SPARE_FRAMES];
 } loop;
 
-// Return the loop of a plan, or null and the fault. A plan without symbols is proven here. `constants` has null data for other inputs.
+// Return the loop of a plan, or null and the fault. A plan without symbols is proven here. `constants` has null data for inputs that are not constant.
 loop *loop_new(const void *bytes, size_t count, const tensor *constants, int32_t n_constants, fault *why);
 void loop_free(loop *l);
 

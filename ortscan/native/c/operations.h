@@ -21,8 +21,7 @@ typedef enum { UNKNOWN, ELEMENTWISE, COPYING, REDUCTION, NORMALIZATION, PRODUCT,
 // The number of required operands (including the destination), the largest number, and a bit for each type.
 typedef struct { uint8_t family, least, most, elements; } operation;
 
-// The side that INDEXED operations index: the source, the destination, or none yet.
-// The operand with an additional axis of M elements, N apart; -1 if there is none.
+// The operand that an INDEXED operation indexes: the source, the destination, or -1 for neither. It has an additional axis of M elements, N apart.
 static inline int indexed_operand(int32_t op) { return op == GATHER ? 1 : op == SCATTER ? 0 : -1; }
 static inline int holds_indices(int32_t op, int k) { return k == 2 && (op == GATHER || op == SCATTER); }
 

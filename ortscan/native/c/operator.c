@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM = 32 }; // so many tensors need no malloc
+enum { ROOM = 32 }; // up to this many tensors need no malloc
 
 typedef struct {
   const OrtApi *api;
@@ -96,7 +96,7 @@ static OrtStatus *output_of(const OrtApi *api, OrtKernelContext *context, const 
   return 0;
 }
 
-// The first state is the condition, which is no output. Stacks are copied when their size is known.
+// Run a Loop. Its first state is the condition, which is no output. Stacks are copied when their size is known.
 static OrtStatus *run_until(const OrtApi *api, OrtKernelContext *context, frame *f, void *const *inputs, int64_t limit) {
   const plan *p = f->plan;
   void **outputs = (void **)inputs + p->n_inputs, **stacked = outputs + p->n_states;

@@ -66,7 +66,7 @@ static list_kind kind_of(const plan *p, const micro *list) {
   return n == 1 || n == 4 ? ROWS_OF_4 : n == 8 ? ROWS_OF_8 : n == 16 ? ROWS_OF_16 : ANY_ROWS;
 }
 
-// Return whether an operand is the result of a row: in this step, or in the previous step if `before`.
+// Return whether `writer` computes operand k of a task: in the same step, or in the previous step if `before`.
 static bool is_written_by(const frame *f, const task *t, int k, const task *writer, bool before) {
   const plan *p = f->plan;
   if (t->value[k] == NO_VALUE || t->offset[k] != writer->offset[0]) return false;
@@ -85,7 +85,7 @@ static void hand(const frame *f, micro *m, const task *writer, bool before) {
   }
 }
 
-// Mark the operands of short rows that stay in a register. An operation on one number may overwrite an earlier result.
+// Mark the operands of short rows that can stay in a register. An operation on one number may overwrite the register.
 static void hand_on(const frame *f, micro *list) {
   const task *last = 0;
   const micro *first = 0;

@@ -1,5 +1,5 @@
-// The part of onnxruntime's C interface that the execution provider needs. Objects that onnxruntime is given are tables of addresses
-// whose first word says as of which version of the interface they are, and so how much of them is there.
+// The part of onnxruntime's C interface that the execution provider needs. The provider passes objects to onnxruntime as tables of addresses.
+// The first word of a table is the version of the interface, which determines how long the table is.
 #pragma once
 #include "abi.h"
 #include <stdbool.h>
@@ -25,7 +25,7 @@ typedef struct OrtEvents OrtEvents;
 typedef struct { void *slot[80]; } OrtEpApi;
 typedef struct { uint32_t version; bool drop_constants; } OrtFusion;
 
-// What one fused node runs.
+// The functions that run one fused node.
 typedef struct OrtComputeInfo OrtComputeInfo;
 struct OrtComputeInfo {
   uint32_t version;
@@ -34,7 +34,7 @@ struct OrtComputeInfo {
   void(CALL *ReleaseState)(OrtComputeInfo *, void *state);
 };
 
-// Who is told when a profile begins and ends, and adds what it knows.
+// An object that onnxruntime calls when a profile begins and ends, and that adds events to the profile.
 typedef struct OrtProfiler OrtProfiler;
 struct OrtProfiler {
   uint32_t version;

@@ -105,7 +105,7 @@ static bool find(claim *c, const sources *all, const OrtModelMetadata *stored) {
   return good;
 }
 
-// Return whether any result of the node is used. Only these become outputs of the fused node, which is recognised by them.
+// Return whether any result of the node is used. Only used results become outputs of the fused node, which is recognised by its outputs.
 static bool is_read(const OrtApi *api, const OrtNode *node) {
   size_t count, readers = 0;
   const OrtValueInfo **outputs = list_of(api, NODE_OUTPUTS, node, &count);

@@ -2,7 +2,7 @@
 #pragma once
 #include "provider_claimed.h"
 
-// A planner gets a model of a loop and its title. It calls ortscan_answer once if something can replace the loop. It runs in any thread.
+// A planner gets a model of a loop and its title. It calls ortscan_answer once if it has a replacement. It may be called in any thread.
 typedef void (*planner)(const void *model, size_t count, const char *title, void *question);
 
 // Return the claim on a node, or null if there is no answer that fits it.

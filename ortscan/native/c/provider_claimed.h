@@ -21,9 +21,9 @@ typedef struct {
   int type;
 } result;
 
-// `loop` runs the plan. It is null if a model replaces the loop, which `inner` runs. With a plan, `inner` runs the original loop in `model`;
-// it is made when a run does not fit the plan. `inputs` of the plan are indices of sources, `outputs` indices of results or -1; `copies` are
-// results that equal sources.
+// `loop` runs the plan. It is null if a model replaces the loop; then `inner` runs that model. With a plan, `inner` runs the original loop in
+// `model`, and is made when a run does not fit the plan. `inputs` of the plan are indices of sources, `outputs` indices of results or -1.
+// `copies` are results that equal sources.
 typedef struct claim claim;
 struct claim {
   claim *next;

@@ -12,7 +12,7 @@ bool went_well(const OrtApi *api, OrtStatus *status);
 // Return the list, which the caller frees, or null on an error. The entry of an omitted optional value is null.
 void *list_of(const OrtApi *api, int what, const void *subject, size_t *count);
 
-// Return the graph of a node with a single one, or null.
+// Return the graph of a node that has exactly one, or null.
 const OrtGraph *body_of(const OrtApi *api, const OrtNode *node);
 
 // Return the name, or "" if there is none.

@@ -26,7 +26,7 @@ struct profile {
   profiled *names;
 };
 
-// `since`: the number of runs at its beginning. `start`: the time at which onnxruntime's own clock was zero.
+// `since`: the number of runs when the profile begins. `start`: the time at which onnxruntime's own clock was zero.
 typedef struct {
   OrtProfiler base;
   profile *profile;

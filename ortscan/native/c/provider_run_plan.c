@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM = 32 }; // so many tensors need no malloc
+enum { ROOM = 32 }; // up to this many tensors need no malloc
 
 static int64_t nothing; // the address of an empty tensor
 
@@ -56,7 +56,7 @@ static OrtStatus *run_scan(running *r, frame *f) {
   return frame_run(f, &(run_data){r->data, r->outputs, r->steps}, &why) ? 0 : run_error(r->info->claim->host.api, why.text);
 }
 
-// The first state is the condition, which is no output. Stacks are copied when their size is known.
+// Run a Loop. Its first state is the condition, which is no output. Stacks are copied when their size is known.
 static OrtStatus *run_loop(running *r, frame *f) {
   const plan *p = r->plan;
   uint8_t condition;

@@ -89,7 +89,7 @@ static void *content_of(const OrtApi *api, const OrtAttribute *attribute, int ty
     void *content = calloc(1, sizeof word);
     return content ? memcpy(content, &word, sizeof word) : 0;
   }
-  const bool read = went_well(api, ReadOpAttr(attribute, type, 0, 0, size)); // returns the size with a slow error
+  const bool read = went_well(api, ReadOpAttr(attribute, type, 0, 0, size)); // returns the size and an error, which is slow
   void *content = calloc(*size + 1, 1);
   if (!content || (read && !*size) || went_well(api, ReadOpAttr(attribute, type, content, *size, size))) return content;
   free(content);

@@ -17,7 +17,7 @@ bool run_went_well(const frame *f, fault *why);
 // Return the address of a state before step t.
 const void *run_state(const frame *f, const run_data *d, int32_t state, int64_t t);
 
-// Return whether addresses change after the first step: a state stored in an output starts at its initial value.
+// Return whether addresses change after the first step. A state that is stored in an output is first read from its initial value.
 bool run_first_alone(const plan *p);
 
 // Copy the final states.

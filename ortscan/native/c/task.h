@@ -9,7 +9,7 @@
 
 enum { MOST_OPERANDS = 5, PANEL = 16 };
 
-// Kinds of lists: any rows, or only rows of 4, 8 or 16 numbers, or of one.
+// Kinds of lists: any rows, or only rows of 4, 8 or 16 numbers, or of one number.
 typedef enum { ANY_ROWS, ROWS_OF_4, ROWS_OF_8, ROWS_OF_16, LISTS } list_kind;
 
 typedef struct task task;

@@ -14,7 +14,7 @@ static void drop(nest *x, int d) {
   memset(x->s[AXES - 1], 0, sizeof x->s[AXES - 1]);
 }
 
-// Drop dims of 1 and merge a dim that continues its inner dim. Dims below `first` stay.
+// Drop dims of 1 and merge a dim that continues its inner dim. Dims below `first` are unchanged.
 static void merge(nest *x, int first) {
   for (int d = AXES - 1; d >= first; d--)
     if (x->n[d] == 1) drop(x, d);
@@ -47,7 +47,7 @@ static void put_one(nest *x) {
   memset(x->s[0], 0, sizeof x->s[0]);
 }
 
-// A product of a column-major matrix [K, N] by a column is the product of a row by its transpose.
+// Transpose a product, so that the product of a column-major matrix [K, N] by a column becomes that of a row by a matrix.
 static void transpose(task *t) {
   ptrdiff_t x;
   int n = t->m;
@@ -76,7 +76,7 @@ static void product(const resolved *z, const instruction_words *w, const nest *x
   t->idle = !t->n1 || !t->n2 || !t->m || !t->n;
 }
 
-// The result is empty: only check the indices.
+// Only check the indices, because the result is empty.
 static void look_at_indices(const task *t, void *const *p) {
   const int64_t *at = p[2];
   for (int r = 0; r < t->n1; r++, at += t->s1[2])

@@ -2,5 +2,5 @@
 #pragma once
 #include "frame.h"
 
-// Run the Loop. Set the number of steps and the stacks, in memory of the frame, in `data`. Return false and the fault without memory.
+// Run the Loop. Set the number of steps and the stacks, in memory of the frame, in `data`. Return false and the fault if there is no memory.
 bool frame_run_until(frame *f, run_data *data, void **stacked, int64_t limit, fault *why);

@@ -92,7 +92,7 @@ static const float zeros[16];
 #include "doubles.inc"
 #include "casts.inc"
 
-// From the C library, as in onnxruntime.
+// Functions from the C library, which onnxruntime calls too.
 #define CALLED(name, CALL) \
   static void name(const task *t, void *const *p) { \
     float *d = p[0]; \
