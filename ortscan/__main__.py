@@ -14,7 +14,7 @@ _INTERRUPTED = 130
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run one command and return its exit code. Errors are one line on stderr.
+    """Run one command and return its exit code. An error is printed as one line on stderr.
 
     0     success
     1     an error

@@ -70,7 +70,7 @@ def optimize(model: _ProtoLike, *, report: Literal[False] = False, **options: "U
 def optimize(
     model: ModelLike, *, report: bool = False, **options: Any
 ) -> onnx.ModelProto | ir.Model | tuple[onnx.ModelProto | ir.Model, Report]:
-    """Return ``model`` without its removable loops. The result computes the same numbers up to the order of sums.
+    """Return ``model`` without its removable loops. The result computes the same numbers, but may add them in another order.
 
     RNN, GRU and LSTM nodes are replaced if onnxruntime rejects them, or computes them differently from the ONNX specification.
     Inputs and outputs keep their names, order, types and declared shapes.
@@ -78,7 +78,7 @@ def optimize(
         optimize("in.onnx", shapes={"x": [64, 1, 128]}, output="out.onnx")
 
     Args:
-        model: a path, bytes, a ModelProto or an onnx_ir Model. It is never changed. The result is an onnx_ir Model if this is one,
+        model: a path, bytes, a ModelProto or an onnx_ir Model. It is never changed. The result is an onnx_ir Model if it is one,
             else a ModelProto. Without ``output`` the result holds all weights, so it cannot be serialised if they exceed 2 GB.
         report: also return the Report that ``explain`` returns, in a pair (model, report).
         options: those of the page of options.
@@ -124,7 +124,7 @@ def migrate(
 ) -> onnx.ModelProto | ir.Model:
     """Return ``model`` in another opset. The result computes the same numbers.
 
-    An opset-8 Scan becomes a current Scan over the whole batch, or over one row at a time if an operator in it cannot be batched.
+    An opset-8 Scan becomes a current Scan over the whole batch, or over one row at a time if an operator cannot be batched.
     An output that is declared with a wrong shape gets its actual shape, with an OrtscanWarning.
 
         migrate("old.onnx", 18, output="new.onnx")

@@ -38,7 +38,7 @@ def bench(
         models: each as for ``optimize``. All models are compared with the first. A single model is compared with its optimised
             version.
         shapes: typical shapes of inputs.
-        sizes: the sizes of free dimensions, and trip counts by name, to measure at. All combinations are measured.
+        sizes: the sizes to measure at, by the names of free dimensions and trip counts. All combinations are measured.
         inputs: a dict of arrays, or the path of an .npz file. By default the inputs are random.
         threads: the threads within an operator; 0 lets onnxruntime choose. With one thread the times are CPU times.
         rounds: the number of rounds. At least six are needed to separate a difference from noise.

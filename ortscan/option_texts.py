@@ -51,7 +51,7 @@ def byte_size(text: str) -> int:
 
 
 def shape(text: str) -> tuple[str, tuple[int | None, ...]]:
-    """Read ``x:64,1,128``, ``x:[64,1,128]`` or ``x:64,?,128``; the name ends at the last colon, so ``x:0:64,1`` is for ``x:0``."""
+    """Read ``x:64,1,128``, ``x:[64,1,128]`` or ``x:64,?,128``; the last colon ends the name, so ``x:0:64,1`` is for ``x:0``."""
     name, colon, dims = text.rpartition(":")
     inner = re.fullmatch(r"\s*(\[)?\s*((?:\d+|\?)(?:\s*,\s*(?:\d+|\?))*)?\s*(?(1)\])\s*", dims)
     if not colon or not name or inner is None or not (inner[1] or inner[2]):

@@ -105,7 +105,7 @@ def check_path(output: Any) -> None:
 
 
 def count_of(option: str, unit: str, *, or_none: bool = False) -> Callable[[Any], int | None]:
-    """Return a check of an option: its value must be 0 or more, or may be None with ``or_none``."""
+    """Return a check: a value must be a number of ``unit``, 0 or more, or None if ``or_none``."""
 
     def check(value: Any) -> int | None:
         if value is None and or_none:

@@ -24,7 +24,7 @@ _ON_MODELS = [rule for rule in ON_MODELS if rule.use != "always"]
 
 
 def rule_names() -> list[str]:
-    """Return the names of all rules, in the order they are tried."""
+    """Return the names of all rules, in the order in which they are tried."""
     return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS]))
 
 

@@ -32,7 +32,7 @@ _ONLY_IF = frozenset({"If"})
 
 @dataclass(frozen=True)
 class Target:
-    """One target to run a model on.
+    """A target: a runtime or execution provider to run models on.
 
     Args:
         name: the name of the target.
@@ -66,14 +66,14 @@ class Target:
 
     @property
     def newest_opset(self) -> int:
-        """The newest opset of the target: the newest one of the installed onnxruntime."""
+        """The newest opset of the target, which is that of the installed onnxruntime."""
         from ortscan.ort.installed import newest_opset
 
         return newest_opset()
 
     @property
     def newest_ir_version(self) -> int:
-        """The newest IR version of the target: the newest one of the installed onnxruntime."""
+        """The newest IR version of the target, which is that of the installed onnxruntime."""
         from ortscan.ort.installed import newest_ir_version
 
         return newest_ir_version()
@@ -117,7 +117,7 @@ TARGETS: dict[str, Target] = {
 
 
 def target_named(name: str) -> Target:
-    """Return the target called ``name``. Raise OptionError if there is none."""
+    """Return the target called ``name``. Raise OptionError if there is no such target."""
     if not isinstance(name, str) or name not in TARGETS:
         raise OptionError(f"target {shown(name)} is not known; the targets are {', '.join(TARGETS)}{did_you_mean(name, TARGETS)}.")
     return TARGETS[name]

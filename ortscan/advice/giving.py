@@ -26,7 +26,7 @@ _LARGEST = 512 << 20
 """The most bytes of weights. No candidates are tried on larger models."""
 _TIMED_TARGETS = ("cpu", "onnx")
 _CLEARLY = 1.1
-"""Other advice replaces the simplest advice only if it is faster by this factor."""
+"""Other advice is preferred to the simplest advice only if its result is faster by this factor."""
 _FATES: dict[Fate, str] = {
     "removed": "no loop is left",
     "planned": "the loop runs compiled",
@@ -130,12 +130,12 @@ def _name_in(where: str) -> str:
 
 
 def _is_needless(candidate: AdviceCandidate, other: Tried) -> bool:
-    """Return True if ``other`` already helps at a larger size of the same dimension."""
+    """Return True if ``other``, at a larger size of the same dimension, already helps."""
     return bool(candidate.at) and candidate.at.keys() == other.candidate.at.keys()
 
 
 def _chosen(where: str, of_use: "list[tuple[Tried, Bench | None]]") -> list[Advice]:
-    """Return the best portable advice for the loop at ``where``, then non-portable advice if it is clearly better."""
+    """Return the best portable advice for the loop at ``where``, followed by clearly better non-portable advice, if any."""
     chosen_advice: list[Advice] = []
     best = 1.0
     for is_portable in (True, False):

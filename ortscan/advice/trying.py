@@ -34,7 +34,7 @@ class Tried:
 
     Attributes:
         candidate: the options that were tried.
-        rewriting: the rewrites of the model with these options.
+        rewriting: the model and the options with which it was rewritten.
         outcome: the optimised model and its report.
         better: the new fate of each improved loop, by its location.
         seconds: the duration of the rewriting.
@@ -62,11 +62,11 @@ class Tried:
 
 
 def tried(model: ModelLike, options: Mapping[str, Any], candidate: AdviceCandidate, before: RewriteReport) -> Tried | None:
-    """Rewrite ``model`` with ``candidate``. Return None if that fails or improves no loop.
+    """Rewrite ``model`` with ``candidate``. Return None if the rewriting fails or improves no loop.
 
     Args:
         model: the original model.
-        options: the caller's options, to which those of ``candidate`` are added.
+        options: the caller's options. The options of ``candidate`` are added to them.
         candidate: the options to try.
         before: the report without the candidate.
     """
@@ -90,7 +90,7 @@ def _is_better(before: LoopReport, after: LoopReport) -> bool:
 
 
 def timed(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: bool = False) -> "Bench | None":
-    """Time ``models``. Return None if they cannot be timed. Raise StillRunning if a run does not end."""
+    """Time ``models``. Return None if that is not possible. Raise StillRunning if a run does not end."""
     from ortscan.benchmark.measure import StillRunning, measure
 
     with warnings.catch_warnings():

@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def can_start() -> bool:
-    """Return True if there is an interpreter to start. Frozen programs, and programs that embed Python such as uwsgi, have none."""
+    """Return True if there is an interpreter to start. Frozen programs, and programs that embed Python (uwsgi), do not have any."""
     if getattr(sys, "frozen", False):
         return False
     executable = _executable()
@@ -23,7 +23,7 @@ def can_start() -> bool:
 
 
 def _executable() -> str:
-    """Return the interpreter that ``multiprocessing`` starts. An embedding program may have set it."""
+    """Return the interpreter that ``multiprocessing`` starts. A program that embeds Python may set it."""
     return os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable or "")
 
 
@@ -68,7 +68,7 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def cause(process: "subprocess.Popen[bytes]") -> str:
-    """Wait for ``process`` and return its signal or exit code."""
+    """Wait for ``process`` and return the signal that ended it, or its exit code."""
     code = process.wait()
     return signal.Signals(-code).name if -code in set(signal.Signals) else f"exit code {code}"
 

@@ -1,4 +1,4 @@
-"""Read and write a file of costs. ``ortscan bench --calibrate`` measures them on one machine, and ``optimize`` uses them
+"""Read and write a file of costs. ``ortscan bench --calibrate`` measures the costs of a machine, and ``optimize`` uses them
 anywhere.
 
     {"ortscan_costs": 1, "onnxruntime": "1.32.0", "ns": {"start": 8000.0, "step": 1000.0, ...}}

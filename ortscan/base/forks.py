@@ -2,7 +2,7 @@
 
 A ``ForkSafeLock`` is released in the child. ``not_while_forking`` prevents a fork while ortscan creates a session, or runs one that
 calls Python, because threads hold locks of onnxruntime then. A fork and such a block wait for each other, for at most a second.
-Not covered are sessions that are not ortscan's, and other moments in which onnxruntime holds locks.
+Sessions that are not ortscan's, and other moments in which onnxruntime holds locks, are not protected.
 """
 
 import functools

@@ -57,7 +57,7 @@ def folders_of(path: str) -> list[str]:
 
 
 def real_path(location: str, folders: Sequence[str]) -> str:
-    """Return the path of the file ``location`` in the first of ``folders``, with links resolved, even if the file does not exist.
+    """Return the path of the file ``location`` in the first of ``folders``. Links are resolved. The file need not exist.
 
     Raise OutOfReach if the file is in none of the folders, or is not a regular file.
     """

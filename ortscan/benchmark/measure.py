@@ -1,7 +1,7 @@
 """Benchmark models: a trial run in subprocesses, which also measures memory, then rounds of timing.
 
 A model may crash, exhaust the memory or never end. For example, a loop with a computed condition may run forever on generated
-inputs. So each trial run has a timeout, and after two timeouts no other inputs are tried.
+inputs. So each trial run has a timeout. After two timeouts, no further inputs are tried.
 """
 
 import os
@@ -57,7 +57,7 @@ def measure(
     profile: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Bench:
-    """Time ``models``, and compare each of them with the first.
+    """Time ``models`` and compare each model with the first.
 
     Args:
         models: the models by their names in the result.
@@ -172,7 +172,7 @@ class _Trial:
         return feeds, refused
 
     def _feed(self, chosen: BenchInputs, point: Point) -> tuple[Mapping[str, Any] | None, str]:
-        """Return inputs at ``point``, or None and the reason. If a model rejects the inputs, other integers are tried."""
+        """Return inputs at ``point``, or None and the reason. If a model rejects inputs, other integers are tried."""
         first = ""
         for attempt in ATTEMPTS:
             feed = chosen.inputs.feed(point, attempt)

@@ -1,4 +1,4 @@
-"""Rounds of timing. Each round creates a session of every model and times them in turns, so that all run under the same load."""
+"""Rounds of timing. Each round creates a session of every model and times them in turns, so that they run under the same load."""
 
 import gc
 import statistics
@@ -29,7 +29,7 @@ class Clock(NamedTuple):
 
 
 def clock_for(threads: int) -> Clock:
-    """Return the clock for sessions with ``threads`` threads. For a single thread, count its CPU time if that is precise enough.
+    """Return the clock for sessions with ``threads`` threads. For one thread, it counts CPU time if the system does so precisely.
 
     On a busy machine long runs are interrupted more often than short ones, which would exaggerate a gain.
     """
@@ -128,7 +128,7 @@ def timed_in_rounds(
     Args:
         load: functions that create the sessions.
         feeds: the inputs at each choice of sizes.
-        rounds: the number of rounds. Fewer are run if they take much longer than ``seconds``.
+        rounds: the number of rounds. Fewer rounds are run if the rounds take much longer than ``seconds``.
         seconds: the time for all rounds.
         clock: the clock of ``clock_for``.
         progress: a function that is called with the number of finished rounds and the number of all rounds.

@@ -113,7 +113,7 @@ class _Event:
 
 
 def loop_times(events: Iterable[Mapping[str, Any]], seconds: float) -> list[LoopTime]:
-    """Return the outermost loops and recurrent nodes, the slowest first. An If around them does not count.
+    """Return the outermost loops and recurrent nodes, slowest first. An If around a loop does not count.
 
     ``events`` is a profile of several runs, and the first run does not count. ``seconds`` is the time of a run without a
     profile.

@@ -51,7 +51,7 @@ class VersionAction(_PrintAndStop):
 
 
 class ListPasses(_PrintAndStop):
-    """Print the passes in the order they run."""
+    """Print the passes in the order in which they run."""
 
     def _lines(self) -> Iterable[str]:
         from ortscan.rule_choice import on_request_names, rule_homes

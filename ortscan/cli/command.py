@@ -152,7 +152,7 @@ def _fail(text: str, code: ExitCode) -> int:
 def serve() -> int:
     """Run the command in the subprocess with limits, and return its exit code.
 
-    The first argument is the memory limit in bytes, or 0 for none. The others are the arguments of the command.
+    The first argument is the memory limit in bytes, or 0 for none. The other arguments are those of the command.
     """
     memory, *argv = sys.argv[1:]
     if int(memory):

@@ -1,4 +1,4 @@
-"""The HTML page that ``--report`` writes: the results of a verb, and how they were obtained."""
+"""The HTML page that ``--report`` writes: the results of a verb, its options, versions and the date."""
 
 import argparse
 import platform
@@ -65,7 +65,7 @@ class Page:
         self.add(section("Verification", verification_html(verification.to_dict())))
 
     def add_bench(self, bench: "Bench | None") -> None:
-        """Add the measurements, if there are any."""
+        """Add the measurements of ``bench``, or nothing if it is None."""
         if bench is not None:
             self._cards.insert(0, bench.card())
             self.add(section("Measured", bench.section()))

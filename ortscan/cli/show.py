@@ -122,7 +122,7 @@ def _outcome_page(args: argparse.Namespace, outcome: ShownResult) -> Page:
 
 
 def _verification_tables(verification: "Verification") -> RenderableType:
-    """Return a table with the worst error of each output, and one with the outcome of each case."""
+    """Return a table with the worst error of each output, and a table with the outcome of each case."""
     outputs = table("output", "outcome", "worst error", "allowed", "cases", right=("worst error", "allowed", "cases"))
     for output in verification.outputs:
         numbers = (f"{output.absolute:.2g}", f"{output.allowed:.2g}", str(output.compared))
@@ -145,7 +145,7 @@ def show_migration(
     sizes: WrittenSizes | None,
     drawings: Mapping[str, Drawings],
 ) -> None:
-    """Show what became of the operators and the Scans, a line on the verification and one on the file."""
+    """Show what became of the operators and the Scans, a line on the verification and a line on the file."""
     if args.report is not None:
         page = Page("migrate", Path(args.model).name, [migration_headline(migration), *migration.messages])
         page.add(section("Scans of opset 8", migration_scans(migration, drawings)))
@@ -193,7 +193,7 @@ def show_bench(args: argparse.Namespace, bench: "Bench") -> None:
 
 @printing()
 def show_costs(args: argparse.Namespace, costs: Costs) -> None:
-    """Show the measured costs beside the built-in ones, and the file that was written."""
+    """Show the measured costs, the built-in costs, and the file that was written."""
     mine, built_in = asdict(costs), asdict(Costs())
     if args.json:
         print_json(costs=mine, built_in=built_in, written=args.calibrate)

@@ -69,7 +69,7 @@ def working(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], Non
 def open_closed_streams() -> None:
     """Replace closed streams by the null device.
 
-    Their descriptors are opened too. Otherwise the next opened file would get one, and prints of libraries would end up in it.
+    Their file descriptors are opened too. Otherwise the next opened file would get one of these, and libraries would print to it.
     """
     if sys.stdout is not None and sys.stderr is not None:
         return

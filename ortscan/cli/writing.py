@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _MUCH = 1.25
-"""The least ratio that is reported. Runs of the comparison are not repeated, so smaller ratios are noise."""
+"""The smallest speed-up that is reported. Runs of the comparison are not repeated, so smaller speed-ups are noise."""
 ADVICE = "pass inputs that the original accepts: --inputs DATA.npz"
 
 
@@ -106,7 +106,7 @@ def rough_gain(verification: "Verification") -> str:
 
 
 def without_library(report: "RewriteReport") -> list[str]:
-    """Return a sentence if the result has compiled loops but this ortscan has no library to run them."""
+    """Return a list with a sentence if the result has compiled loops but this ortscan has no library."""
     from ortscan.native.library import why_not
 
     why = why_not()

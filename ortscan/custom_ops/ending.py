@@ -41,7 +41,7 @@ def watch_termination(arguments: Iterable[Any], thread: int = 0) -> Callable[[],
 def raise_if_terminated() -> None:
     """Raise onnxruntime's exception if the run of this thread was terminated.
 
-    In a thread of onnxruntime's pool, the run is known only if no other run is active.
+    A thread of onnxruntime's pool belongs to an unknown run, unless only one run is active.
     """
     if not _active:
         return

@@ -98,7 +98,7 @@ def _extensions() -> Any:
 
 
 def needed_version(model: "ModelLike") -> int:
-    """Return the version of the op in the metadata of ``model``, or 0 if it has none. Raise the errors of ``load``."""
+    """Return the version of the op in the metadata of ``model``, or 0 if it does not call the op. Raise the errors of ``load``."""
     from ortscan.modelio import load
 
     entry = load(model).model.metadata_props.get(METADATA)
@@ -111,7 +111,7 @@ def needed_version(model: "ModelLike") -> int:
 
 @wrap_errors
 def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = None) -> "ort.SessionOptions":
-    """Register ortscan's Python custom op on ``session_options`` and return them.
+    """Register ortscan's Python custom op on ``session_options``, and return these options.
 
     This function may be called repeatedly, from any thread, before or after sessions are created. It also registers
     onnxruntime-extensions, so do not call ``register_custom_ops_library`` for that library. If you do, call it after this function.

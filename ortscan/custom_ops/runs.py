@@ -53,7 +53,7 @@ _STACK_DEPTH = 60
 def run_of_python_ops(arguments: Sequence[Any] = ()) -> AbstractContextManager[None]:
     """Return a context manager for a run with ``arguments``. It defers signals, and raises the exceptions of the run's ops.
 
-    It raises RecursionError and MemoryError before the run, because they would crash the process if a run raised them.
+    RecursionError and MemoryError are raised before the run, because they would crash the process during the run.
     """
     return surfacing(_protected(arguments))
 

@@ -25,7 +25,7 @@ class _Protection:
     """The state of the protection.
 
     Attributes:
-        on: True while the main thread runs code that catches every exception. Handlers may raise there, one at a time.
+        on: True while the main thread runs code that catches every exception. Handlers may then raise exceptions, one at a time.
         running: True while the main thread is inside a run.
         thread: the main thread.
         waiting: the deferred calls of handlers by signal.
@@ -47,7 +47,7 @@ class _Protection:
                 self.deliver()
 
     def take_over(self) -> None:
-        """Defer all current handlers, including those set during the run. Outside runs this does nothing."""
+        """Defer all current handlers, including those set during the run. Outside runs, do nothing."""
         if self.running:
             for number in _SIGNALS:
                 handler = _native.getsignal(number)
@@ -80,7 +80,7 @@ def is_main_thread() -> bool:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Defer Python's signal handlers while the block runs. In other threads than the main thread this does nothing.
+    """Defer Python's signal handlers while the block runs. Do nothing in a thread other than the main thread.
 
     At any line here, handlers that are not replaced yet, or are already restored, may raise. A replacement that is never removed is
     harmless, because outside runs it calls the original handler.
@@ -109,7 +109,7 @@ def deferred() -> Iterator[None]:
 
 
 def _restore_handlers() -> None:
-    """Restore the replaced handlers, except those that somebody has set since."""
+    """Restore the replaced handlers, unless other code has set new handlers since."""
     for number in _SIGNALS:
         handler = _native.getsignal(number)
         if isinstance(handler, _Deferring):

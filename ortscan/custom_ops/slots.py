@@ -37,7 +37,7 @@ class ArrayResult:
 
 
 def takes_array_results(declared: Any) -> bool:
-    """Return True if the library's Python code accepts ``ArrayResult``. This is tried on two results.
+    """Return True if the library's Python code accepts two results of type ``ArrayResult``.
 
     Other versions of the library may need real arrays. ``declared`` is the library's object for the declared op.
     """

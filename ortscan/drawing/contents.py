@@ -53,7 +53,7 @@ def _constants(node: ir.Node) -> str:
 
 
 def _shape(value: ir.Value) -> str:
-    """Return the sizes of a value in one word, or an empty string if none is known."""
+    """Return the sizes of a value in one word, or an empty string if all sizes are unknown."""
     if value.shape is None or len(value.shape) == 0:
         return ""
     dims = [str(dim) if isinstance(dim, int) else _dim(dim.value) for dim in value.shape.dims]

@@ -1,8 +1,8 @@
 """Draw the loops of a report, and the nodes that replace each loop in the rewritten model.
 
 The replacement of a loop is a region of the graph. It begins at values that precede the loop and have the same name in both
-models. It ends at the loop's results. If a result no longer exists, the region ends at the first existing values computed from
-it.
+models. It ends at the loop's results. If a result no longer exists, the region ends at the first existing values that are
+computed from it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ __all__ = ["drawings_of", "old_scans"]
 
 _SCAN_8 = 8
 _MOST_LOOPS, _MOST_DRAWN = 100, 8000
-"""The most loops, and the most nodes, on one page. With more, browsers become slow."""
+"""The most loops, and the most nodes, on one page. Browsers become slow on larger pages."""
 _MOST_NODES = 800
 """The search for a region stops at this number of nodes. A larger region is not drawn."""
 
@@ -100,7 +100,7 @@ def drawings_of(loops: Mapping[str, int | str | None], model: AnyModel, after: i
     """Return drawings of loops by their paths.
 
     Args:
-        loops: the paths, each with its trip count if that is known.
+        loops: the trip counts of the loops by their paths. None is an unknown trip count.
         model: the original model.
         after: the rewritten model.
     """
@@ -160,7 +160,7 @@ def _with_inner(node: ir.Node) -> Iterable[ir.Node]:
 
 
 def _runs(nodes: Iterable[ir.Node], opset: int, steps: Steps) -> int | None:
-    """Count the operators that run; those of a body count once a step. Return None if the count depends on the inputs."""
+    """Count the operators that run. Operators of a body count once a step. Return None if the count depends on the inputs."""
     total = 0
     for node in nodes:
         if node.op_type == "Constant":

@@ -14,7 +14,7 @@ Kind = Literal["heavy", "move", "plain", "native", "input", "output", "state", "
 class PictureNode:
     """A node with its title, a small line below it and its tooltip.
 
-    ``boxes`` are the graphs inside it, side by side. ``pin`` fixes the node at one end of its box.
+    ``boxes`` are the graphs inside it, side by side. ``pin`` keeps the node in the first or the last layer of its box.
     """
 
     kind: Kind
@@ -62,8 +62,8 @@ class Drawings:
     """A loop before the rewrites, and the nodes that replace it.
 
     Attributes:
-        before: the loop; None if it is not drawn.
-        after: its replacement; None if it is not drawn.
+        before: the picture of the loop, or None.
+        after: the picture of the nodes that replace the loop, or None.
         why: the reason why a picture is missing.
         runs_before: the number of operators that the loop runs; None if its trip count is unknown.
         runs_after: the number of operators that the replacement runs; None if it is unknown.

@@ -87,7 +87,7 @@ def _name(model: Any) -> str:
 
 
 def _checker_error(model: Any) -> str | None:
-    """Return the error of onnx's checker for the model, or None."""
+    """Return the error of onnx's checker for the model, or None if it accepts the model."""
     from ortscan.modelio.source import open_source
     from ortscan.ort.model_errors import checker_fault
 

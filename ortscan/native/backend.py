@@ -1,8 +1,8 @@
 """The build backend of the package: setuptools, plus the native library and a modified wheel.
 
-Without a compiler, or with ``ORTSCAN_BUILD_NATIVE=0``, the package has no native library; ``ortscan native`` reports that. The
+Without a compiler, or with ``ORTSCAN_BUILD_NATIVE=0``, the package has no native library, as ``ortscan native`` reports. The
 name ``rewrites`` is too common for an installed package, so a wheel contains it as ``ortscan._rewrites``. Imports and strings
-with names of its modules are rewritten. This file runs before anything is installed, so it imports nothing of ortscan.
+that name modules of ``rewrites`` are rewritten. This file runs before anything is installed, so it imports nothing of ortscan.
 """
 
 import ast
@@ -43,7 +43,7 @@ graft ortscan
 graft rewrites
 global-exclude __pycache__/* *.py[cod] *.so *.dylib *.dll
 """
-"""The content of a temporary MANIFEST.in, which lists the files for setuptools. The repository thus needs no such file."""
+"""The content of a temporary MANIFEST.in, which lists the files for setuptools. The repository therefore has no such file."""
 
 _OLD, _NEW = "rewrites", "ortscan._rewrites"
 _MODULE = re.compile(rf"{_OLD}(\.[A-Za-z_]\w*)+")
@@ -168,7 +168,7 @@ def _platform_tag() -> str:
 
 
 def _packed(wheel: Path, platform: str | None) -> Path:
-    """Rewrite the modules in ``wheel``. Return its new path, which names ``platform`` if it is not pure.
+    """Rewrite the modules in ``wheel``. Return its new path, which contains ``platform`` if given.
 
     A pure wheel excludes a library that an earlier build left in the sources.
     """

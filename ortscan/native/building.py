@@ -69,7 +69,7 @@ def is_for_this_machine() -> bool:
 
 
 def compiler() -> list[str] | None:
-    """Return the command of the compiler: zig from the package ``ziglang``, else clang. Return None if there is neither."""
+    """Return the command of the compiler: zig from the package ``ziglang``, else clang. Return None if both are missing."""
     if importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc"]
     clang = shutil.which("clang")

@@ -25,14 +25,14 @@ def library_path() -> Path | None:
 
 
 def why_not() -> str | None:
-    """Return the reason why there is no library, or None if there is one."""
+    """Return the reason why the library is unavailable, or None if it is available."""
     if os.environ.get("ORTSCAN_NATIVE") == "0":
         return "the environment variable ORTSCAN_NATIVE is 0."
     return None if _built() is not None else "this ortscan was installed without a compiler (ziglang or clang)."
 
 
 def register_library(options: "ort.SessionOptions | None") -> bool:
-    """Register the library on ``options`` once. Return False if there is no library or no options."""
+    """Register the library on ``options`` once. Return False if it is unavailable or there are no options."""
     path = library_path()
     if path is None or options is None:
         return False

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 OLDEST = (1, 31)
-"""The oldest onnxruntime that ortscan is tested on. Older ones have defects without a workaround; some crash on empty inputs."""
+"""The oldest onnxruntime that ortscan is tested on. Older releases have defects without a workaround, such as crashes."""
 
 _MOST_DIGITS = 20
 
@@ -93,7 +93,7 @@ def check_opset_of(runtime: Runtime | None, opset: int) -> None:
 
 
 def opset_number(opset: int | str) -> int:
-    """Return an opset as a number. Raise OptionError if it is not a number, or newer than the installed onnxruntime runs."""
+    """Return an opset as a number. Raise OptionError if it is no number, or is too new for the installed onnxruntime."""
     check_opset(opset)
     if isinstance(opset, str) and not (opset.isascii() and opset.isdecimal() and len(opset) < _MOST_DIGITS):
         raise OptionError(f"opset must be a number, 'auto' or 'latest', not {shown(opset)}.")

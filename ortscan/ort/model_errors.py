@@ -23,7 +23,7 @@ _LARGE_BYTES = 1 << 16
 
 
 def checker_fault(proto: onnx.ModelProto) -> str | None:
-    """Check a model without its weights, including inference. Return the error of onnx, or None."""
+    """Check a model without its weights, including inference. Return the error that onnx reports, or None."""
     slim = without_weights(proto)
     return error_of_onnx(lambda: onnx.checker.check_model(slim, full_check=True))
 

@@ -26,7 +26,7 @@ def entry_of(options: "ort.SessionOptions | None", key: str) -> str | None:
 
 
 def evaluate(model: "onnx.ModelProto") -> Sequence[np.ndarray] | None:
-    """Return the outputs of a model without inputs, or None if onnxruntime cannot load or run it, or might crash."""
+    """Return the outputs of a model without inputs, or None if onnxruntime cannot load or run the model, or might crash."""
     from ortscan.ort.integer_divisions import may_trap  # importing onnx is slow, and a start from the cache needs only entry_of
 
     if may_trap(model):

@@ -97,7 +97,7 @@ def table(
         columns: the heads of the columns.
         rows: the cells of each row.
         right: the columns that are aligned to the right.
-        foot: the cells of a last row, such as sums.
+        foot: the cells of the last row, such as sums, or None for no such row.
     """
     looks = [' class="r"' if column in right else "" for column in columns]
 

@@ -1,7 +1,7 @@
 """Find the patches that make a result faulty by bisection, and rewrite without them.
 
-Rewriting is deterministic, so it can stop after any number of patches. The rule of a faulty patch is then disabled for that loop,
-and the model is rewritten again.
+Rewriting is deterministic, so it can be repeated and stopped after any number of patches. The rule of a faulty patch is then
+disabled for that loop, and the model is rewritten again.
 """
 
 import time
@@ -77,7 +77,7 @@ def soundest(
 
 
 def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, vetoes: Sequence[Veto] = ()) -> Veto | None:
-    """Return the patch that makes the result of rewriting without ``vetoes`` faulty. Return None if none is found in time."""
+    """Rewrite without ``vetoes`` and return the patch that makes the result faulty, or None if the search takes too long."""
     search = _Search(rewrite, find_fault)
     search.vetoes += vetoes
     return search.culprit(search.attempt(stop_after))

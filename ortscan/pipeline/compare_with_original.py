@@ -74,7 +74,7 @@ def warn_of_nothing_compared(why: str) -> None:
 
 
 def why_nothing_was_compared(verification: "Verification") -> str:
-    """Return the outcome in one line and, if the model has free sizes, advice on choosing them."""
+    """Return the outcome in one line. If the model has free sizes, add advice on choosing sizes."""
     if not any(case.dims for case in verification.cases):
         return first_line(verification)
     return f"{first_line(verification)}; {_AT_OTHER_SIZES}"

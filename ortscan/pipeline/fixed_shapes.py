@@ -1,4 +1,4 @@
-"""Typical sizes of inputs, and sizes to build in. Built-in sizes turn trip counts and shapes that depend on them into constants."""
+"""Typical sizes of inputs, and sizes to build in. Trip counts and shapes that depend on built-in sizes become constants."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -89,7 +89,7 @@ class FixedShapes:
             value.shape = self._bound(value.shape)
         for value in [
             value for node in model.graph for value in node.outputs
-        ]:  # declarations may be wrong, so they are inferred again
+        ]:  # declared sizes may be wrong, so they are inferred again
             value.shape = forgotten(value.shape, lambda dim: not isinstance(dim, int) and dim.value in self._sizes)
         self.messages = [f"built in: {name} is {_listed(inputs[name].shape)}" for name in shapes]
 

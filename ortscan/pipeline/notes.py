@@ -27,7 +27,7 @@ _RECURRENT = ("RNN", "LSTM", "GRU")
 
 
 def note_python_ops(loaded: LoadedModel, report: RewriteReport) -> list[str]:
-    """Record in the metadata that the model calls Python, if it does. Return a sentence for each call."""
+    """If the model calls Python, record that in its metadata. Return a sentence for each call."""
     calls = sum(gap.fate == "python" for gap in report.kernel_gaps)
     if calls:
         facts = {"domain": DOMAIN, "operator": OPERATOR, "version": VERSION, "calls": calls, "ortscan": __version__}
@@ -46,7 +46,7 @@ def _sentence(gap: KernelGap) -> str:
 
 
 def note_replaceable_defaults(model: ir.Model, report: RewriteReport) -> None:
-    """Add a reason to each remaining loop that reads default values, because each run may replace them."""
+    """Add a reason to each remaining loop that reads defaults of inputs, which any run may replace."""
     defaults = set(listed_defaults(model))
     for node in loops_in(model.graph) if defaults else ():
         read = [value for value in node.inputs if value is not None]

@@ -43,7 +43,7 @@ class InOpset:
 
     Args:
         loaded: the model.
-        migration: the report of the migration, if there was one.
+        migration: the report of the migration, or None if the model was not migrated.
         needed: True if the model must be in this opset even if nothing else is done to it.
         messages: notes for the report.
     """
@@ -75,7 +75,7 @@ def load_in_opset(
         runtime: the onnxruntime that will run the result, or None for the installed one.
 
     Raises:
-        OptionError: there is no such opset.
+        OptionError: ``opset`` is not an opset that onnxruntime runs.
         MigrationError: the model cannot be written in that opset.
     """
     check_opset(opset)

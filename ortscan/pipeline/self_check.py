@@ -46,7 +46,7 @@ def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Rewritt
 
 
 def fault_of(rewriting: Rewriting) -> FindFault:
-    """Return a function that corrects the output shapes of a result of ``rewriting``, and returns its fault or None."""
+    """Return a function that corrects the output shapes of a result of ``rewriting``, and returns the remaining fault or None."""
     original = Original(rewriting.model)
 
     def find(outcome: Rewritten) -> str | None:

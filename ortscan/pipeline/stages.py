@@ -54,7 +54,7 @@ class Chosen:
 
     @property
     def node_rules(self) -> list[Rule[Any]]:
-        """The rules on recurrent nodes to use. Rules with ``use="asked"`` are included only if they are chosen."""
+        """The rules to use on recurrent nodes. Rules with ``use="asked"`` are included only if they are chosen."""
         return [rule for rule in NODE_RULES if rule in self.rules or rule.use != "asked"]
 
 
@@ -92,7 +92,7 @@ class Work:
 
     @property
     def is_fixed(self) -> bool:
-        """True if sizes or values of inputs are built in, so that many values may be constant."""
+        """True if sizes or values of inputs are built in. Then many values may be constant."""
         return self.fixed is not None or bool(self.start.loaded.built_in)
 
 
@@ -190,7 +190,7 @@ STAGES: tuple[Callable[[Work], None], ...] = (
 
 
 def _options(work: Work) -> Options:
-    """Return the options of the rules: those with the same names, and those that follow from the target and the sizes."""
+    """Return the options of the rules: equally named options, and options that follow from the target and the sizes."""
     chosen, target = work.chosen, work.chosen.target
     same = {field.name: chosen.values[field.name] for field in fields(Options) if field.name in chosen.values}
     return Options(

@@ -79,4 +79,4 @@ def _answer_and_record(model: bytes, title: str, asked: list[Asked]) -> bytes | 
 
 
 _in_use: list[Any] = []
-"""The functions that libraries call. They must stay alive as long as the process."""
+"""References to the functions that libraries call, which must not be freed."""

@@ -1,7 +1,7 @@
 """Make plain sessions run loops natively.
 
 register(options)           ortscan's operators, its execution provider, and the Python custom op, as far as available
-register_plugin(options)    only the execution provider; raises if it is missing
+register_plugin(options)    only the execution provider; raises an error if the provider is missing
 """
 
 import importlib.util
@@ -89,7 +89,7 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
 
 
 def _why_not(options: "ort.SessionOptions") -> str | None:
-    """Return why these options cannot have the provider, or None if they can."""
+    """Return the reason why these options cannot have the provider, or None if they can have it."""
     if os.environ.get("ORTSCAN_NATIVE") == "0":
         return "the environment variable ORTSCAN_NATIVE is 0."
     if options.optimized_model_filepath:
@@ -122,7 +122,7 @@ def register_plugin(session_options: "ort.SessionOptions") -> "ort.SessionOption
 def put_on(options: "ort.SessionOptions", settings: Mapping[str, str]) -> "ort.SessionOptions":
     """Add the provider with ``settings`` once, and return the options.
 
-    The setting ``ask`` makes the provider request plans even if the model has stored ones.
+    The setting ``ask`` makes the provider request plans even if the model has stored plans.
     """
     path = library_path()
     if path is None:

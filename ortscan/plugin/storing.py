@@ -35,14 +35,14 @@ def store_plans(model: Path, output: Path) -> list[Asked]:
     """Write the model file to ``output`` with the plans of its loops, and return all requested plans. Earlier plans are
     replaced.
 
-    The rest of the file stays the same, byte by byte.
+    The rest of the file is unchanged, byte by byte.
 
     Args:
         model: the model file.
         output: the file to write, which may be ``model``.
 
     Raises:
-        OptionError: there is no library, or onnxruntime is too old.
+        OptionError: ortscan's library is missing, or onnxruntime is too old.
         ModelFileError: onnxruntime cannot load the model, or the model refers to data that would not be next to ``output``.
     """
     proto = read(model)

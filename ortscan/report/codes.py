@@ -1,6 +1,6 @@
 """The stable reason codes that rules return. Their texts are in ``docs/reference/reasons.md``::
 
-### CODE              a reason code; a test fails if a rule uses a code without an entry
+### CODE              a reason code. A test fails if a rule uses a code without an entry
 
 Its meaning.          one line
 

@@ -33,7 +33,7 @@ _KEYS = (
 
 
 def cards_of(report: RewriteReport) -> list[tuple[str, str, str]]:
-    """Return a card with the number of removed loops, and one with the number of nodes before and after."""
+    """Return a card with the number of removed loops, and a card with the numbers of nodes."""
     before, after = totals(report)
     gone = sum(loop.fate in ("removed", "planned") for loop in report.loops)
     look = "good" if gone == len(report.loops) else "some" if any(loop.fate != "kept" for loop in report.loops) else "bad"

@@ -33,7 +33,7 @@ def operator_table(report: RewriteReport) -> RenderableType:
 
 
 def loop_table(report: RewriteReport, every: bool = False) -> RenderableType:
-    """Return a table with a line for each loop, the remaining ones first. Only the first few are shown unless ``every``."""
+    """Return a table with a line for each loop, the remaining loops first. Only the first few are shown unless ``every``."""
     loops = sorted(report.loops, key=lambda loop: loop.fate == "removed")
     listed = loops if every else loops[:_MOST_LOOPS]
     reasons = [loop.reasons[0].code if loop.reasons else "" for loop in listed]
