@@ -24,9 +24,9 @@ class RewritingOptions(ModelOptions, total=False):
         int | None,
         Option(
             None,
-            "unroll loops of up to this many steps, 0 for none; by default only if the target needs it or gains by it",
+            "unroll loops of up to this many steps, 0 for none; by default only if the target needs it or if that is faster",
             "--max-unroll N",
-            "unroll loops of up to N steps; 0 for none (default: if the target needs it or gains by it)",
+            "unroll loops of up to N steps; 0 for none (default: if the target needs it or if that is faster)",
             check=count_of("max_unroll", "steps", or_none=True),
             read=texts.count,
             session=int,
@@ -51,7 +51,7 @@ class RewritingOptions(ModelOptions, total=False):
         str | os.PathLike[str] | Mapping[str, float] | None,
         Option(
             None,
-            "what loops and operators cost on the machine that will run the model: a file that `ortscan bench --calibrate` "
+            "the costs of loops and operators on the machine that will run the model: a file that `ortscan bench --calibrate` "
             "wrote there ([another machine](../how-to/measure.md#another-machine))",
             "--costs FILE",
             "the costs of loops and operators on the machine that will run the model: the file that `ortscan bench --calibrate "
@@ -87,7 +87,7 @@ class RewritingOptions(ModelOptions, total=False):
         bool,
         Option(
             False,
-            "move remaining loops into functions; if ortscan's library is registered, a compiled form runs instead, many times "
+            "move remaining loops into functions; if ortscan's library is registered, they run compiled, many times "
             "faster ([compiled loops](../explanation/compiled-loops.md))",
             "--native",
             "let remaining loops run compiled if ortscan's library is registered",

@@ -41,8 +41,8 @@ class OptimizeOptions(RewritingOptions, total=False):
         _OnDifference,
         Option(
             "raise",
-            'what to do if the models differ: `"raise"` a `VerificationFailed` that names the patch; or `"keep"` all patches '
-            "except those that make a difference, with an `OrtscanWarning`",
+            'what to do if the models differ: `"raise"` raises a `VerificationFailed` that names the change; `"keep"` skips the '
+            "changes that make a difference, with an `OrtscanWarning`",
             session=str,
             only_for_loops=True,
         ),
@@ -55,13 +55,13 @@ class OptimizeOptions(RewritingOptions, total=False):
             "which costs about a second, and `LimitExceeded` is raised if it takes longer",
         ),
     ]
-    memory_limit: Annotated[int | None, Option(None, "the memory limit in bytes, in the same way")]
+    memory_limit: Annotated[int | None, Option(None, "the memory limit in bytes, on Linux only, in the same way")]
     output: Annotated[
         _Path,
         Option(
             None,
-            "also write the result to this path, which may be that of the model. External data stays external. If the model was "
-            "read from a path, the result refers to the data next to the output",
+            "also write the result to this path, which may be that of the model. External data stays external, next to the "
+            "output. If the model was read from a path, the returned model refers to this data",
         ),
     ]
 

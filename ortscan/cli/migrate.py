@@ -28,7 +28,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "--opset",
         default="auto",
         metavar="N",
-        help="a number; or auto (default) or latest: the newest opset that the installed onnxruntime runs and the model can have",
+        help="a number; auto (default) and latest both mean the newest opset that the installed onnxruntime runs and the "
+        "model can have",
     )
     add_options(parser, "runtime")
     group = add_checking(parser)

@@ -15,7 +15,7 @@ Made by `python -m tests.support.tables`.
 ortscan VERB ARGUMENTS    # also: python -m ortscan
 ```
 
-`ortscan --version` shows the versions of ortscan and what it runs on. `ortscan VERB --help` prints what this page says of the verb.
+`ortscan --version` shows the versions of ortscan, onnx and onnxruntime. `ortscan VERB --help` prints the same texts as this page.
 The [exit codes](exit-codes.md) are the same for all verbs. [Optimise before deployment](../how-to/deploy.md#files-and-folders) explains
 pipes and folders.
 """

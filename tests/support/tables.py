@@ -60,7 +60,7 @@ def rules() -> str:
         f"# All rules\n\n{_MADE}",
         "*Used*: by default, unless `skip` names the rule; always, whatever the options say; or only if `passes` names it. *Also where needed*:\n"
         "on loops of a changed model on which onnxruntime might crash, whatever the options say.\n",
-        "## Order\n\nRules are tried on a subject in this order. The first rule that applies changes it; then all rules are tried on the result from the start.\n"
+        "## Order\n\nRules are tried on a subject in this order. The first rule that applies changes the subject. Then all rules are tried again, from the start.\n"
         f"An *absent node* is a recurrent node that the target lacks, a *pair* two of opposite directions.\n\n{order}",
     ]
     for phase in dict.fromkeys(rule.phase for rule in RULES):
@@ -95,7 +95,7 @@ def targets() -> str:
     """Return the page of targets."""
     head = [
         f"# What each target runs\n\n{_MADE}",
-        "Nodes that a target lacks fall back to onnxruntime's CPU, with copies in both directions.\n\n"
+        "onnxruntime's CPU runs the nodes that a target lacks, and copies their data in both directions.\n\n"
         "* *Takes cells*: a recognised cell becomes the native node always, or only if that is faster.\n"
         "* *Both directions*: which pairs of recurrent nodes become one bidirectional node: all, those of equal activations, narrow ones on one row, or none.\n"
         "* *Unrolls*: without `max_unroll`.\n"
