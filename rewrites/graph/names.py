@@ -1,4 +1,4 @@
-"""Fresh names, unique in the whole model.
+"""Creates fresh names, which are unique in the model.
 
 If a name in a body also exists in an outer scope, onnxruntime may refuse the model, depending on the order of nodes. So it is not
 enough that names are unique in each graph.

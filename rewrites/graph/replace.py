@@ -100,7 +100,7 @@ def take_out(nodes: Sequence[ir.Node], names: Names) -> None:
 
 
 def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int = 0) -> None:
-    """Move the initializers of ``body`` and its nested graphs to the main graph, except those smaller than ``least`` bytes.
+    """Move the initializers of at least ``least`` bytes from ``body`` and its nested graphs to the main graph.
 
     onnxruntime cannot set the weights of a body by name. A node that is moved out of a body also needs its weights outside.
     """

@@ -1,6 +1,6 @@
 """The view of a Loop, for all versions of the operator (1, 11, 13, 16, 19, 21, 23, 24, 25).
 
-Sources: the specifications of Loop-1 to Loop-25. The checks are those of the shape inference in onnx/defs/controlflow.
+Sources: the specifications of Loop-1 to Loop-25. The checks agree with the shape inference in onnx/defs/controlflow.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """The view of a Scan, for all versions of the operator: 8 (batched, with sequence_lens) and 9, 11, 16, 19, 21, 23, 24, 25.
 
-Sources: the specifications of Scan-8 to Scan-25. The checks are those of the shape inference in onnx/defs/controlflow.
+Sources: the specifications of Scan-8 to Scan-25. The checks agree with the shape inference in onnx/defs/controlflow.
 
 Works around ORT-SCAN-NO-STEPS.
 """

@@ -127,7 +127,7 @@ def find_open_shapes(graph: ir.Graph, opset: int, infer: Callable[[ir.Node], Non
 
 
 def infer_body(body: ir.Graph, opset: int, infer: Callable[[ir.Node], None]) -> None:
-    """Infer all shapes in ``body`` from those of its inputs alone."""
+    """Infer all shapes in ``body`` from the shapes of its inputs alone."""
     _Search(body, opset, infer, proven=True).afresh.follow(body)
 
 

@@ -71,7 +71,7 @@ _Known = dict[bytes, tuple[ir.Shape | None, ir.DataType | None]]
 
 
 def _take_over(graph: ir.Graph, inferred: onnx.GraphProto, known: _Known) -> None:
-    """Copy the types of ``inferred`` to the values of ``graph``, except those of sequences and optionals."""
+    """Copy the types of ``inferred`` to the values of ``graph``. Skip sequences and optionals."""
     types = {info.name: info.type for infos in (inferred.input, inferred.output, inferred.value_info) for info in infos}
     for value, info in zip(graph.inputs, inferred.input, strict=False):
         _note(value, types.get(info.name), known)

@@ -213,8 +213,8 @@ def _row_counts(graph: ir.Graph) -> Counter[ir.Value]:
 
 
 def without_rank(graph: ir.Graph) -> list[tuple[ir.Value, int]]:
-    """Return tensors of unknown rank of which at least four rows are read at constant indices.
+    """Return tensors of unknown rank that have at least four rows read at constant indices.
 
-    Each comes with the number of these rows.
+    Also return the number of these rows for each tensor.
     """
     return [(value, count) for value, count in _row_counts(graph).items() if count >= LEAST_STEPS and rank_of(value) is None]
