@@ -54,7 +54,7 @@ class Stream:
     """A session that gets one frame after the other. Two buffers hold the state. Each frame reads one and writes the other."""
 
     def __init__(self, session: onnxruntime.InferenceSession) -> None:
-        """Bind all inputs and outputs, for both turns."""
+        """Bind all inputs and outputs, once for each order of the two state buffers."""
         self._session, self._turn = session, 0
         self._frame = value(1, 1, SAMPLES)
         self._voice = value(1, 1, 1)

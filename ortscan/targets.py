@@ -37,12 +37,12 @@ class Target:
     Args:
         name: the name of the target.
         domains: the operator domains that a rewrite may use, besides the standard one.
-        control_flow: the operators among Scan, Loop and If that run there.
-        recurrent: the recurrent operators that run there, and their limits.
+        control_flow: the operators among Scan, Loop and If that the target runs.
+        recurrent: the recurrent operators that the target runs, and their limits.
         native: True if recurrent nodes are used even if onnxruntime on a CPU would run the loop faster.
         unroll: how far loops are unrolled if ``max_unroll`` is not set.
         bidirectional: which recurrent nodes are merged into bidirectional ones, as in ``rewrites.graph.context.Options``.
-        recurrent_until: the newest opset whose recurrent operators run there, if models of newer opsets load as well.
+        recurrent_until: the newest opset whose recurrent operators the target runs, if models of newer opsets load as well.
     """
 
     name: str

@@ -27,7 +27,7 @@ _INTEGERS = (5, 7)
 
 @dataclass(frozen=True)
 class AdviceCandidate:
-    """Options to try in addition to the caller's.
+    """Options to try in addition to the caller's options.
 
     Attributes:
         flags: The same options on the command line.

@@ -41,7 +41,7 @@ class _NotFrom(logging.Filter):
 
 
 def quietly(work: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Run ``work`` without onnx_ir's messages and numpy's warnings."""
+    """Make ``work`` run without onnx_ir's messages and numpy's warnings."""
 
     @functools.wraps(work)
     def quiet(*args: _P.args, **kwargs: _P.kwargs) -> _R:

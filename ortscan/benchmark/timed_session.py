@@ -82,7 +82,7 @@ _LOOPS = ("Scan", "Loop", "If", "RNN", "GRU", "LSTM", "Scan1", "Loop1")
 """Operators that count as loops. The last two belong to ortscan's library."""
 _RUNS = 3
 _MOST_BYTES = 64 << 20
-"""A larger profile is not read."""
+"""The most bytes of a profile. A larger profile is not read."""
 _SUFFIX = "_kernel_time"
 
 

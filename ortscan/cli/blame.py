@@ -72,7 +72,7 @@ def add_reproducer(group: argparse._ArgumentGroup) -> None:
 
 
 def check_reproducer(args: argparse.Namespace) -> None:
-    """Raise OptionError if the folder exists and is not empty."""
+    """Raise OptionError if the folder of --reproducer exists and is not empty."""
     if args.reproducer is None:
         return
     folder = Path(args.reproducer)
@@ -136,7 +136,7 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
 
 
 def check_bench(args: argparse.Namespace) -> None:
-    """Raise OptionError if the options contradict each other."""
+    """Raise OptionError if --bench or --force does not fit the other options."""
     if args.force and not args.bench:
         raise OptionError("--force needs --bench: without it, a result that computes the same is always written.")
     if args.bench and args.target not in _TARGETS:

@@ -1,4 +1,4 @@
-"""The streams of the process: results on stdout and progress on stderr, whatever state both are in at the start."""
+"""The streams of the process: results on stdout and progress on stderr, even if they are closed at the start."""
 
 import os
 import sys

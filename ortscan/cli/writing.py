@@ -115,7 +115,7 @@ def without_library(report: "RewriteReport") -> list[str]:
 
 
 def refutation(verification: "Verification", what: str) -> str:
-    """Return the reason why nothing was written: ``what`` did not agree in the comparison."""
+    """Return the message that ``what`` did not pass the comparison, so nothing was written."""
     summary = verification.summary().splitlines()[0]
     advice = f"; {ADVICE}, or write without comparing: --no-verify" if verification.inconclusive else ""
     return f"{what} did not pass the comparison, so nothing was written: {summary}{advice}"

@@ -22,7 +22,7 @@ _native: Any = importlib.import_module("_signal")  # avoids conversions to enume
 
 
 class _Protection:
-    """The state of the protection.
+    """The state of the protection against signal handlers.
 
     Attributes:
         on: True while the main thread runs code that catches every exception. Handlers may then raise exceptions, one at a time.

@@ -1,3 +1,3 @@
-"""Wrappers around whole verbs: limits of time and memory, and errors of one sentence."""
+"""Wrappers around the public functions: limits of time and memory, and errors of one sentence."""
 
 __all__: list[str] = []

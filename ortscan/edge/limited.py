@@ -41,7 +41,7 @@ _CHILD = "from ortscan.edge.limited import serve; serve()"
 def limited(work: _W) -> _W:
     """Make ``work(model, …)`` obey its options ``time_limit`` (seconds) and ``memory_limit`` (bytes), if one is set.
 
-    The result raises LimitExceeded if a limit is exceeded, and OptionError if a limit is invalid.
+    The returned function raises LimitExceeded if a limit is exceeded, and OptionError if a limit is invalid.
     """
     if not {"time_limit", "memory_limit"} <= inspect.signature(work).parameters.keys():
         raise TypeError(f"{work.__name__} has no options time_limit and memory_limit")

@@ -78,12 +78,12 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    """Return setuptools' requirements, and a compiler if there is none and pip can install it."""
+    """Return setuptools' requirements, and a compiler if none is installed and pip has one."""
     return [*_setuptools().get_requires_for_build_wheel(config_settings), *_compiler_to_ask_for()]
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
-    """Return setuptools' requirements, and a compiler if there is none and pip can install it."""
+    """Return setuptools' requirements, and a compiler if none is installed and pip has one."""
     return [*_setuptools().get_requires_for_build_editable(config_settings), *_compiler_to_ask_for()]
 
 

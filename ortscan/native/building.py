@@ -40,7 +40,7 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class _Target:
-    """A platform: zig's name with the oldest C library, the library's file name and the instruction sets."""
+    """A platform: its name for zig with the oldest C library, the library's name, the instruction sets."""
 
     triple: str
     library: str = LIBRARIES["linux"]

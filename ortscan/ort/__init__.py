@@ -1,3 +1,3 @@
-"""Small questions to onnxruntime: versions, kernels, constants and error messages. Whole models run in ``running``."""
+"""Queries of onnxruntime: versions, kernels, constants and error messages. ``running`` runs whole models."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Small questions to onnxruntime: entries of SessionOptions, the results of constant nodes, and whether a node has a kernel."""
+"""Queries of onnxruntime: entries of SessionOptions, the results of constant nodes, and whether a node has a kernel."""
 
 import functools
 from collections.abc import Sequence

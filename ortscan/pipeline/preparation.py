@@ -140,7 +140,7 @@ def _too_old(model: ir.Model, source: int) -> bool:
 
 
 def _mark_old_nodes(model: ir.Model) -> None:
-    """Mark recurrent nodes that onnxruntime did not run in the original, for the rules."""
+    """Tell the rules which recurrent nodes onnxruntime did not run in the original."""
     for node in all_nodes(model.graph):
         if is_recurrent(node):
             WAS_REFUSED.put(node, True)

@@ -41,7 +41,7 @@ __all__ = ["STAGES", "Chosen", "Work"]
 
 @dataclass(frozen=True)
 class Chosen:
-    """The choices that the options of ``optimize`` make. ``values`` has all options by name, checked."""
+    """The choices that the options of ``optimize`` make. ``values`` has all checked options by name."""
 
     target: Target
     rules: Sequence[Rule[Any]]

@@ -118,7 +118,7 @@ def operator_changes(report: RewriteReport) -> list[tuple[str, int, int]]:
 
 
 def totals(report: RewriteReport) -> tuple[int, int]:
-    """Count all nodes before and after."""
+    """Return the numbers of all nodes before and after the rewrites."""
     return report.operators_before.total(), report.operators_after.total()
 
 
