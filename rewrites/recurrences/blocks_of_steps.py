@@ -83,19 +83,19 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _patch(loop: ScanView, least: _StepCut, ctx: Context) -> Patch | NotApplicable:
     sizes = StepSizes.of(loop, ctx)
     if sizes.steps_known and sizes.steps < least.length:
-        return NotApplicable("COST-LINEAR", f"blocks of {least.length} or more steps would be faster, {sizes.steps} are usual")
+        return NotApplicable("COST-LINEAR", f"blocks of {least.length} or more steps would be faster, but {sizes.steps} are usual")
     cut = replace(least, length=_length(least.length, sizes))
     names, widest = ", ".join(f"'{state.inner.name}'" for state in loop.states), cut.widest(loop, ctx)
     wide = "" if widest is None else f" with at most {widest} numbers in a state"
     return Patch(
-        f"put {names} in a loop over blocks of {cut.length} steps, and what is left over behind it",
+        f"put {names} in a loop over blocks of {cut.length} steps, and the remaining steps in a loop after it",
         lambda: _put_in_blocks(loop, cut, ctx),
         (f"by an estimate faster from {cut.length} steps on{wide}; a run that has fewer goes step by step",),
     )
 
 
 def _least(loop: ScanView, ctx: Context) -> _StepCut | None:
-    """Return the cut with the largest limit for unknown sizes, and then the shortest blocks, for which rules replace the loop."""
+    """Return the first cut for which rules replace the loop. Large limits for sizes are tried first, and then short blocks."""
     sizes = StepSizes.of(loop, ctx)
     widths = (None,) if all(sizes.hinted(state.inner) for state in loop.states) else _WIDTHS
     if not _is_replaced(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the easiest case
@@ -237,7 +237,7 @@ def _over_blocks(
 
 
 def _sliced(build: Builder, scan: ScanInput, start: ir.Value | None, end: ir.Value | None) -> ir.Value:
-    """Return the rows that ``scan`` reads from step ``start`` (not 0) up to but excluding ``end``. None is an open end."""
+    """Return the rows that ``scan`` reads from step ``start`` (not 0) up to but excluding ``end``. None means no limit."""
     if scan.reverse:
         start, end = (None if step is None else build.op("Neg", step) for step in (end, start))
     first = build.const([0]) if start is None else start

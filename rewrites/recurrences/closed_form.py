@@ -59,7 +59,7 @@ _WIDTHS = (1024, 512, 256, 128)
 _LONGEST = 18
 """Numbers of steps are tried up to 2 to this power."""
 _USUAL, _MOST_LEAST = 1 << 12, 512
-"""If the number of steps is unknown: the number to assume, and the number of steps for which a form must already pay off."""
+"""If the number of steps is unknown: the number to assume, and the highest minimum that a form may require."""
 
 
 Form = tuple[Mapping[ir.Value, ir.Value], ir.Value | None]
@@ -144,13 +144,13 @@ class ClosedForm:
             remove_nodes([loop.node])
             return []
 
-        what = self.what if flag is None else f"{self.what}; an If keeps the loop for what is not finite"
+        what = self.what if flag is None else f"{self.what}; an If keeps the loop for values that are not finite"
         note = () if steps is None else (f"by an estimate faster from {steps[0]} steps on; a run that has fewer goes step by step",)
         return Patch(what, edit, (*self.notes, *note))
 
 
 def plain_scan(loop: Loop, ctx: Context, opset: int, *, needs_fallback: bool = True) -> ScanView | None:
-    """Return ``loop`` if it is a Scan whose states stacks can replace. With ``needs_fallback``, a fallback is refused (None)."""
+    """Return ``loop`` if stacks can replace the states of this Scan, else None. If ``needs_fallback``, refuse a fallback."""
     if isinstance(loop, LoopView) or not loop.states or ctx.opset < opset or not_plain(loop, ctx) is not None:
         return None
     return None if needs_fallback and is_fallback_loop(loop, ctx) else loop
@@ -216,8 +216,8 @@ def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], 
 def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
     """Return the reason that the number of steps is unknown, with the least power of 2 for which the form ``pays``."""
     count = next((1 << power for power in range(1, _LONGEST) if pays(1 << power)), None)
-    ahead = "" if count is None else f"; for {count} or more blocks of steps would be faster, by an estimate"
-    return NotApplicable("LINEAR-STEPS", f"how many steps there are is not known before the model runs{ahead}")
+    ahead = "" if count is None else f"; for {count} or more steps, blocks of steps would be faster, by an estimate"
+    return NotApplicable("LINEAR-STEPS", f"the number of steps is not known before the model runs{ahead}")
 
 
 def width_patch(

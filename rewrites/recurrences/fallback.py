@@ -67,7 +67,7 @@ def no_fallback(ctx: Context) -> NotApplicable | None:
     """Return a reason if the target cannot keep a loop under an If."""
     if ctx.options.target.loops and "If" in ctx.options.target.control_flow:
         return None
-    return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for what is not finite")
+    return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for values that are not finite")
 
 
 def is_fallback_loop(loop: ScanView, ctx: Context) -> bool:

@@ -39,7 +39,7 @@ class Piece:
         return np.asarray(self.factor * numbers[self.weight].reshape(-1)[self.at])
 
     def rectangle(self) -> tuple[int, int, bool] | None:
-        """Return first row, first column and True if transposed, if the piece is a rectangle of the weight; a vector is one row."""
+        """Return (row, column, is transposed) if the piece is a rectangle of the weight, else None. A vector counts as one row."""
         rows, columns = self._dims
         if not rows:
             return None

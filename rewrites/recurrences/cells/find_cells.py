@@ -4,9 +4,9 @@
     body reads W, an input of the model     ->    LSTM(x, Transpose(Slice(W)), ...)
 
 Weights may be computed or fed at run time. The body is read with integers in place of such weights, and once more for each weight
-with its integers changed. Each element of a weight changes by another odd integer. If an element of the cell's arrays then changes
-by s times one of these integers, it is s times that element of the weight plus a term without the weight. Integers are never
-rounded. A last reading with new integers confirms the result.
+with its integers changed. Each element of a weight changes by a different odd integer. If an element of the cell's arrays then
+changes by s times one of these integers, it is s times that element of the weight plus a term without the weight. Integers avoid
+rounding. A last reading with new integers confirms the result.
 """
 
 import math

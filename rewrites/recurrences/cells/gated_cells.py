@@ -2,7 +2,7 @@
 
     GRU     h' = (1 - z) * n + z * h    with  z = f(...), r = f(...) and
             n = g(x @ W + (r * h) @ R + b)    or, with linear_before_reset,    n = g(x @ W + b + r * (h @ R + c))
-    LSTM    c' = f * c + i * g,  h' = o * t(c')    with gates  i, f, o = s(x @ W + h @ R + p * c + b)  (in o, c' for c)
+    LSTM    c' = f * c + i * g,  h' = o * t(c')    with gates  i, f, o = s(x @ W + h @ R + p * c + b)  (o reads c', not c)
 
 A GRU may be written ``(1 - z) * h + z * n``; then ``1 - z`` is its gate, and must be an activation. An LSTM with coupled gates is
 ``c' = (1 - i) * c + i * g``, or ``c' = f * c + (1 - f) * g`` if ``1 - f`` is an activation.
@@ -131,7 +131,7 @@ def _output_gate(candidate: Candidate, next_cell: Polynomial) -> tuple[Activatio
 
 
 def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[tuple[Activation, Activation | None, Activation]]:
-    """Yield the gates i, f and g of every form in which c' can be read. f is None if it is coupled to i."""
+    """Yield (i, f, g) for every way to read c' as f * c + i * g. f is None if it is coupled to i."""
     atoms = {atom.key: atom for atom in atoms_of(next_cell) if isinstance(atom, Activation) and atom.name in NATIVE}
     terms = [(g, value) for g, value in terms_of(next_cell) if value.key != kept.key]
     for f in atoms.values():

@@ -118,7 +118,7 @@ class Candidate:
         return Cell(op_type=op_type, hidden=self.hidden, sources=self.inputs, **fields)
 
     def weights(self, argument: Polynomial) -> GateWeights | None:
-        """Read the argument of a gate; None if it is not linear in the inputs and the hidden state."""
+        """Return the weights in the argument of a gate; None if it is not linear in the inputs and the hidden state."""
         return self.affine_weights(argument.affine) if argument.is_affine else None
 
     def affine_weights(self, affine: LinearMap) -> GateWeights | None:

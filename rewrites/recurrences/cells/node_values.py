@@ -58,7 +58,7 @@ class Remainder:
 def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
     """Return the part of the loop that remains, or None if there is a mask and that part needs the cell state.
 
-    A cell state that is needed in each step remains a state of the loop. It is cheap, because the hidden states are then known.
+    A cell state that is needed in each step remains a state. Its loop is cheap, because all hidden states are then known.
     """
     cell, mask = match.cell, match.mask
     copied = through_identity(cell.hidden.next)

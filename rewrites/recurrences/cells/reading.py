@@ -57,7 +57,7 @@ class Reading:
         return dim
 
     def learn_same(self, size: int | str, other: int | str) -> None:
-        """Record that two sizes must be equal. Values that were read before do not use this; the next reading does."""
+        """Record that two sizes must be equal. Values that were already read do not change, so the body is read again."""
         first, second = self._settled(size), self._settled(other)
         if isinstance(first, str) and first != second and second is not None:
             self.same[first] = second

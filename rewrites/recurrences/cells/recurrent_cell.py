@@ -44,7 +44,7 @@ _ROWS, _TOLERANCE, _TOLERANCES = 3, 2e-3, {ir.DataType.FLOAT16: 2e-2}
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch for the first cell of ``loop`` that a native node can replace, or a reason."""
+    """Return the patch for the first cell of ``loop`` that a native node can replace, or the reason why there is none."""
     if isinstance(loop, LoopView) or loop.batched or not loop.states or ctx.opset < since.NATIVE_CELLS:
         return NOTHING_HERE
     axes = [scan.axis for scan in loop.scan_inputs] + [output.axis for output in loop.scan_outputs]
@@ -79,7 +79,7 @@ def _fused(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplica
     rest = remainder(loop, match)
     if rest is None:
         detail = (
-            f"the cell state beside '{cell.hidden.inner.name}' is needed in each step, which the {cell.op_type} node does not give"
+            f"the cell state of '{cell.hidden.inner.name}' is needed in each step, but an {cell.op_type} node returns the last only"
         )
         return NotApplicable("CELL-SEQUENCE", detail)
     slow = too_slow_with_cells(match, ctx.options) if cell.cell in rest.states else None

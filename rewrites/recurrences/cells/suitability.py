@@ -48,7 +48,7 @@ def wrong_types(match: CellMatch) -> NotApplicable | None:
         return NotApplicable("CELL-TYPE", detail)
     exact = (cell.recipes[name].is_exact if name in cell.recipes else _fits_float16(getattr(cell, name)) for name in ("w", "r"))
     if dtypes == {ir.DataType.FLOAT16} and not all(exact):
-        return NotApplicable("CELL-TYPE", f"the weights of the {cell.op_type} of '{name}' are no float16 numbers")
+        return NotApplicable("CELL-TYPE", f"the weights of the {cell.op_type} of '{name}' are not exact in float16")
     unknown = sum(not isinstance(dim, int) for dim in lead)
     if (
         (unknown > 1 and len(lead) > 1)
@@ -106,11 +106,11 @@ def too_slow(match: CellMatch, steps: int | str | None, options: Options) -> Not
         return NotApplicable("COST-NATIVE", detail)
     count = steps if isinstance(steps, int) else options.sizes.get(steps or "", options.assumed_dim)
     if match.mask is not None and count < _FEWEST_MASKED_STEPS[cell.op_type]:
-        return NotApplicable("COST-NATIVE", f"bringing together the rows that run costs more than {count} steps")
+        return NotApplicable("COST-NATIVE", f"sorting the steps of each row by its mask costs more than {count} steps of the loop")
     least = _fewest_steps(cell)
     if count < least:
-        detail = f"bringing weights that are known only when the model runs into the node's layout costs more than {count} steps"
-        return NotApplicable("COST-NATIVE", f"{detail}; from about {least} on it would not")
+        detail = f"converting weights that are known only at run time costs more than the node saves in {count} steps"
+        return NotApplicable("COST-NATIVE", f"{detail}; from about {least} steps on, the node would be faster")
     return None
 
 

@@ -71,7 +71,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if {value.dtype for value in system.inputs} != kinds:
         return NOTHING_HERE  # other rules first move outputs that depend on no state, such as flags, out of the loop
     if system.is_elementwise and not _has_one_shape(system):
-        return NotApplicable("LINEAR-SHAPE", f"what '{system.states[0].inner.name}' is made of has not surely one shape")
+        return NotApplicable("LINEAR-SHAPE", f"'{system.states[0].inner.name}' is computed from values of perhaps different shapes")
     least = least_steps(scan, ctx, _FIRST, lambda count: _too_slow(scan, system, StepSizes.of(scan, ctx), count) is None)
     return ClosedForm(
         scan,
@@ -158,7 +158,7 @@ def _filtered(system: System, reader: SystemReader, stacks: Stacks, inside: Buil
     if largest is None and not isinstance(steps, int):
         return steps_unknown(lambda count: _too_slow(loop, system, sizes, count) is None)
     if largest is None:
-        return NotApplicable("LINEAR-GROWTH", f"what {names} hold grows too much over {steps} steps")
+        return NotApplicable("LINEAR-GROWTH", f"the values of {names} grow too much over {steps} steps")
     constants = {state.inner: const_array(state.initial) for state in system.states}
     if any(array is not None and not (np.abs(array) <= largest).all() for array in constants.values()):
         return NotApplicable("LINEAR-CORNERS", f"an initial value of {names} is too large, or not finite")

@@ -7,7 +7,7 @@ minGRU, SRU and state space models have such states. A product of several decays
 loop does, and then infinities reach other steps than in the loop. So an If keeps the loop if a state is not finite, or exceeds 1e18
 (1e150 in double). It also keeps the loop if a state is 0, because the sign of that zero may differ. The signs do not differ if all
 decays are positive and the drive is added after all products. Results differ from the loop by rounding only: sums have another
-order, and ``s + z * (h - s)`` becomes ``(1 - z) * s + z * h``, for which an If checks that the factor is between -4 and 4.
+order, and ``s + z * (h - s)`` becomes ``(1 - z) * s + z * h``. If such a decay is not between -4 and 4, the If keeps the loop.
 
 Conditions: each state depends on itself alone; decays and drives do not depend on states; float or double; the trip count or the
 sizes of a row are known; scan outputs are states; blocks are faster than the loop by a fifth; the target runs Scan and If; no loop

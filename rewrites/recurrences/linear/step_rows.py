@@ -20,7 +20,7 @@ __all__ = ["decays_of", "stack_of"]
 
 
 def stack_of(drive: Drive | ir.Value, state: State, stacks: Stacks, sizes: StepSizes) -> ir.Value | NotApplicable:
-    """Return the drive of ``state`` for all steps on axis 0, or a reason, for example if its shape may not be the state's."""
+    """Return the drive of ``state`` for all steps on axis 0. Return a reason if the drive may have another shape."""
     values = [part for part in drives_in_order(drive) if isinstance(part, ir.Value)]
     refusal, emitted = put_stacks(values, stacks, sizes), dict[Drive | ir.Value, Operand]()
     if refusal is not None:
@@ -54,8 +54,8 @@ def _emitted_node(drive: Drive, emitted: Mapping[Drive | ir.Value, Operand], sta
     return batched if isinstance(batched, NotApplicable) else Operand(batched[0].value, batched[0].batched, result)
 
 
-def _other_shape(value_rank: ir.Value, wanted: ir.Value) -> NotApplicable:
-    detail = f"'{value_rank.name}' has not surely the shape of '{wanted.name}', of rank {rank_of(wanted)}"
+def _other_shape(value: ir.Value, wanted: ir.Value) -> NotApplicable:
+    detail = f"'{value.name}' is not known to have the shape of '{wanted.name}', of rank {rank_of(wanted)}"
     return NotApplicable("LINEAR-SHAPE", detail)
 
 
@@ -66,7 +66,7 @@ def decays_of(paths: Sequence[Path], state: State, stacks: Stacks, sizes: StepSi
     factors = dict.fromkeys(factor.value for path in paths for factor in path.factors)
     ranks = {value: rank_of(value) for value in factors}
     if rank is None or any(value_rank is None or value_rank > rank for value_rank in ranks.values()):
-        return NotApplicable("LINEAR-SHAPE", f"the rank of what '{state.inner.name}' is multiplied by is not known")
+        return NotApplicable("LINEAR-SHAPE", f"the rank of a value that '{state.inner.name}' is multiplied by is not known")
     refusal = put_stacks(factors, stacks, sizes)
     if refusal is not None:
         return refusal
