@@ -2,7 +2,7 @@
 
     before: 14.5    before, with graph optimisation off: -18.2    after: -18.2
 
-To compare inner values, values with the same name in both main graphs become outputs.
+To compare inner values, both models run with additional outputs: the values whose name occurs in both main graphs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,13 +32,13 @@ _MOST_VALUES = 1000
 
 
 def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Callable[[], Runs]) -> str:
-    """Return a sentence if onnxruntime's optimisation changes the original's results, else "".
+    """Return a sentence if onnxruntime's optimisation causes the difference, else "".
 
     Args:
         proto: the original.
-        comparer: compares its outputs.
+        comparer: compares the outputs.
         witness: the first case that differs.
-        plain: returns runs of the original with graph optimisation off.
+        plain: a function that returns runs of the original with graph optimisation off.
     """
     assert witness.witness is not None
     feed, after = witness.witness
@@ -79,9 +79,10 @@ def first_inside(
     tolerances: Tolerances,
     stack: ExitStack,
 ) -> str:
-    """Return a phrase on the first value of both main graphs that differs on ``feed``, or an empty string.
+    """Return a phrase about the first inner value that differs on ``feed``, or an empty string.
 
-    ``runs`` creates the runs for the outputs of a model. A value with another rank or element type is not the same value.
+    Values are compared if both main graphs have a value of this name with the same rank and element type. ``runs`` creates runs of
+    a model for outputs.
     """
     producers = {name: node for node in old.proto.graph.node for name in node.output if name}
     shared = {name for node in new.proto.graph.node for name in node.output} - {value.name for value in old.proto.graph.output}

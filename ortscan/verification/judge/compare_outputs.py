@@ -43,7 +43,7 @@ class RunLimit:
 
     Attributes:
         budget: the time for all runs.
-        patience: the seconds after which a run is stopped; None for the limit of the budget.
+        patience: the most seconds of a run; None if only the budget limits it.
         slowest: the seconds of the slowest run so far.
     """
 
@@ -52,9 +52,9 @@ class RunLimit:
     slowest: float = 0.0
 
     def seconds(self) -> float:
-        """Return the seconds that a run may take: much more than the slowest run took, but within patience and budget.
+        """Return the time limit of a run: much longer than the slowest run, but within patience and budget.
 
-        The first cases always get some time, even beyond the budget. Otherwise nothing would be compared on a busy machine.
+        The first cases get some time even if the budget is spent. Otherwise nothing would be compared on a busy machine.
         """
         left = max(self.budget.left(), min(_SHORTEST_LIMIT, 20 * self.slowest) if self.slowest else _SHORTEST_LIMIT)
         limit = left if self.patience is None else min(left, self.patience)
@@ -69,15 +69,15 @@ class Comparer:
         before: runs of the original.
         tolerances: the tolerances of each output.
         limit: the time limit of a run.
-        shapes_vary: True if the sizes of empty outputs of the original have no meaning.
+        shapes_vary: True if the sizes of empty outputs of the original may be wrong, because onnxruntime guesses them.
         sized: returns runs of the original with more declared sizes, for outputs that are empty only in the original.
-        noisy: returns runs of the original with noise in all roundings, if possible.
-        exact: returns runs of the original in float64, if possible.
-        swallowing: the outputs of nodes that do not propagate NaN and infinity.
-        draws: True if the original may draw random numbers. Its first case then runs again.
+        noisy: returns runs of the original with noise in all roundings, or None.
+        exact: returns runs of the original in float64, or None.
+        swallowing: the outputs that depend on nodes that do not propagate NaN and infinity.
+        draws: True if the original may draw random numbers. In this case, its first case runs again.
         unstable: the outputs that differ between two runs of the original.
-        disowned: the outputs that onnxruntime computes differently if nodes that change no number are added to the original. Noise
-            then does not show roundings, and the original does not show which of the two results is intended.
+        disowned: the outputs that onnxruntime computes differently if nodes that change no number are added to the original. For
+            such outputs, noise does not show roundings, and it is unknown which of the two results is intended.
         notes: notes for the reader.
     """
 
@@ -96,7 +96,10 @@ class Comparer:
     _history: dict[tuple[str, bool], History] = field(default_factory=dict)
 
     def compare(self, kind: str, feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
-        """Return the gap of each output that can be compared, for values of a ``kind``."""
+        """Return the difference of each output that can be compared.
+
+        ``kind`` is the kind of the values in ``feed``.
+        """
         special = kind in SPECIAL
         sensitivity = Sensitivity(cache(partial(self._exact, feed)), cache(partial(self._noisy, feed)), special=special)
         gaps = self._gaps(expected, actual, sensitivity, tiny=kind == "tiny")
@@ -112,7 +115,7 @@ class Comparer:
         return gaps | self._without_guesses(gaps, feed, expected, actual) if self.shapes_vary else gaps
 
     def finds_equal(self, expected: _Values, actual: _Values, names: Set[str]) -> bool:
-        """Return True if outputs are equal within all tolerances that were learned."""
+        """Return True if the outputs ``names`` are equal within the tolerances, including what earlier cases showed."""
         gaps = (
             compare_values(old, new, self.tolerances[name], self._history.get((name, False)))
             for name, old, new in zip(self.before.outputs, expected, actual, strict=True)
@@ -159,7 +162,7 @@ class Comparer:
                 self.unstable.update(name for name, gap in self._gaps(expected, again).items() if gap.reason)
 
     def _find_disowned(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values) -> None:
-        """Find outputs without a comparison for which all runs with noise agree with each other but not with the original."""
+        """Record each output without compared numbers whose runs with noise agree with each other but not with the original."""
         sensitive = {name for name, gap in gaps.items() if gap.reason is None and gap.left_out and not gap.numbers}
         runs = self._noisy(feed, 0.0, 1.0) if sensitive else []
         for position, name in enumerate(self.before.outputs if runs else ()):
@@ -170,7 +173,7 @@ class Comparer:
                     self.disowned.add(name)
 
     def _without_guesses(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
-        """Return the gaps of outputs that are empty only in the original, and equal if more sizes are declared."""
+        """Compare the outputs that are empty only in the original again, with more declared sizes. Return those that are equal."""
         pairs = enumerate(zip(self.before.outputs, expected, actual, strict=True))
         positions = {name: at for at, (name, old, new) in pairs if name in gaps and _is_empty(old) and not _is_empty(new)}
         sized = self.sized() if positions else None

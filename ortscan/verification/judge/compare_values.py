@@ -1,7 +1,7 @@
 """Compare the values of two models for one output.
 
 Integers, booleans and strings must be equal. NaN equals NaN, and an infinity equals itself. Other floats may differ by their
-`Tolerances`. A sequence of maps of floats, which ZipMap makes from the rows of an array, is compared as that array.
+`Tolerances`. ZipMap turns the rows of an array into a sequence of maps of floats. Such a sequence is compared as an array.
 """
 
 import math
@@ -17,8 +17,9 @@ from ortscan.verification.judge.tolerances import History, Tolerances, is_float,
 __all__ = ["LEFT_OUT", "Gap", "Widening", "as_table", "compare_values", "is_table"]
 
 Widening = Callable[[np.ndarray, float, tuple[int, ...]], np.ndarray]
-"""A function of an array, its tolerance as a whole, and its position in an output that is a sequence. It returns the additional
-tolerance of each element (see ``sensitivity``): ``LEFT_OUT`` for any number, infinity if the other may even be no number."""
+"""A function that returns the additional tolerance of each element of an array (see ``sensitivity``). ``LEFT_OUT`` accepts any
+finite number; infinity also accepts NaN and infinities. The arguments are the array, the tolerance for its largest number, and
+its position if the output is a sequence."""
 LEFT_OUT = float(np.finfo(np.float64).max)
 
 
@@ -28,7 +29,7 @@ class Gap:
 
     Attributes:
         absolute: the error of the worst element.
-        relative: the same, relative to the largest |before|.
+        relative: ``absolute`` divided by the largest |before|.
         allowed: the tolerance of the worst element.
         scale: the largest |before|.
         elements: the number of elements.
@@ -83,9 +84,10 @@ def compare_values(
         before: the value of the original.
         after: the value of the result.
         tolerances: the tolerances for floats.
-        history: the output in earlier cases.
+        history: the magnitudes of the output in earlier cases.
         widened: returns additional tolerances for an array that exceeds its tolerance.
-        special: True if NaN and infinities were fed. They all count as equal then, because the result depends on the order of sums.
+        special: True if NaN or infinities were fed. In this case, all NaN and infinities count as equal, because it depends on the
+            order of a sum which of them is the result.
     """
     return _compare(before, after, _Comparison(tolerances, history or History(), widened, special))
 
@@ -195,7 +197,7 @@ def _unlike(reason: str, before: Any, after: Any) -> Gap:
 
 
 def is_table(*sequences: Any) -> bool:
-    """Return True if ``sequences`` have equally many maps, all of them from the same keys to floats."""
+    """Return True if all ``sequences`` have the same number of maps, and all maps have floats under the same keys."""
     if not all(isinstance(rows, list) and rows for rows in sequences) or len({len(rows) for rows in sequences}) > 1:
         return False
     maps = [item for rows in sequences for item in rows]

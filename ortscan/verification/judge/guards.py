@@ -1,8 +1,8 @@
 """Run the conditions of Ifs that guard nodes against empty inputs, before the model itself runs on such inputs.
 
-    c = Size (x) > 0     If (c) then LSTM (x, ...) else ...       runs only c: if it accepts an empty x, the model is not run
+    c = Size (x) > 0     If (c) then LSTM (x, ...) else ...       runs only c; if c is true for an empty x, the model is not run
 
-A wrong guard would crash this process. The conditions are those of Ifs in the main graph, and of Ifs in their branches.
+A wrong guard would crash this process. Ifs in the main graph and Ifs in branches of Ifs are checked.
 """
 
 from collections.abc import Mapping, Set
@@ -28,9 +28,10 @@ _CPU = ("CPUExecutionProvider",)
 
 
 class Guards:
-    """The conditions of a model's guards, as a separate model. Its session is created when it first runs.
+    """The conditions of a model's guards, as a separate model.
 
-    ``watched`` has the guarded nodes, by their outputs. It is empty if the conditions cannot be computed beforehand.
+    The session of that model is created when it first runs. ``watched`` contains the outputs of each guarded node. It is empty if
+    the conditions cannot be computed beforehand.
     """
 
     def __init__(self, source: ModelSource, stack: ExitStack):
@@ -46,7 +47,10 @@ class Guards:
             self.watched.clear()
 
     def _walk(self, graph: onnx.GraphProto, path: _Path, guarded: Set[tuple[str, ...]]) -> None:
-        """Collect the nodes of ``graph`` and of its branches, and the paths of branches to guarded nodes."""
+        """Collect the nodes of ``graph`` and of the branches in it.
+
+        For each guarded node, record the branches that lead to it.
+        """
         for node in graph.node:
             self._nodes.append(node)
             if tuple(node.output) in guarded:

@@ -28,7 +28,7 @@ class Judged:
         gaps: the difference of each output.
         witness: the inputs, and the outputs of the result, for the first case that differs.
         timed_out: True if a run was stopped.
-        seconds: the seconds of both runs, if they agree.
+        seconds: the seconds of both runs if the outputs are equal, otherwise None.
     """
 
     planned: PlannedCase
@@ -46,14 +46,15 @@ class Judged:
 
 @dataclass
 class Judge:
-    """Run cases, and remember what is useful for later ones.
+    """Run cases, and remember what is useful for later cases.
 
     Attributes:
         before: runs of the original.
         after: runs of the result.
-        comparer: compares their outputs.
+        comparer: compares the outputs of both models.
         limit: the time limit of a run.
-        guards: the guards of the original and of the result, which are checked before a run in this process; else empty.
+        guards: the guards of the original and of the result. They are checked before each run in this process. If models run in
+            subprocesses, ``guards`` is empty.
         stopped: the number of runs in the search for sizes that had to be stopped, or that crashed their process.
     """
 
@@ -67,7 +68,9 @@ class Judge:
     _witnessed: bool = False
 
     def judge(self, plan: PlannedCase, inputs: Inputs) -> Judged:
-        """Run the original, with other integers while it rejects them. Then run the result on the same inputs, and compare."""
+        """Run the original, and try other integers as long as it rejects the inputs. Then run the result on the same inputs and
+        compare the outputs.
+        """
         first_error, timed_out, kind = None, False, plan.point.kind
         for attempt in sorted(plan.attempts, key=lambda a: a != self._attempts.get(kind)):
             feed = inputs.feed(plan.point, attempt)
@@ -85,7 +88,7 @@ class Judge:
         return _without_comparison(plan, "", "skipped", f"{only}the original fails: {first_error}", timed_out)
 
     def refusals(self, plan: PlannedCase, inputs: Inputs) -> list[str]:
-        """Return the errors of the original on the case, for each way to draw integers. Return none if it runs with one of them."""
+        """Run the original for each way to draw integers. Return its errors, or an empty list if it runs once."""
         errors = []
         for feed in (inputs.feed(plan.point, attempt) for attempt in plan.attempts):
             if self.guards and (risk := self.guards[0].let_in(feed)) is not None:

@@ -1,4 +1,4 @@
-"""Search for sizes that the original accepts, if it rejects the usual ones.
+"""Search for sizes that the original accepts, if it rejects the usual sizes.
 
     x [B, N],  Pad <mode = "reflect"> (x, 128, 128),  Conv with a window of 400  ->    N is 400 or more
     x [B, N], h [C, 8],  LSTM in a branch of an If, on frames of x               ->    B and C are equal
@@ -9,8 +9,8 @@ to operator, so only the numbers in them are used. Most of these are wrong, but 
     Pad reflect: post-pad (64) exceeds maximum allowed (1) for axis 1              ->   64 and 65 for each dimension
     Input initial_h must have shape {1,3,128}. Actual:{1,7,128}, sizes 3 and 7     ->   3 for both, 7 for both
 
-Then larger and larger sizes are tried, for one dimension, all but one, or all. If the message is a new one, the search continues
-from there. At the end the sizes are made as small as possible, and equal dimensions are recorded.
+Then larger and larger sizes are tried, for one dimension, all but one, or all. If some sizes lead to a message of another kind,
+the search continues from these sizes. At the end the sizes are made as small as possible, and equal dimensions are recorded.
 """
 
 import copy
@@ -67,7 +67,9 @@ class _SizeSearch:
     kind: str
     _asked: dict[_Row, Sequence[str]] = field(default_factory=dict)
     _complaints: set[str] = field(default_factory=set)
-    """The messages without their numbers. A size that is still too small gives the same message; another node gives a new one."""
+    """The messages without their numbers. If a size is still too small, its message is already known. A new message comes from
+    another node, so the search has made progress.
+    """
 
     @property
     def free(self) -> list[int]:
@@ -75,11 +77,17 @@ class _SizeSearch:
         return [position for position, axis in enumerate(self.axes) if axis.any_size]
 
     def takes(self, row: _Row) -> bool:
-        """Return True if the original runs on ``row``. Return False once the search is over."""
+        """Return True if the original runs with the sizes ``row``.
+
+        Return False once the search has reached a limit.
+        """
         return self._is_left() and not self._refusals(row)
 
     def first(self, row: _Row, depth: int = 0) -> _Row | None:
-        """Return the first row that the original accepts, starting from ``row`` and following its messages."""
+        """Return the first row that the original accepts.
+
+        The search starts at ``row`` and uses the numbers in messages.
+        """
         if self.takes(row):
             return row
         messages = dict.fromkeys(self._asked.get(row, ()))
@@ -106,7 +114,10 @@ class _SizeSearch:
 
 
 def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> list[list[int]]:
-    """Return the positions of dimensions in classes of equal ones: rejected if one of them is larger, accepted if both are."""
+    """Return the positions of free dimensions, in classes of dimensions that must be equal.
+
+    Two must be equal if the original rejects a larger size for either, but accepts a larger size for both.
+    """
     classes = [[position] for position in search.free]
     for first, second in combinations(search.free, 2):
         if row[first] != row[second] or usual[first] == usual[second]:
@@ -122,7 +133,10 @@ def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> lis
 
 
 def _smallest(search: _SizeSearch, row: _Row, usual: _Row, classes: Sequence[Sequence[int]], sizes: SizeFacts) -> _Row:
-    """Return ``row`` with each class as small as possible. Record a size that must be exactly one number."""
+    """Return ``row`` with the sizes of each class as small as possible.
+
+    If only one size is accepted, record it in ``sizes``.
+    """
     for positions in classes:
         below, size = min(usual[position] for position in positions), row[positions[0]]
         if size <= below:
@@ -140,8 +154,10 @@ def _smallest(search: _SizeSearch, row: _Row, usual: _Row, classes: Sequence[Seq
 
 
 def rows_by_numbers(message: str, row: _Row, free: Sequence[int]) -> Iterator[_Row]:
-    """Yield other sizes for ``free`` positions of a rejected ``row``: equal ones, then the numbers in the message and the next
-    ones.
+    """Yield other rows to try after ``row`` was rejected with ``message``.
+
+    If the sizes of two ``free`` positions are in the message, make them equal. Then use each number in the message, and the number
+    plus 1, as the size of each position.
     """
     numbers = list(dict.fromkeys(int(number) for number in _NUMBER.findall(_QUOTED.sub("", message))))[:_MOST_NUMBERS]
     for first, second in combinations(free, 2):

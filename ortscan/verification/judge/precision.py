@@ -1,15 +1,15 @@
-"""Find the precision of each output: the coarsest floats that it depends on, and less exact nodes on the way.
+"""Find the precision of each output: the coarsest floats, and the less exact nodes, that it depends on.
 
     x (float16) ─► Cast ─► MatMul ─► y (double)         y has the roundings of float16
     x (double)  ─► MatMul ─► z (double)                  z has its own, though another output of the model is coarser
     y, z = Scan (h, x)  with a body (s, e) => (n, o)     y depends on n and h, s on h and n, e on x, z on o
 
-An output that depends on a float only through integers or booleans has the precision of its own type, because such a value is
-either right or wrong.
+If an output depends on a float only through integers or booleans, the precision of this float does not count, because an integer
+or boolean is either right or wrong.
 
-RNN, LSTM and GRU treat NaN and infinity like other numbers, because their activations are bounded. Whether a ReduceMax,
-ReduceMin, ArgMax or ArgMin drops a NaN depends on its position and on the number of elements. DynamicQuantizeLinear converts NaN
-to an integer, which is undefined. So a rewrite that adds, removes or compiles such a node changes the results for NaN.
+RNN, LSTM and GRU treat NaN and infinity like other numbers, because their activations are bounded. ReduceMax, ReduceMin, ArgMax
+and ArgMin drop a NaN at some positions, depending on the number of elements. DynamicQuantizeLinear converts NaN to an integer,
+which is undefined. So a rewrite that adds, removes or compiles such a node changes the results for NaN.
 
 Works around ORT-RECURRENT-NAN, ORT-REDUCED-NAN and ORT-LOGSOFTMAX-NAN.
 """
@@ -44,11 +44,11 @@ _COARSEST_FIRST = (
 )
 RECURRENT = frozenset(["RNN", "LSTM", "GRU"])
 SWALLOWING = RECURRENT | {"LogSoftmax", "ReduceMax", "ReduceMin", "ArgMax", "ArgMin", "DynamicQuantizeLinear", "QuantizeLinear"}
-"""Operators that do not propagate NaN. A LogSoftmax of float64 returns numbers for it."""
+"""Operators that do not propagate NaN. For example, a LogSoftmax of float64 returns numbers for NaN."""
 
 
 def coarsest_floats(proto: onnx.ModelProto) -> dict[str, np.dtype[Any] | None]:
-    """Return the coarsest float type that each output depends on, by the output's name, or None for no float."""
+    """Return the coarsest float type that each output depends on, by name. The type is None without any float."""
     names = [value.name for value in proto.graph.output]
     known = set(_all_types(proto)).intersection(_COARSEST_FIRST)
     casts = (node for node, _ in all_nodes(proto) if node.op_type == "Cast") if proto.functions else ()
@@ -84,12 +84,12 @@ def _types_in(graph: onnx.GraphProto) -> Iterator[int]:
 
 
 class _Dependence:
-    """The dependences between values of a model. Bodies of control flow are entered when one of their outputs is followed."""
+    """The dependences between values of a model. A body of control flow is read when the search first reaches its node."""
 
     def __init__(self, model: ir.Model):
         self._model = model
         self._inner: dict[ir.Value, list[ir.Value]] = {}
-        """The values that determine the inputs and outputs of entered bodies."""
+        """For results of control flow and inputs of bodies: the values that they depend on."""
         self._entered: set[ir.Node] = set()
 
     def types(self, output: ir.Value) -> Iterator[int]:
@@ -139,7 +139,7 @@ class _Dependence:
                 self._inner[stacked.outer] = [stacked.inner]
 
     def _types_within(self, node: ir.Node) -> Iterator[int]:
-        """Yield all types that a node computes in the bodies of unknown operators, or in a function."""
+        """Yield all types inside the nested graphs of a node, and inside the functions that it calls."""
         nodes = [each for graph in walk.node_graphs(node) for each in walk.all_nodes(graph)]
         pending, seen = [node, *nodes], set[ir.Function]()
         while pending:

@@ -1,9 +1,10 @@
-"""Measure how far the original is from float64, and how far other roundings move it. No other order of sums needs to be closer.
+"""Measure how far the original is from its result in float64, and how far other roundings move it.
 
-    float64: 1.00    original: 1.02    result: 1.05, which is no further away than 16 times as far as the original
+    float64: 1.00    original: 1.02    result: 1.05, which is allowed, because 0.05 is at most 16 times 0.02
 
-This is computed only if the two models differ by more than the tolerance. Wide products of large numbers, differences of equal
-numbers and long recurrences move further than most models do. If they move so far that nothing can be compared, a note says so.
+A rewrite that adds numbers in another order cannot be expected to be much closer. The measurement runs only if the two models
+differ by more than the tolerance. Wide products of large numbers, differences of equal numbers and long recurrences have the
+largest errors. If errors are so large that nothing can be compared, a note says so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,17 +20,17 @@ __all__ = ["Sensitivity"]
 
 _FACTOR = 16.0
 _OTHERS = 8
-"""The fewest elements with a common index, or of similar size, for which it is no accident that none of them moves."""
+"""If none of this many elements with a common index, or of similar size, moves, this is not by chance."""
 _STRONGER = -8.0
-"""The factor of stronger noise with the other sign. In some run, a number at a threshold then passes it."""
+"""The factor of stronger noise with the other sign. With it, a number near a threshold passes the threshold in some run."""
 _AS_NOISE = 2.0
-"""If stronger noise moves an element by less than this factor, the element jumps or is chaotic instead of rounding."""
+"""If stronger noise does not move an element further by at least this factor, the element jumps or is chaotic."""
 _FINER = 8.0
 """The factor by which noise moves a result further than roundings do."""
 _FAR = 4.0
-"""An element cannot be compared if this many times its move exceeds the numbers themselves."""
+"""If stronger noise moves an element by more than this fraction (1 / 4) of its scale, the element cannot be compared."""
 _LEAP = 64.0
-"""The factor by which stronger noise moves an element further if that jumps at a threshold."""
+"""If stronger noise moves an element further by more than this factor, the element jumps at a threshold."""
 
 
 @dataclass
@@ -37,10 +38,10 @@ class Sensitivity:
     """The sensitivity of one run of the original to roundings.
 
     Attributes:
-        exact: runs the original in float64; returns None if that fails.
-        noisy: runs the original several times with noise of a number of roundings inside (see ``rounding_noise``).
+        exact: a function that runs the original in float64. It returns None if that fails.
+        noisy: a function that runs the original several times with noise of some roundings (see ``rounding_noise``).
         special: True if NaN or infinities were fed.
-        hit: the outputs that got a wider tolerance; True if elements were left out.
+        hit: the outputs that got a wider tolerance, with True if some of their elements were not compared.
     """
 
     exact: Callable[[], Sequence[Any] | None]
@@ -49,9 +50,9 @@ class Sensitivity:
     hit: dict[str, bool] = field(default_factory=dict)
 
     def widening(self, name: str, position: int, roundings: float = 1.0) -> Widening:
-        """Return the extra tolerances of the output at ``position``, measured with noise of ``roundings``.
+        """Return a function for the extra tolerances of the output at ``position``, measured with noise of ``roundings``.
 
-        They are infinite for elements that cannot be compared.
+        The tolerances accept any number for elements that cannot be compared.
         """
 
         def widened(before: np.ndarray, most: float, path: tuple[int, ...]) -> np.ndarray:
@@ -83,7 +84,9 @@ class Sensitivity:
 
 
 def _furthest(before: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the most that each element moves, in its row or column, or among elements of at most its size."""
+    """Return how far each element may move: the most that elements in its row or column move, or elements of at most its size
+    if that is less.
+    """
     move: np.ndarray = np.maximum.reduce([np.zeros(before.shape), *(_move(before, np.asarray(other)) for other in others)])
     if before.dtype.kind in "biuOSU" or not move.any():
         return move

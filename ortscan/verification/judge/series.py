@@ -1,4 +1,4 @@
-"""Run all cases, and other cases if the original rejects the first choice.
+"""Run all planned cases, and other cases if the original rejects the planned ones.
 
 Exporters often use the same name, such as ``N`` or ``dynamic``, for different dimensions, and onnxruntime does not compare sizes
 with the same name. So if the original accepts no common size, each of these dimensions gets its own name:
@@ -26,9 +26,9 @@ _LEAST = 3
 _FEW = 4
 """If the original runs in fewer cases than this, the search for larger sizes starts."""
 _SEARCH_SECONDS = 2.0
-"""The least time in seconds for the search, if nothing ran at all."""
+"""The least time in seconds for the search for sizes if the original ran in no case."""
 _FIRST = 4
-"""The number of cases with unequal sizes to try first. The others are tried if the original runs in one of these."""
+"""The number of cases with unequal sizes to try first. If the original runs in one of them, the other such cases follow."""
 
 
 def run_all(
@@ -43,7 +43,7 @@ def run_all(
     Args:
         judge: runs the cases.
         plans: the inputs, a plan for each set.
-        prepared: returns the plan of a set with other specifications of its inputs.
+        prepared: a function that returns the plan of a set for other declarations of its inputs.
         notes: a list that receives notes for the reader.
         not_tried: a list that receives what the cases do not cover.
     """
@@ -74,12 +74,13 @@ def run_all(
 def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
     """Run the cases of one set of inputs.
 
-    * If the planned cases leave a size at 1 or less, other cases run. If something ran, sizes of 0 and unusual values are next.
-    * If almost nothing ran, a search looks for sizes that the original accepts, and the planned cases start from there. The same
-      happens if it rejects the values that the models name, because another branch of an If may need larger sizes. If it accepts
-      no other integers, these values are fed.
-    * If only branches of Ifs imply that sizes are equal, unequal ones are tried.
-    * After three runs of the original that had to be stopped, or after three cases if the budget is spent, nothing more is tried.
+    * If a size was above 1 in no planned case that ran, cases with equal sizes follow. If the original ran, cases with sizes of 0
+      and with unusual values follow.
+    * If the original ran in few cases, a search looks for sizes that it accepts, and the planned cases run with these sizes. The
+      same search runs if the original rejects the values that the models name, because another branch of an If may need larger
+      sizes. If the original ran in no case, its integers are chosen among the values that the models name.
+    * If only branches of Ifs imply that sizes are equal, unequal sizes are tried.
+    * The series ends after three runs of the original that had to be stopped. If the budget is spent, it ends after three cases.
     """
     inputs, learned, judged = plan.inputs, plan.learned, list[Judged]()
     started, known = _start(judge, inputs, learned, judged)
@@ -105,7 +106,10 @@ def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
 
 
 def _start(judge: Judge, inputs: Inputs, learned: SizeFacts | None, judged: list[Judged]) -> tuple[Inputs, SizeFacts | None]:
-    """Run the planned cases, small cases, and cases from the search for sizes. Return the inputs and the facts about sizes then."""
+    """Run the planned cases, small cases, and cases from the search for sizes.
+
+    Return the inputs and the facts about sizes, with the results of the search.
+    """
     _run(judge, inputs, inputs.planned_cases(learned), judged)
     if learned is not None and not _any_ran(judged):
         _run(judge, inputs, inputs.planned_cases(None), judged)
@@ -138,13 +142,13 @@ def _any_ran(judged: Sequence[Judged]) -> bool:
 
 
 def _untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
-    """Return the free dimensions that are at most 1 in all cases of the original that ran."""
+    """Return the free dimensions that are at most 1 in all cases in which the original ran."""
     dims = [result.case.dims for result in judged if result.ran]
     return [name for name in inputs.free_sizes if not any(sizes.get(name, 0) > 1 for sizes in dims)]
 
 
 def _untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
-    """Return the integer inputs with unusual values that occurred in no case of the original."""
+    """Return the integer inputs whose unusual values occurred in no case in which the original ran."""
     points = [result.planned.point for result in judged if result.ran and result.planned.point.kind == "other integers"]
     tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
     return [name for name in inputs.others if name not in tried]

@@ -1,12 +1,12 @@
-"""The tolerances for the floats of an output: some roundings of numbers as large as those in the same row or column.
+"""The tolerances for the floats of an output. They grow with the largest numbers in the same row or column.
 
     |y|  =  1000  0.1                       1000  0.1
             2000  0.2        scales   =     2000  0.2         an error of 0.01 is small on the left, and large on the right
             1500  0.3                       1500  0.3
 
 For each axis, take the largest magnitude among the elements with the same index on that axis. The scale of an element is the
-minimum of these. If all cases have the same shape, it is also at most the largest ratio so far of the element to the maximum of
-its case, times the maximum of this case. An element may differ by
+minimum over the axes. If all cases have the same shape, there is another upper bound for the scale: the maximum of this case,
+multiplied by the largest ratio of this element to the maximum of its case in all cases so far. An element may differ by
 
     atol + rtol * scale
 
@@ -30,15 +30,15 @@ _PART = 100.0
 _TINY = 0.1
 _LEAST_OTHERS = 2
 _LEAST_CASES = 4
-"""The fewest cases in which an element must be small for that to be no accident."""
+"""If an element is small in at least this many cases, it is small by design and not by chance."""
 
 
 @dataclass(frozen=True)
 class Tolerances:
-    """The caller's tolerances. None means the default for the type of the output, or for ``computed`` if that is coarser.
+    """The caller's tolerances. None means the default for the type of the output.
 
-    ``roundings`` is the error of a single operator in roundings of 1. It is larger for recurrent nodes, which have their own
-    activations.
+    If ``computed`` is a coarser type, its default counts instead. ``roundings`` is the error of a single operator, in roundings of
+    the number 1. It is larger for recurrent nodes, because onnxruntime implements their activations differently.
     """
 
     rtol: float | None = None
@@ -77,9 +77,9 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 
 
 def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarray:
-    """Return the scale of every element. The shape broadcasts to the shape of ``magnitudes``. These must be finite.
+    """Return the scale of every element. The result broadcasts to the shape of ``magnitudes``, which must be finite.
 
-    ``others`` is the fewest elements that must share an index for their maximum to be no accident.
+    An axis counts only if at least ``others`` elements share each index on it. Fewer elements may be small by chance.
     """
     scales = np.asarray(magnitudes.max(initial=0.0))
     for along in _axes(magnitudes, others).values():
@@ -99,11 +99,10 @@ def _axes(magnitudes: np.ndarray, least: int = _LEAST_OTHERS) -> dict[int, np.nd
 
 @dataclass
 class History:
-    """The largest magnitudes of an output so far: of all elements, along axes that always had the same size, and of each
-    element.
+    """The largest magnitudes of an output so far: of all elements, of each index on some axes, and of each element.
 
-    Those of each element are known after some cases of the same shape, in absolute numbers and relative to the maximum of their
-    case.
+    An axis counts if it always had the same size. Magnitudes of each element are known after some cases of the same shape. They
+    are absolute and relative to the maximum of their case.
     """
 
     largest: float = 0.0

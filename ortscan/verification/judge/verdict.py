@@ -1,4 +1,4 @@
-"""Draw the conclusion from all cases, and from outputs that were recorded with the caller's inputs."""
+"""Draw the conclusion from all cases and from recorded outputs that the caller passed with the inputs."""
 
 import math
 import re
@@ -20,15 +20,15 @@ from rewrites.base.plain_text import counted
 __all__ = ["RecordedOutcome", "compare_with_records", "conclude", "refuse"]
 
 _FEWEST_RUNS = 6
-"""The fewest runs that allow a statement on speed."""
+"""The fewest runs from which a speed is reported."""
 _WIDEST_SPREAD = 4.0
-"""The largest spread of the middle half of the ratios. On a busy machine the spread is larger."""
+"""If the quartiles of the ratios differ by a larger factor, no speed is reported, because the machine was probably busy."""
 _DISOWNED = (
     "onnxruntime computes output '{}' of the original differently if nodes that change nothing are added to it, "
     "so it cannot be compared{}"
 )
 _FAILED_LOOP = re.compile(r"the original fails: .*running (Scan|Loop) node\. Name:'([^']*)' Status Message: ((?!.*node\. Name:).*)")
-"""The message of a loop that fails itself. If a node in its body fails, the message continues with that node."""
+"""The message if a loop fails, and not a node in its body. If a node in the body fails, the message names that node too."""
 
 
 @dataclass
@@ -36,8 +36,8 @@ class RecordedOutcome:
     """The result of the comparison with recorded outputs.
 
     Attributes:
-        broken: outputs that the original computes as recorded and the result does not.
-        unlike: outputs that even the original does not compute as recorded.
+        broken: problems with outputs that equal the record in the original but not in the result.
+        unlike: problems with outputs that differ from the record even in the original.
         notes: notes for the reader.
     """
 
@@ -47,7 +47,10 @@ class RecordedOutcome:
 
 
 def compare_with_records(judge: Judge, sets: Sequence[Mapping[str, Any]], recorded: Sequence[Mapping[str, Any]]) -> RecordedOutcome:
-    """Run both models on each set of the caller's inputs. Compare the outputs with the ``recorded`` ones."""
+    """Run both models on each set of the caller's inputs.
+
+    Compare their outputs with the ``recorded`` outputs.
+    """
     records, equal, tolerances = RecordedOutcome(), 0, judge.comparer.tolerances
     for number, (feed, record) in enumerate(zip(sets, recorded, strict=True)):
         if not record:
@@ -102,13 +105,13 @@ def conclude(
     """Summarise the cases. The outcome is ok only if something was compared and nothing differs.
 
     Args:
-        judge: the judge that ran them.
-        judged: all cases.
+        judge: the judge that ran the cases.
+        judged: the results of all cases.
         notes: notes for the reader.
         not_tried: what the cases do not cover.
         records: the result of the comparison with recorded outputs.
         original: the original.
-        inside: a phrase on the first inner value that differs.
+        inside: a phrase about the first inner value that differs, or about the cause of the difference.
     """
     cases, comparer = [result.case for result in judged], judge.comparer
     outputs = [_summed_up(name, judge, cases) for name in judge.before.outputs]
@@ -137,7 +140,10 @@ def conclude(
 
 
 def _times_as_fast(judged: Sequence[Judged]) -> float | None:
-    """Return the median speed of the result relative to the original, without the first run. Return None if too few or uneven."""
+    """Return the median speed of the result relative to the original, without the first run.
+
+    Return None if there are too few runs, or if their ratios vary too much.
+    """
     timed = [result.seconds for result in judged[1:] if result.seconds is not None]
     ratios = [before / after for before, after in timed if before and after]
     if len(ratios) < _FEWEST_RUNS:
@@ -187,7 +193,7 @@ def _why_nothing(cases: Sequence[Case], outputs: Sequence[OutputResult], judge: 
 
 
 def _label(original: onnx.ModelProto, kind: str, name: str) -> str:
-    """Return the name of a node. If it has none and is the only node of its kind, return the name of its first output."""
+    """Return a label for a node with its name. If it has no name but is the only such node, use its first output instead."""
     outputs = [node.output[0] for node, _ in all_nodes(original) if node.op_type == kind and node.name == name and node.output]
     subject = name or (outputs[0] if len(outputs) == 1 else "")
     return f"{kind} '{subject}'" if subject else f"a {kind}"

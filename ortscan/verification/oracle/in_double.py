@@ -1,9 +1,11 @@
-"""The original with float64 instead of narrower floats: it shows the results without rounding.
+"""Copy the original with float64 instead of narrower floats.
+
+The copy shows the results almost without rounding.
 
     x (float) ─► MatMul ─► y (float)        ->        x (double) ─► MatMul ─► y (double)
 
-A node without a float64 kernel in onnxruntime runs in float32 between casts. Recurrent nodes become Scans of their equations.
-Products of bytes become products of float64, which are exact.
+A node without a float64 kernel in onnxruntime runs in float32 between Casts. Recurrent nodes become Scans of their equations.
+Products of 8-bit integers become products of float64, which are exact.
 
 Works around ORT-SATURATED-PRODUCTS.
 """
@@ -36,16 +38,17 @@ __all__ = ["feed_in_double", "in_double"]
 
 _MOST_INLINED = 20_000
 _LARGEST = 256 << 20
-"""The most bytes of weights of a model that is copied."""
+"""The most bytes of weights of a model that is converted."""
 _NARROW = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 _RECURRENT = ("RNN", "GRU", "LSTM")
 _BY_TYPE = ("BitCast", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
-"""Operators that compute another result for a wider type."""
+"""Operators that keep their types, because they compute another result for a wider type."""
 
 
 def in_double(source: ModelSource, stack: ExitStack) -> ModelSource | None:
-    """Return the model with float64 instead of narrower floats. Return None if it is too large or unreadable. See
-    `feed_in_double`.
+    """Return the model with float64 instead of narrower floats, or None if it is too large or unreadable.
+
+    `feed_in_double` converts its inputs.
     """
     if weight(source.proto) > _LARGEST or called_nodes(source.proto) > _MOST_INLINED:
         return None
@@ -130,7 +133,7 @@ def _widen_attributes(node: ir.Node) -> None:
 
 
 def _put_between_casts(node: ir.Node, kinds: Mapping[ir.Value, ir.DataType], ctx: Context) -> None:
-    """Add Casts so that a node has the types in ``kinds`` while the rest of the model has float64."""
+    """Add Casts at the inputs and outputs of a node, so that it computes in the types ``kinds`` instead of float64."""
     before, after = ctx.builder(), ctx.builder()
     for position, value in enumerate(node.inputs):
         if value is not None and value in kinds:
@@ -148,7 +151,7 @@ def _put_between_casts(node: ir.Node, kinds: Mapping[ir.Value, ir.DataType], ctx
 
 
 def _multiply_exactly(node: ir.Node, ctx: Context) -> None:
-    """Replace a product of bytes by a product of float64, unless each row has its own zero point."""
+    """Replace a product of 8-bit integers by a product of float64, unless each row has its own zero point."""
     rows, columns, *zeros = [*node.inputs, None, None][:4]
     if zeros[0] is not None and len(shape_dims(zeros[0].shape) if zeros[0].shape is not None else "?") > 0:
         return

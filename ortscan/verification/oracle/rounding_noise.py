@@ -1,9 +1,9 @@
-"""A model with different rounding: noise in the last digits of each computed float and weight.
+"""Copy a model with different rounding: add noise to the last digits of each computed float and each weight.
 
     y = MatMul (x, w)     ->     y' = y + amount * (y - y rounded to few digits)        (Monte Carlo arithmetic)
 
-The lower digits of a number are almost random, so the model draws no random numbers. A number with few digits, such as 0.5, a
-count or an infinity, is exact. It stays unchanged, and so do results of such numbers without rounding.
+The lower digits of a number are almost random, so they serve as the noise. A number with few digits, such as 0.5, a count or an
+infinity, is probably exact and stays unchanged. A result without rounding errors therefore stays unchanged too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,14 +43,14 @@ _OF_DOUBLE = 53
 _FINITE = 1e290
 _ROUNDINGS = 2.0
 _RUNS = ((0, 1.0), (0, -1.0), (1, -1.0), (1, 1.0), (2, 1.0), (2, -1.0))
-"""For each run: how many bits fewer count as few digits, and the sign of the noise."""
+"""For each run: by how many bits the limit for few digits is lowered, and the sign of the noise."""
 _PASSING = (
     "Identity Reshape Transpose Squeeze Unsqueeze Flatten Slice Gather GatherElements GatherND Concat Split Expand Tile Pad Where "
     "Max Min Relu Neg Abs Clip Floor Ceil Round Sign MaxPool Compress ScatterElements ScatterND Scatter ReverseSequence Trilu TopK "
     "ReduceMax ReduceMin DepthToSpace SpaceToDepth OneHot EyeLike If Loop Scan"
 )
 _NOT_ROUNDING = frozenset(_PASSING.split())
-"""The operators that return only numbers that they read, or whole numbers."""
+"""The operators that do not round: they return numbers that they read, or whole numbers."""
 
 
 def with_rounding_noise(proto: onnx.ModelProto) -> onnx.ModelProto | None:
@@ -80,10 +80,10 @@ def _with_noise(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def noise_feeds(roundings: float, feed: Mapping[str, Any] = MappingProxyType({})) -> Iterator[dict[str, Any]]:
-    """Yield the inputs of several runs: the additional ones, and ``feed`` with noise of the other sign, so that it passes
-    thresholds.
+    """Yield the inputs of several runs: the inputs that control the noise, and ``feed`` with noise of the opposite sign.
 
-    Each number moves by ``roundings`` times the largest rounding error, or in the other direction if ``roundings`` is negative.
+    The opposite sign lets numbers pass thresholds in the model. Each number moves by ``roundings`` times the largest rounding
+    error. If ``roundings`` is negative, it moves in the other direction.
     """
     for fewer, direction in _RUNS:
         inputs = {}

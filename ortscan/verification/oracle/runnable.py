@@ -1,9 +1,11 @@
-"""Replace the nodes of the original that onnxruntime does not run, only for the comparison.
+"""Replace the nodes of the original that onnxruntime does not run.
+
+The comparison runs the model with the replacements.
 
     LSTM <layout = 1> (x, W, R)    ->    Scan (h0, c0, x @ W') of the LSTM's equations
     y = Max (a, b) of int16        ->    y = ortscan.python.Call <Max> (a, b), which onnx's reference operator computes
 
-These Scans differ from the nodes that a rewrite makes, except for float64.
+These Scans differ from the nodes that rewrites create, except for recurrent nodes in float64.
 
 Works around ORT-RECURRENT-LAYOUT and ORT-RECURRENT-DOUBLE.
 """
@@ -38,10 +40,10 @@ _Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
 
 
 def runnable_oracle(before: ModelSource, after: ModelSource, stack: ExitStack) -> tuple[ModelSource, list[str]]:
-    """Return ``before`` with Scans for recurrent nodes that onnxruntime does not run, and notes on them.
+    """Return ``before`` with Scans for recurrent nodes that onnxruntime does not run, and notes on the Scans.
 
-    If there are none, or if ``after`` still has such nodes, return ``before`` itself. Both are then compared as onnxruntime runs
-    them.
+    If ``before`` has no such nodes, or if ``after`` has some too, return ``before`` itself. Then both models are compared as
+    onnxruntime runs them.
 
     Raises:
         MigrationError: a model that is too old for Scans cannot be migrated to a later opset.
@@ -62,7 +64,10 @@ def with_scans(source: ModelSource, stack: ExitStack) -> ModelSource:
 
 
 def _refused(source: ModelSource) -> _Refused | None:
-    """Load the model. Return it with the recurrent nodes that need a rule, or None if there are none."""
+    """Load the model. Return the model with the recurrent nodes that onnxruntime does not run.
+
+    Return None without such nodes.
+    """
     if not any(node.op_type in _RECURRENT and node.domain in ("", "ai.onnx") for node, _ in all_nodes(source.proto)):
         return None
     loaded, old = _loaded(source)
@@ -79,7 +84,7 @@ def _refused(source: ModelSource) -> _Refused | None:
 
 
 def _loaded(source: ModelSource) -> tuple[LoadedModel, bool]:
-    """Load the model, migrated if its opset has no Scan. Also return True if its recurrent nodes are too old to run."""
+    """Load the model. Migrate it if its opset has no Scan. Also return True if its recurrent nodes are too old to run."""
     from ortscan.migration import migrated
 
     model = model_of(source)
@@ -119,9 +124,9 @@ def _tidied(loaded: LoadedModel, ctx: Context, stack: ExitStack) -> ModelSource:
 
 
 def reference_oracle(before: ModelSource, error: str, stack: ExitStack) -> tuple[ModelSource, list[str]] | None:
-    """Return ``before`` with Python calls instead of the nodes without a kernel, and notes on them.
+    """Return ``before`` with calls of Python instead of the nodes without a kernel, and notes on the calls.
 
-    Return None if ``error`` has another cause, or if a call cannot replace every such node.
+    Return None if ``error`` has another cause than missing kernels, or if a node without a kernel cannot be replaced.
     """
     if _NO_KERNEL not in error:
         return None
@@ -137,8 +142,9 @@ def reference_oracle(before: ModelSource, error: str, stack: ExitStack) -> tuple
 
 
 def without_plans(before: ModelSource, stack: ExitStack) -> ModelSource:
-    """Return ``before`` with the functions of compiled loops inlined, so that they run as loops. Return it unchanged if there
-    are none.
+    """Inline the functions of compiled loops, so that they run as ordinary loops.
+
+    Return ``before`` itself if it has no compiled loops.
     """
     if not any(function.domain == DOMAIN for function in before.proto.functions):
         return before

@@ -1,14 +1,14 @@
 """Repair an original that onnxruntime computes wrongly, to use it as the oracle.
 
-A Scan may return a value of its body twice, or return one of its own inputs, but onnxruntime then returns uninitialised memory.
-If the body of a Loop returns its step number, onnxruntime returns the last one for all steps. An Identity for each such output
-repairs it:
+The body of a Scan may return a value twice, or return one of its inputs, but onnxruntime then returns uninitialised memory. If
+the body of a Loop returns its step number, onnxruntime returns the last step number for all steps. An Identity for each such
+output repairs the model:
 
     body (s, x) => (s, n, n)      ->      body (s, x) => (s', n, n')   with  s' = Identity(s),  n' = Identity(n)
     body (i, c, s) => (c, s, i)   ->      body (i, c, s) => (c, s, i') with  i' = Identity(i)
 
-A Loop may stack strings that are an Identity of another value, or are also returned elsewhere. onnxruntime moves such strings out
-of that value. A Where with two equal operands copies them:
+The body of a Loop may return strings that are an Identity of another value, or that it returns twice. When onnxruntime stacks
+such strings, it moves them and thereby clears the other value. A Where with two equal operands copies the strings instead:
 
     body (i, c, s) => (c, s', y)      ->      body (i, c, s) => (c, s', y')  with  y' = Where(true, y, y)
 
@@ -41,7 +41,7 @@ def unsound_loops(proto: onnx.ModelProto) -> list[str]:
 
 
 def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of ``proto`` in which every such output has its own node, or ``proto`` itself if there are none."""
+    """Return a copy of ``proto`` with the repairs of this module, or ``proto`` itself if it needs no repair."""
     if not unsound_loops(proto):
         return proto
     copy = onnx.ModelProto()
@@ -68,10 +68,10 @@ def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def with_declared_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with declarations for all sizes that can be inferred, mainly those of the outputs of bodies.
+    """Return the model with declarations for all sizes that can be inferred, mainly sizes of body outputs.
 
-    If a Loop runs no step, onnxruntime uses 0 for each unknown size of its stacked outputs. The mean over the steps then has no
-    element, though it should have one for each feature.
+    If a Loop runs no step, onnxruntime uses 0 for each unknown size of its stacked outputs. For example, the mean over the steps
+    then has no elements, although it should have one element for each feature.
     """
     model = own_ir(proto)
     infer_model(model)
