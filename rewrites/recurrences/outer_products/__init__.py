@@ -1,3 +1,3 @@
-"""Matrices that take up an outer product in each step: linear attention and its relatives."""
+"""Matrix states to which each step adds an outer product: linear attention and similar recurrences."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""The choice of the length and the layout of blocks of outer products, by an estimate.
+"""Choose the length and the layout of blocks of outer products by an estimate of the run time.
 
-It is fitted to 18 shapes of 1024 steps on onnxruntime 1.32, one thread, at lengths of up to 128. The chosen plan takes 1.01 times
-as long as the best on average, and 1.07 times at most.
+The estimate is fitted to 18 shapes of 1024 steps on onnxruntime 1.32, one thread, at lengths of up to 128. The chosen plan takes
+1.01 times as long as the best one on average, and at most 1.07 times.
 """
 
 from dataclasses import dataclass, replace
@@ -18,24 +18,26 @@ __all__ = ["BlockPlan", "Shape", "attention_ns", "block_shape", "fewest_steps", 
 
 _LENGTHS = (16, 32, 64, 128)
 _USUAL = 1024
-"""The assumed number of steps."""
+"""The number of steps that is assumed if it is unknown."""
 _MANY = 1 << 20
 _NODES, _LEVEL_NODES, _AROUND = 20, 18, 24
 _CACHE = 1 << 22
 _SHORT = 12
 _LONG_ROW, _LONG_PRODUCTS, _SHORT_PRODUCTS = 32, 3, 28
-"""The time of LinearAttention for a number of the matrix in a step, in products: for rows of so many values and more; for fewer."""
+"""The time of LinearAttention per step and element of the matrix, in multiples of ``Costs.product``: ``_LONG_PRODUCTS`` for rows of
+at least ``_LONG_ROW`` values, ``_SHORT_PRODUCTS`` for shorter rows."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """``steps`` of ``heads`` matrices of ``keys`` by ``values``, of numbers of ``wide`` bytes.
+    """The sizes of a matrix state with ``heads`` matrices of ``keys`` by ``values`` elements.
 
     Args:
-        are_known: The model has the number of steps.
-        key_heads: How many heads have keys and queries of their own.
-        by_key: Each key has decays of its own.
-        passes: How often the weights are read or written.
+        are_known: The number of steps is known.
+        key_heads: The number of heads that have their own keys and queries.
+        by_key: Each key has its own decays.
+        passes: How many times the weights are read or written.
+        wide: The bytes of an element.
     """
 
     steps: int
@@ -50,13 +52,13 @@ class Shape:
 
     @property
     def state_bytes(self) -> int:
-        """The bytes of the matrices."""
+        """The bytes of the state."""
         return self.wide * self.heads * self.keys * self.values
 
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """``length``: the steps of a block. ``ns``, ``bytes``: the estimate of all blocks."""
+    """``length``: the steps in a block. ``is_flat``: the flat layout. ``ns``, ``bytes``: the estimates for all blocks together."""
 
     length: int
     is_flat: bool
@@ -65,7 +67,7 @@ class BlockPlan:
 
 
 def block_shape(matrix: MatrixState, sizes: StepSizes) -> Shape:
-    """Return the shape of ``matrix``."""
+    """Return the sizes of ``matrix``, with assumptions for those that are unknown."""
     options = sizes.options
 
     def size(label: int) -> int:
@@ -86,7 +88,7 @@ def block_shape(matrix: MatrixState, sizes: StepSizes) -> Shape:
 
 
 def plan_of(shape: Shape, options: Options) -> BlockPlan:
-    """Return the fastest plan, of those that fit into memory if any does."""
+    """Return the fastest plan within the memory budget, or the fastest plan of all if none is within the budget."""
     others = range(_LENGTHS[0], _LENGTHS[-1] + 1) if shape.are_known and not shape.by_key else ()
     candidates = {*_LENGTHS, *(length for length in others if shape.steps % length == 0)}
     lengths = [(length, is_flat) for length in sorted(candidates) if length < shape.steps for is_flat in (False, True)]
@@ -99,7 +101,7 @@ def plan_of(shape: Shape, options: Options) -> BlockPlan:
 
 
 def fewest_steps(shape: Shape, plan: BlockPlan, nodes: int, options: Options) -> int | None:
-    """Return from how many steps on ``plan`` is faster than a loop of ``nodes`` by a fifth; None if it never is."""
+    """Return the number of steps from which ``plan`` is a fifth faster than a loop of ``nodes`` nodes; None if it never is."""
     steps = plan.length
     while steps < _MANY:
         estimate = _plan(replace(shape, steps=steps), plan.length, options.costs, is_flat=plan.is_flat)

@@ -1,14 +1,15 @@
-"""Products of matrices for one block of steps of a matrix that takes up outer products, or for many blocks side by side.
+"""Accumulate the outer products of a block of steps, or of many blocks at once, by products of matrices.
 
-    reads = (Q K^T * within) V + (Q S) * before        S' = whole * S + K^T (V * left)
+    results = (Q K^T * within) V + (Q S) * before        S' = whole * S + K^T (V * left)
 
-Q, K and V are the queries, keys and values of the steps of a block, and S the matrix before it. The others are ``BlockWeights``:
-each is a product of the decays between two steps, or the exponential of the sum of their exponents. It is never a quotient of
-products of all decays so far, so a decay of 0 is no exception.
+Q, K and V are the queries, keys and values of the steps of a block, and S is the matrix before the block. The weights ``within``,
+``before``, ``whole`` and ``left`` (``BlockWeights``) are products of the decays between two steps, or exponentials of the sums of
+their exponents. They are never quotients of cumulative products, so a decay of 0 needs no special case.
 
-If each key of a head has decays of its own, queries and keys of two steps meet in a product with the decays in between, key by key
-(``key_products``). Blocks of 1, 2, 4, ... steps are put together by two and two. Queries of the later block are multiplied by its
-decays up to them, keys of the earlier block by its decays after them, and a product of matrices has all pairs of those.
+If each key of a head has its own decay, the product of a query and a key of two steps also contains the decays between the steps,
+key by key (``key_products``). Blocks of 1, 2, 4, ... steps are merged in pairs. The queries of the later block are multiplied by
+the decays of that block up to their step, and the keys of the earlier block by the decays of that block after their step. Then one
+product of matrices computes all pairs of a query and a key.
 """
 
 from dataclasses import dataclass
@@ -25,13 +26,13 @@ __all__ = ["Products", "by_step", "constant_weights", "exponent_weights", "key_p
 
 @dataclass(frozen=True)
 class BlockWeights:
-    """The weights of a block; all but ``within`` are None if nothing decays.
+    """The weights of a block. All except ``within`` are None if nothing decays.
 
     Args:
-        within: [..., heads, t, s], of what comes in step s for what is read in step t; 0 if that is earlier.
-        before: [..., heads, t, 1], of the matrix before the block for step t.
-        left: [..., heads, s, 1], of step s for the matrix after the block.
-        whole: [..., heads, 1 or keys, 1], of the matrix before for that after.
+        within: [..., heads, t, s], the weight of the input of step s in the result of step t; 0 if t is before s.
+        before: [..., heads, t, 1], the weight of the matrix before the block in the result of step t.
+        left: [..., heads, s, 1], the weight of the input of step s in the matrix after the block.
+        whole: [..., heads, 1 or keys, 1], the weight of the matrix before the block in the matrix after the block.
     """
 
     within: ir.Value | None = None
@@ -41,7 +42,7 @@ class BlockWeights:
 
 
 def constant_weights(build: Builder, decay: np.ndarray | None, length: int, dtype: np.dtype) -> BlockWeights:
-    """Return the weights of ``decay`` [heads], the same in each step, or of none; they have no axis in front of the heads."""
+    """Return the weights for a ``decay`` [heads] that is the same in each step, or for no decay. Their first axis is the heads."""
     lag = np.arange(length)[:, None] - np.arange(length)[None, :]
     if decay is None:
         return BlockWeights(build.const((lag >= 0).astype(dtype)))
@@ -52,7 +53,7 @@ def constant_weights(build: Builder, decay: np.ndarray | None, length: int, dtyp
 
 
 def product_weights(build: Builder, decays: ir.Value, length: int, dtype: np.dtype, *, is_flat: bool) -> BlockWeights:
-    """Return the weights of ``decays`` [..., steps, heads, 1], with one axis in front if ``is_flat``."""
+    """Return the weights for ``decays`` [steps, heads, 1], or [blocks, steps, heads, 1] if ``is_flat``."""
     rank, unit = 4 if is_flat else 3, build.const(np.array(1, dtype))
     weights, reach = _between(build, decays, length, unit, rank), 1
     while reach < length:
@@ -65,7 +66,7 @@ def product_weights(build: Builder, decays: ir.Value, length: int, dtype: np.dty
 
 
 def exponent_weights(build: Builder, exponents: ir.Value, length: int, dtype: np.dtype, *, is_flat: bool) -> BlockWeights:
-    """Return the weights of decays by their ``exponents`` [..., steps, heads, 1], as above."""
+    """Return the weights for decays with the ``exponents`` [steps, heads, 1], or [blocks, steps, heads, 1] if ``is_flat``."""
     rank, zero = 4 if is_flat else 3, build.const(np.array(0, dtype))
     axis = build.const(np.array(rank - 2, np.int64))
     sums = build.op("CumSum", _between(build, exponents, length, zero, rank), axis)
@@ -73,7 +74,7 @@ def exponent_weights(build: Builder, exponents: ir.Value, length: int, dtype: np
 
 
 def _between(build: Builder, rows: ir.Value, length: int, neutral: ir.Value, rank: int) -> ir.Value:
-    """Return [..., heads, t, s + 1]: the row of step t if it is after step s, else ``neutral``."""
+    """Return a tensor [..., heads, t, s + 1] that has the row of step t if t is after s, else ``neutral``."""
     is_between = np.arange(length)[:, None] >= np.arange(length + 1)[None, :]
     return where(build, build.const(is_between), by_step(build, rows, rank == 4), neutral)
 
@@ -89,10 +90,10 @@ def _parted(build: Builder, weights: ir.Value, length: int, dtype: np.dtype, ran
 
 @dataclass(frozen=True)
 class Products:
-    """Writes to ``build``, of ``keys``, ``values`` and ``queries`` [..., heads, steps, size]; ``is_flat``: blocks are in front.
+    """Write the products of ``keys``, ``values`` and ``queries``, [..., heads, steps, size] each, to ``build``.
 
-    If heads share one of these, or their decays, it has one head. ``scores``: [..., heads, t, s], of what comes in step s for what
-    is read in step t, if decays are by key; keys and queries are multiplied by their decays then.
+    A tensor that all heads share has one head. ``is_flat``: axis 0 is the blocks. ``scores``: the products of query t and key s,
+    [..., heads, t, s], if each key has its own decay; then keys, queries and scores already contain the decays.
     """
 
     build: Builder
@@ -108,21 +109,21 @@ class Products:
         return state_after(self.build, state, self.weights.whole, self.drive())
 
     def drive(self) -> ir.Value:
-        """Return what the steps of the block leave in the matrix."""
+        """Return what the steps of the block add to the matrix, decayed to the end of the block."""
         build, left, keys, values = self.build, self.weights.left, self.keys, self.values
         if left is not None and _size(values) <= _size(keys):
             values = build.op("Mul", values, left)
         elif left is not None:
             keys = build.op("Mul", keys, left)
-        return build.op("MatMul", _turned(build, keys, self.is_flat), values)
+        return build.op("MatMul", _transposed(build, keys, self.is_flat), values)
 
     def read(self, state: ir.Value) -> ir.Value:
-        """Return what is read after each step, [..., steps, heads, values], if ``state`` is the matrix before the block."""
+        """Return the results of the queries, [..., steps, heads, values]. ``state`` is the matrix before the block."""
         build, before, within, queries = self.build, self.weights.before, self.weights.within, self.queries
         assert queries is not None
         scores = self.scores
         if scores is None:
-            scores = build.op("MatMul", queries, _turned(build, self.keys, self.is_flat))
+            scores = build.op("MatMul", queries, _transposed(build, self.keys, self.is_flat))
             scores = build.op("Mul", scores, within)
         own = build.op("MatMul", scores, self.values)
         if before is not None and _size(queries) < _size(self.values):
@@ -133,12 +134,12 @@ class Products:
 
 
 def by_step(build: Builder, rows: ir.Value, is_flat: bool) -> ir.Value:
-    """Return [..., heads, steps, size] as [..., steps, heads, size], and the other way round."""
+    """Transpose a tensor [..., heads, steps, size] to [..., steps, heads, size], or back."""
     return transpose(build, rows, [0, 2, 1, 3] if is_flat else [1, 0, 2])
 
 
 def state_after(build: Builder, state: ir.Value, whole: ir.Value | None, drive: ir.Value) -> ir.Value:
-    """Return ``state`` times ``whole``, plus ``drive``."""
+    """Return ``state * whole + drive``, the matrix after a block."""
     return build.op("Add", state if whole is None else build.op("Mul", state, whole), drive)
 
 
@@ -153,7 +154,7 @@ def key_products(
     *,
     is_flat: bool,
 ) -> Products:
-    """Put blocks together until they have ``length`` steps, a power of 2; all are [..., heads, steps, size]."""
+    """Merge blocks in pairs, from single steps up to ``length`` steps, a power of 2. Operands are [..., heads, steps, size]."""
     front, size = [0, 0] if is_flat else [0], _size(keys)
     axis = len(front)
     unit = build.const(np.array(1, dtype))
@@ -171,19 +172,19 @@ def key_products(
         pairs = reshape(build, rows, [*front, -1, 2, reach, size])
         return reshape(build, build.op("Mul", pairs, factors), [*front, length, size])
 
-    def met(left: ir.Value, right: ir.Value, last: int) -> ir.Value:
-        return reduce(build, "ReduceSum", build.op("Mul", left, right), [last], True)  # faster than products of 1 by 1
+    def dot(left: ir.Value, right: ir.Value, last: int) -> ir.Value:
+        return reduce(build, "ReduceSum", build.op("Mul", left, right), [last], True)  # faster than MatMuls with 1 by 1 results
 
     scores: ir.Value | None = None
     if queries is not None:
-        scores, queries = met(queries, keys, axis + 1), build.op("Mul", queries, decays)
+        scores, queries = dot(queries, keys, axis + 1), build.op("Mul", queries, decays)
     ends, reach = decays, 1
     while reach < length:
         first, second = halves(ends, 1, size)
         if queries is not None and scores is not None:
             early, late = halves(keys, reach, size)[0], halves(queries, reach, size)[1]
             turned = [*range(axis + 2), axis + 3, axis + 2]
-            low = met(late, early, axis + 3) if reach == 1 else build.op("MatMul", late, transpose(build, early, turned))
+            low = dot(late, early, axis + 3) if reach == 1 else build.op("MatMul", late, transpose(build, early, turned))
             upper, lower = halves(scores, reach, reach)
             rows = [padded(upper, axis + 3, 0, reach), concat(build, [low, lower], axis + 3)]
             scores = concat(build, rows, axis + 2)
@@ -196,11 +197,11 @@ def key_products(
     return Products(build, keys, values, queries, weights, is_flat, scores)
 
 
-def _turned(build: Builder, rows: ir.Value, is_flat: bool) -> ir.Value:
+def _transposed(build: Builder, rows: ir.Value, is_flat: bool) -> ir.Value:
     return transpose(build, rows, [0, 1, 3, 2] if is_flat else [0, 2, 1])
 
 
 def _size(rows: ir.Value) -> int:
-    """Return how many numbers a head has in one step, 0 if that is unknown."""
+    """Return the size of the last axis, 0 if it is unknown."""
     size = None if rows.shape is None else rows.shape.dims[-1]
     return size if isinstance(size, int) else 0

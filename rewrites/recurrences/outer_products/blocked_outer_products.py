@@ -1,16 +1,16 @@
-"""Compute a matrix that decays and takes up outer products block by block, by products of matrices.
+"""Compute a matrix state that accumulates outer products in blocks of steps, by products of matrices.
 
     Scan(S0, ks, vs, qs) body(S, k, v, q) => (S2 = a S + k v, q S2)
-    ->  If (numbers are plain) then Scan over blocks: (Q K^T * weights) V + (Q S) * weights, S = weight S + K^T (V * weights)
-                               else the Scan as it was
+    ->  If (finite, bounded) then Scan over blocks: (Q K^T * weights) V + (Q S) * weights, S = weight S + K^T (V * weights)
+                             else the Scan as it was
 
-The If keeps the loop for infinities and NaN, for decays beyond 1 or -1, and if the squares of the keys, values, queries or the
-first matrix sum up to more than 1e14 (1e200 in double). If the last matrix is read, the If also keeps the loop for decays of 0 or
-less and for -0 in the first. Sums come in another order; nothing else is different.
+The If keeps the loop for infinities and NaN, for decays above 1 in magnitude, and if the squares of the keys, values, queries or
+the initial matrix add up to more than 1e14 (1e200 in double). If the last matrix is read, the If also keeps the loop for decays of
+0 or less and for -0 in the initial matrix. Results differ from the loop's only because terms are added in another order.
 
-Conditions: float or double; nothing is taken away (no delta rules); decays are by head or by key; sizes of the matrix are known,
-but for one of the heads; nothing else reads the matrix, but for its last value; the target runs Scan and If; it is faster than the
-loop by a fifth; the loop has no plan.
+Conditions: float or double; no delta rule; a decay for each head or each key; the sizes of the matrix are known, except for one
+size of the heads; besides the query, only the last value of the matrix is read; the target runs Scan and If; blocks are faster than
+the loop by a fifth; the loop has no plan.
 """
 
 from dataclasses import dataclass
@@ -47,21 +47,23 @@ __all__ = ["RULE", "check"]
 
 _TYPES = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 _LARGEST = {4: 1e7, 8: 1e100}
-"""A product of three such numbers is a number, and one that is too small to be one, of decays, is nothing beside it."""
+"""A product of three such numbers does not overflow, and a product of decays that underflows is negligible beside one."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch for the first state of ``loop`` that is such a matrix."""
+    """Return the patch for the first matrix state of ``loop`` that blocks can compute."""
     scan = plain_scan(loop, ctx, since.CUM_SUM)
     if scan is None:
         return NOTHING_HERE
-    return first_patch(_unfit(scan, matrix, ctx) or _in_blocks(scan, matrix, ctx) for matrix in matrix_states(scan, ctx.opset))
+    return first_patch(
+        _unsupported(scan, matrix, ctx) or _in_blocks(scan, matrix, ctx) for matrix in matrix_states(scan, ctx.opset)
+    )
 
 
-def _unfit(loop: ScanView, matrix: MatrixState, ctx: Context) -> NotApplicable | None:
+def _unsupported(loop: ScanView, matrix: MatrixState, ctx: Context) -> NotApplicable | None:
     name = matrix.state.inner.name
     if matrix.written is not None:
-        return NotApplicable("ATTENTION-BLOCKS", f"what the keys find in '{name}' is taken away, so blocks would depend on it")
+        return NotApplicable("ATTENTION-BLOCKS", f"'{name}' has a delta rule, so what a step adds depends on the matrix")
     if matrix.state.inner.dtype not in _TYPES:
         return NotApplicable("ATTENTION-TYPE", f"'{name}' is neither float32 nor double")
     return matrix.unknown_sizes() or plan_is_faster(loop, ctx, "ATTENTION-COST", "blocks of steps") or no_fallback(ctx)
@@ -99,17 +101,17 @@ def _in_blocks(loop: ScanView, matrix: MatrixState, ctx: Context) -> Patch | Not
 def _growing(constant: np.ndarray | None, matrix: MatrixState, *, is_signed: bool) -> NotApplicable | None:
     if constant is None or ((np.abs(constant) <= 1).all() and not (is_signed and (constant <= 0).any())):
         return None
-    detail = f"'{matrix.state.inner.name}' is multiplied by {constant.flat[0]:g}, or others, in each step"
-    return NotApplicable("ATTENTION-DECAY", f"{detail}: powers of that are too large, or zeros have other signs")
+    detail = f"'{matrix.state.inner.name}' has constant decays such as {constant.flat[0]:g}"
+    return NotApplicable("ATTENTION-DECAY", f"{detail}, whose powers overflow or change the signs of zeros")
 
 
 @dataclass(frozen=True)
 class _BlocksOrLoop:
-    """An If between blocks of steps and a loop over the matrix alone.
+    """An If that runs blocks of steps or, as the fallback, a loop that computes only the matrix.
 
     Args:
-        rows: The matrix, with stacks of all factors.
-        constant: The decay of each head in all steps, if it is known.
+        rows: The rows of the matrix, for which the stacks of all factors exist.
+        constant: The decay of each head if it is the same constant in all steps, else None.
     """
 
     rows: HeadRows
@@ -117,7 +119,10 @@ class _BlocksOrLoop:
     constant: np.ndarray | None
 
     def put(self, plan: BlockPlan, least: int) -> list[ir.Node]:
-        """Change the loop; blocks run from ``least`` steps on. Return the loops that there are then."""
+        """Replace the matrix in the loop by the If, and return the loops that exist then.
+
+        ``least``: the smallest number of steps for which blocks run.
+        """
         rows, stacks, loop, ctx = self.rows, self.rows.stacks, self.rows.stacks.loop, self.ctx
         matrix, state, has_last = rows.matrix, rows.matrix.state, rows.matrix.has_last
         inside, kept, known = ctx.builder(), ctx.builder(), loop.steps if isinstance(loop.steps, int) else None
@@ -144,11 +149,11 @@ class _BlocksOrLoop:
         return [*read_stacks(stacks, [(output.inner,) for output in outputs], others, finals, ctx), *loops, scan]
 
     def _blocks_and_checks(self, plan: BlockPlan, inside: Builder) -> tuple[MatrixBlocks, list[ir.Value], ir.Value | None]:
-        """Return the blocks, the values that must be finite and bounded, and decays that must be at most 1 if they are unknown."""
+        """Return the blocks, the values that must be finite and bounded, and the decays to check at run time, if any."""
         rows, matrix, stacks, constant = self.rows, self.rows.matrix, self.rows.stacks, self.constant
         steps = stacks.loop.steps
         if constant is not None and matrix.has_last and not (isinstance(steps, int) and steps % plan.length == 0):
-            constant = None  # steps that are put behind must not decay
+            constant = None  # padding steps must not decay the last matrix
         keys, values = rows.whole(matrix.keys, matrix.key_axes), rows.whole(matrix.added, matrix.values)
         queries = None if matrix.query is None else rows.whole(matrix.query, matrix.key_axes)
         by_key = matrix.key is not None and matrix.key in matrix.decay.named
@@ -175,7 +180,7 @@ class _BlocksOrLoop:
         return blocks, bounded, decays if self.constant is None else None
 
     def _condition(self, bounded: list[ir.Value], decays: ir.Value | None, least: int) -> ir.Value:
-        """Return the flag that blocks compute what the loop does, and that there are ``least`` steps."""
+        """Return a flag that is True if blocks compute the same as the loop and there are at least ``least`` steps."""
         build, loop, initial = self.rows.stacks.build, self.rows.stacks.loop, self.rows.matrix.state.initial
         known = isinstance(loop.steps, int)
         if known and static_dims(initial) is not None:
@@ -207,7 +212,7 @@ class _BlocksOrLoop:
 
 
 def _is_small(array: np.ndarray, largest: float) -> bool:
-    """Return True if constant numbers are plain, and none is -0."""
+    """Return True if the squares of a constant add up to less than the square of ``largest``, and no element is -0."""
     squares = float(np.square(array.astype(np.float64)).sum())
     return squares < largest * largest and not bool(np.signbit(array[array == 0]).any())
 

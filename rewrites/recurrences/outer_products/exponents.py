@@ -1,6 +1,6 @@
-"""Decays as exponents, for LinearAttention: the operand of an Exp, or the logarithm of a decay that is never negative.
+"""Write decays as exponents: the operand of an Exp, or the logarithm of a decay that is never negative.
 
-Of 0 the logarithm is -inf, and that to the power of e is 0 again.
+The logarithm of 0 is -inf, whose exponential is 0 again.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,19 +21,19 @@ _NEVER_NEGATIVE = frozenset({"Abs", "Exp", "HardSigmoid", "Sigmoid", "Softmax", 
 
 
 def is_never_negative(decay: Product, stacks: Stacks) -> bool:
-    """Return True if all factors of ``decay`` are surely above 0, or 0 but not -0."""
+    """Return True if all factors of ``decay`` are known to be positive or +0 (never -0)."""
     outers: list[ir.Value | None] = [_outer(factor.value, stacks) for factor in decay.factors]
     return all(map(_keeps_above_zero, postorder(outers, _signed_operands)))
 
 
 def exponents(decay: Product, stacks: Stacks, put: Callable[[Product], ir.Value]) -> ir.Value:
-    """Return the exponents of ``decay``, which is never negative, as ``put`` writes a product."""
+    """Return the exponents of ``decay``, which must never be negative. ``put`` writes a product as a tensor."""
     source_exponent = exponent(decay, stacks)
     return stacks.build.op("Log", put(decay)) if source_exponent is None else put(source_exponent)
 
 
 def exponent(decay: Product, stacks: Stacks) -> Product | None:
-    """Return the exponent of ``decay``, if that has one factor and its exponent is a value of its own."""
+    """Return the exponent of a ``decay`` that is one factor, a constant or computed by Exp; None if it would require a Log."""
     if len(decay.factors) != 1 or decay.number != 1:
         return None
     b, (factor,) = stacks.build, decay.factors
@@ -61,7 +61,7 @@ def _outer(value: ir.Value, stacks: Stacks) -> ir.Value:
 
 
 def _signed_operands(value: ir.Value | None) -> Sequence[ir.Value | None]:
-    """Return the operands that must not be negative, so that ``value`` is not."""
+    """Return the operands that must not be negative to ensure that ``value`` is not negative."""
     node = value.producer() if value is not None and const_array(value) is None else None
     if node is None or node.domain != "":
         return ()
@@ -71,7 +71,7 @@ def _signed_operands(value: ir.Value | None) -> Sequence[ir.Value | None]:
 
 
 def _keeps_above_zero(value: ir.Value | None) -> bool:
-    """Return True if ``value`` is never negative when its ``_signed_operands`` are not."""
+    """Return True if ``value`` is never negative, provided that its ``_signed_operands`` are not."""
     array = const_array(value)
     if array is not None:
         return array.dtype.kind == "f" and bool((array >= 0).all()) and not bool(np.signbit(array).any())
@@ -80,7 +80,7 @@ def _keeps_above_zero(value: ir.Value | None) -> bool:
 
 
 def _exponent(value: ir.Value | None, b: Builder) -> ir.Value | None:
-    """Return the exponent of ``value``, moved as that is."""
+    """Return the operand of the Exp that computes ``value``, with the same moves (Reshape, Transpose, ...) applied, or None."""
     value = through_identity(value)
     node = None if value is None else value.producer()
     if node is None or node.domain != "":

@@ -1,7 +1,8 @@
-"""Products of factors for all steps as rows, and what is read and the matrix from and to their own axes.
+"""Reshape the factors of all steps to rows, and results and matrices back to their own axes.
 
-``HeadRows`` are ``[steps, heads, size]``, for blocks of steps. ``Packing`` is ``[batch, steps, heads * size]``, for
-LinearAttention: axes of known size are heads, so that the steps need not move, and one axis of unknown size is the batch.
+``HeadRows`` writes rows ``[steps, heads, size]``, for blocks of steps. ``Packing`` writes ``[batch, steps, heads * size]``, for
+LinearAttention. There, axes of known size become heads, so that the steps axis need not move, and an axis of unknown size becomes
+the batch.
 """
 
 from collections.abc import Sequence
@@ -22,20 +23,20 @@ __all__ = ["HeadRows", "Packing"]
 
 @dataclass(frozen=True)
 class HeadRows:
-    """Of the axes of ``matrix``, one of the heads may have an unknown size. ``dtype``: of its numbers."""
+    """Write factors of ``matrix`` as rows ``[steps, heads, size]``. The size of one axis of the heads may be unknown."""
 
     matrix: MatrixState
     stacks: Stacks
     dtype: np.dtype
 
     def whole(self, product: Product, along: tuple[int, ...]) -> ir.Value:
-        """Return ``product`` of all steps on axes for the heads and ``along``."""
+        """Return ``product`` of all steps, with axes that broadcast to ``[steps, *heads, *along]``."""
         return multiplied(self.stacks, product, (*self.matrix.heads, *along), self.dtype, alone=False)
 
     def rows(self, b: Builder, whole: ir.Value, product: Product, along: tuple[int, ...], *, full: bool = False) -> ir.Value:
-        """Return ``whole``, which is ``product`` of all steps on axes for all labels, as rows in the order of steps.
+        """Reshape ``whole``, the result of ``self.whole(product, along)``, to rows in the order of steps.
 
-        ``full``: for all heads, even if they share it.
+        ``full``: write a row for every head, even if all heads share one.
         """
         heads = self.matrix.heads
         own = [label for label in heads if label in product.named]
@@ -50,7 +51,7 @@ class HeadRows:
         return reshape(b, whole, [0, self.matrix.size(heads) if own or full else 1, self.matrix.size(along)])
 
     def constant(self, decay: Product) -> np.ndarray | None:
-        """Return ``decay`` by head if it is the same number, at most 1, in each step; else None."""
+        """Return ``decay``, one number per head or one for all heads, if it is the same constant in each step; else None."""
         heads = self.matrix.heads
         whole = np.full([1] * len(heads), decay.number)
         for factor in decay.factors:
@@ -69,18 +70,18 @@ class HeadRows:
         return None if -1 in known else np.broadcast_to(whole, known).reshape(-1)
 
     def unpacked(self, b: Builder, read: ir.Value, labels: Labels) -> ir.Value:
-        """Return rows ``[steps, heads, values]``, in the order of steps, as ``[steps, *labels]`` in the order of the stacks."""
+        """Reshape rows ``[steps, heads, values]``, in the order of steps, to ``[steps, *labels]``, in the order of the stacks."""
         own = (*self.matrix.heads, *self.matrix.values)
         whole = reshape(b, read, [0, *(self.matrix.size([label]) for label in own)])
         return turned(b, _with_axes(b, whole, own, labels, 1), self.stacks.backwards)
 
     def state(self, b: Builder) -> ir.Value:
-        """Return the initial state as ``[heads, keys, values]``."""
+        """Return the initial state, reshaped to ``[heads, keys, values]``."""
         parts = (self.matrix.heads, self.matrix.key_axes, self.matrix.values)
         return reshape(b, _initial(b, self.matrix, [label for part in parts for label in part]), list(map(self.matrix.size, parts)))
 
     def unpacked_state(self, b: Builder, packed: ir.Value) -> ir.Value:
-        """Return ``[heads, keys, values]`` with the axes of the state."""
+        """Reshape a tensor ``[heads, keys, values]`` to the axes of the state."""
         own = (*self.matrix.heads, *self.matrix.key_axes, *self.matrix.values)
         whole = reshape(b, packed, [self.matrix.size([label]) for label in own])
         return _with_axes(b, whole, own, self.matrix.labels, 0)
@@ -88,19 +89,19 @@ class HeadRows:
 
 @dataclass(frozen=True)
 class Packing:
-    """The axes of ``matrix`` in ``stacks``."""
+    """Write factors of ``matrix``, whose values are in ``stacks``, as operands of LinearAttention."""
 
     matrix: MatrixState
     stacks: Stacks
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """The axis of unknown size, if any."""
+        """The axis of the heads whose size is unknown, as a tuple; empty if all are known."""
         return tuple(label for label in self.matrix.heads if self.matrix.size([label]) < 0)
 
     @property
     def heads(self) -> tuple[int, ...]:
-        """The other axes of matrices side by side."""
+        """The axes of the heads whose sizes are known."""
         return tuple(label for label in self.matrix.heads if label not in self.batch)
 
     @property
@@ -109,7 +110,7 @@ class Packing:
         return self.matrix.size(self.heads)
 
     def product(self, product: Product, along: tuple[int, ...]) -> ir.Value:
-        """Return ``product`` as ``[batch, steps, heads * along]``, repeated if it lacks an axis."""
+        """Return ``product`` of all steps, reshaped to ``[batch, steps, heads * along]`` and repeated along axes that it lacks."""
         b, labels = self.stacks.build, (*self.batch, *self.heads, *along)
         whole = multiplied(self.stacks, product, labels, np.dtype(np.float32), alone=not self.batch)
         batched = any(self.stacks.get(factor.value).batched for factor in product.factors)
@@ -124,7 +125,7 @@ class Packing:
         return transpose(b, flat, [1, 0, 2])
 
     def unpacked(self, packed: ir.Value, labels: Labels) -> ir.Value:
-        """Return ``[batch, steps, heads * values]`` as ``[steps, *labels]``."""
+        """Reshape a tensor ``[batch, steps, heads * values]`` to ``[steps, *labels]``."""
         b, own = self.stacks.build, (*self.batch, *self.heads, *self.matrix.values)
         order = [own.index(label) for label in labels if label is not None]
         if not self.batch and order == sorted(order):
@@ -136,7 +137,7 @@ class Packing:
         return self.stacks.ordered(_with_axes(b, whole, own, labels, 1), False)
 
     def state(self) -> ir.Value:
-        """Return the initial state as ``[batch, heads, keys, values]``."""
+        """Return the initial state, reshaped to ``[batch, heads, keys, values]``."""
         b, initial, own = self.stacks.build, self.matrix.state.initial, self._of_state()
         if self.batch or [label for label in self.matrix.labels if label is not None] != list(own):
             initial = _initial(b, self.matrix, own)
@@ -144,7 +145,7 @@ class Packing:
         return reshape(b, initial, [0 if self.batch else 1, *sizes])
 
     def unpacked_state(self, packed: ir.Value) -> ir.Value:
-        """Return ``[batch, heads, keys, values]`` with the axes of the state."""
+        """Reshape a tensor ``[batch, heads, keys, values]`` to the axes of the state."""
         b, own = self.stacks.build, self._of_state()
         sizes = [self.matrix.size([label]) for label in own[len(self.batch) :]]
         return _with_axes(b, reshape(b, packed, [0, *sizes] if self.batch else sizes), own, self.matrix.labels, 0)
@@ -154,14 +155,14 @@ class Packing:
 
 
 def _initial(b: Builder, matrix: MatrixState, order: Sequence[int]) -> ir.Value:
-    """Return the initial state with the axes ``order``."""
+    """Return the initial state, transposed to the axes ``order``, without axes of size 1."""
     named = [label for label in matrix.labels if label is not None]
     initial = squeeze(b, matrix.state.initial, [axis for axis, label in enumerate(matrix.labels) if label is None])
     return transpose(b, initial, [named.index(label) for label in order])
 
 
 def _with_axes(b: Builder, whole: ir.Value, own: Sequence[int], labels: Labels, lead: int) -> ir.Value:
-    """Return ``whole``, whose axes behind the first ``lead`` are ``own``, with ``labels`` instead."""
+    """Transpose ``whole``, whose axes are ``lead`` others followed by ``own``, so that ``labels`` follow instead of ``own``."""
     order = [lead + own.index(label) for label in labels if label is not None]
     whole = transpose(b, whole, [*range(lead), *order])
     return unsqueeze(b, whole, [lead + axis for axis, label in enumerate(labels) if label is None])

@@ -1,13 +1,15 @@
-"""Replace a matrix that decays, takes up outer products and is read by a query by one LinearAttention.
+"""Compute a matrix state that accumulates outer products, and its products with queries, by one LinearAttention.
 
     Scan(S0, ks, vs, qs) body(S, k, v, q) => (S2 = S + k v, q S2)    ->    com.microsoft.LinearAttention(qs, ks, vs, S0)
 
-The matrix may have decays, by head or by key, and delta rules, which subtract what the keys find. States side by side are heads.
-Conditions: the target has ``com.microsoft``; float32, of which alone onnxruntime has a kernel; sizes of the
-matrix are known; decays are surely not negative, since the operator takes their logarithms; nothing else reads the matrix, but for
-its last value; it is faster than the loop, and than blocks of steps (``blocked_outer_products.py``). onnxruntime's kernel goes step
-by step, so infinities reach no earlier step. But the kernel adds (q k) v to what the query reads of the previous matrix. So
-infinities may be NaN, or NaN infinities, and q k may overflow if q (k v) does not.
+The matrix may decay, with a factor for each head or each key, and may have a delta rule, which subtracts the product of key and
+matrix from the value. Independent matrices in one state are heads. onnxruntime's kernel computes step by step, so an infinity does
+not affect earlier steps. But it computes ``q S + (q k) v`` instead of ``q (S + k v)``. So an infinity may become NaN, or NaN an
+infinity, and q k may overflow although q (k v) does not.
+
+Conditions: the target has ``com.microsoft``; float32, the only type of onnxruntime's kernel; the sizes of the matrix are known; the
+decays are known not to be negative, because the operator takes their logarithms; besides the query, only the last value of the
+matrix is read; the operator is faster than the loop and than blocks of steps (``blocked_outer_products.py``).
 """
 
 from math import prod
@@ -37,18 +39,18 @@ _DOMAIN = "com.microsoft"
 _BLOCKS = "blocked-outer-products"
 _MARGIN = 1.1
 _FEW_VALUES, _LARGE = 4, 32
-"""Measured on onnxruntime 1.32, one thread: LinearAttention is 2 to 14 times faster than what is left of the loop otherwise. With
-rows of fewer than 4 values it is 0.5 to 7 times as fast. Against plans of loops it is 1.3 to 2.6 times faster for 32 keys of 32
-values and more, and 0.25 to 0.9 times as fast for fewer.
+"""Measured on onnxruntime 1.32, one thread: LinearAttention is 2 to 14 times faster than the loop that other rules would keep. With
+rows of fewer than 4 values it is 0.5 to 7 times as fast. Compared with plans of loops, it is 1.3 to 2.6 times faster for at least
+32 keys of 32 values, and 0.25 to 0.9 times as fast for fewer.
 """
 _HEAD_NS, _ROW_NS, _DECAY_NS = 12, 3.5, 2
-"""What LinearAttention and its operands take in each step with such short rows: for a head, for a row of its matrix, and for
-each row that has a decay of its own. Measured for 4 to 64 keys, 64 to 4096 steps; within 30 %.
+"""The time per step of LinearAttention and its operands if rows have fewer than ``_FEW_VALUES`` values: per head, per row of a
+matrix, and per row with its own decay. Measured for 4 to 64 keys, 64 to 4096 steps; within 30 %.
 """
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch for the first state of ``loop`` that is such a matrix."""
+    """Return the patch for the first matrix state of ``loop`` that LinearAttention can compute."""
     scan = plain_scan(loop, ctx, since.SLICE_INPUTS, needs_fallback=False)
     if scan is None:
         return NOTHING_HERE
@@ -60,7 +62,7 @@ def _attended(loop: ScanView, matrix: MatrixState, ctx: Context) -> Patch | NotA
     if _DOMAIN not in ctx.options.domains:
         return NotApplicable("ATTENTION-TARGET", f"'{name}' could be computed by LinearAttention, which the target lacks")
     if matrix.state.inner.dtype != ir.DataType.FLOAT:
-        return NotApplicable("ATTENTION-TYPE", f"'{name}' is no float32, of which alone LinearAttention has a kernel")
+        return NotApplicable("ATTENTION-TYPE", f"'{name}' is not float32, the only type of LinearAttention's kernel")
     reason = matrix.unknown_sizes()
     if reason is not None:
         return reason
@@ -76,20 +78,20 @@ class _Attention:
         self.name = f"'{matrix.state.inner.name}'"
         known = [matrix.axes.size(label) for label in packing.batch]
         batch = (size if isinstance(size, int) else options.sizes.get(size or "", options.assumed_dim) for size in known)
-        self.heads = prod(batch) * packing.count  # the matrices side by side
+        self.heads = prod(batch) * packing.count  # the number of independent matrices
         rows = 3 * matrix.size(matrix.key_axes) + 2 * matrix.size(matrix.values)
         self.stack_bytes = 4 * self.heads * rows * self.sizes.steps  # of all operands and of the result
         plain, with_delta = ("gated", "gated_delta") if matrix.decay.factors else ("linear", "delta")
         self.update_rule = plain if matrix.written is None else with_delta
 
     def answer(self) -> Patch | NotApplicable:
-        """Return the patch, or why the matrix stays in the loop."""
+        """Return the patch, or the reason to keep the matrix in the loop."""
         matrix, stacks, ctx = self.packing.matrix, self.packing.stacks, self.ctx
         reason = self._too_slow() or (None if matrix.read is None else self.sizes.not_a_stack(matrix.read[0]))
-        reason = reason or over_budget(f"what comes to {self.name} takes", self.stack_bytes, ctx, "for all steps at once")
+        reason = reason or over_budget(f"the operands of {self.name} take", self.stack_bytes, ctx, "for all steps at once")
         reason = reason or put_stacks(matrix.factors, stacks, self.sizes)
         if reason is None and not is_never_negative(matrix.decay, stacks):
-            reason = NotApplicable("ATTENTION-DECAY", f"what {self.name} is multiplied by in each step may be negative")
+            reason = NotApplicable("ATTENTION-DECAY", f"a decay of {self.name} may be negative")
         if reason is not None:
             stacks.build.discard()
             return reason
@@ -104,7 +106,7 @@ class _Attention:
         return Patch(what, edit, self.sizes.note(self.stack_bytes, []))
 
     def _place(self) -> ir.Value | None:
-        """Put what is read of the matrix into the stacks; return its last value if that is needed."""
+        """Write the LinearAttention and put its result into the stacks. Return the last matrix if it is read."""
         packing, matrix, stacks, key = self.packing, self.packing.matrix, self.packing.stacks, self.packing.matrix.key_axes
         keys, values = packing.product(matrix.keys, key), packing.product(matrix.added, matrix.values)
         query = keys if matrix.query is None else packing.product(matrix.query, key)
@@ -136,7 +138,7 @@ class _Attention:
         return packing.unpacked_state(present) if matrix.has_last else None
 
     def _too_slow(self) -> NotApplicable | None:
-        """Return a reason if the loop is as fast: the kernel goes row by row, so short rows cost it more than elementwise nodes."""
+        """Return a reason if the loop or blocks of steps are as fast. The kernel works row by row, so it is slow for short rows."""
         matrix, sizes, loop, heads = self.packing.matrix, self.sizes, self.loop, self.heads
         keys, values = matrix.size(matrix.key_axes), matrix.size(matrix.values)
         plan = plan_is_faster(loop, self.ctx, "ATTENTION-COST", "LinearAttention") if min(keys, values) < _LARGE else None
@@ -161,7 +163,7 @@ class _Attention:
 
 
 def _step_ns(loop: ScanView, sizes: StepSizes, state_bytes: int) -> float:
-    """Return what a step takes otherwise: in the loop, or written out as it was, with a node for each row read."""
+    """Return the time of a step in the loop. If the model had unrolled the loop, return the time of the unrolled nodes instead."""
     costs, nodes = sizes.options.costs, sum(node.op_type not in ("Constant", "Identity") for node in loop.body)
     if ROLLED_UP.of(loop.node):
         return costs.operator * (nodes + len(loop.scan_inputs))

@@ -1,7 +1,7 @@
-"""A matrix that takes up outer products, for all steps: block by block, as products of matrices.
+"""Write a matrix state that accumulates outer products for all steps, block by block, as products of matrices.
 
-One layout is a Scan over blocks whose state is the matrix. The other computes all that does not need the matrix for all blocks side
-by side; a Scan, or for a few blocks one more product, then has the matrices before each block.
+One layout is a Scan over blocks whose state is the matrix. The flat layout computes everything that does not depend on the matrix
+for all blocks at once. Then a small Scan computes the matrices before each block, or one more product if there are few blocks.
 """
 
 from collections.abc import Sequence
@@ -28,20 +28,20 @@ from rewrites.scans.blocks import BlockCut, scan_over_blocks, with_lead
 __all__ = ["MatrixBlocks"]
 
 _FEW_PRODUCTS = 5 << 20
-"""For which one product is faster than a Scan over blocks."""
+"""The largest number of multiplications for which one product is faster than a Scan over blocks."""
 
 
 @dataclass(frozen=True)
 class MatrixBlocks:
-    """The blocks of the operands of a matrix, which are rows [steps, heads, size].
+    """The operands of a matrix state, as rows [steps, heads, size], and their layout in blocks.
 
     Args:
-        queries: None if only the last matrix is of use.
-        decays: The decays of each step, or their exponents if ``are_exponents``; else ``constant`` counts.
-        by_key: Each key has decays of its own; keys then have all heads.
-        constant: The decay of each head in all steps; None if nothing decays.
-        initial: The first matrix, [heads, keys, values].
-        is_flat: Blocks lie side by side.
+        queries: None if only the last matrix is read.
+        decays: The decays of each step, or their exponents if ``are_exponents``; None if ``constant`` has the decays.
+        by_key: Each key has its own decays; then the keys have a row for every head.
+        constant: The decay of each head, the same in all steps; None if nothing decays.
+        initial: The initial matrix, [heads, keys, values].
+        is_flat: Use the flat layout.
     """
 
     keys: ir.Value
@@ -57,7 +57,7 @@ class MatrixBlocks:
     dtype: np.dtype
 
     def all_steps(self) -> tuple[ir.Value | None, ir.Value, list[ir.Node]]:
-        """Return what is read after each step [steps, heads, values], the last matrix, and the new loops."""
+        """Return the results of the queries [steps, heads, values] (None without queries), the last matrix, and the new loops."""
         build, initial, names = self.cut.build, self.initial, ("keys", "values", "queries", "decays")
         blocks = {name: self._blocks_of(rows, name) for name in names if (rows := getattr(self, name)) is not None}
         if self.cut.steps != self.cut.length:
@@ -96,11 +96,11 @@ class MatrixBlocks:
         return self._joined(products.read(states[0])) if reads else None, last, _loops(last)
 
     def _between(self, drives: ir.Value, whole: ir.Value | None, blocks: int) -> tuple[ir.Value | None, ir.Value]:
-        """Return the matrices before each of a few blocks, if something reads them, and that after the last, by one product.
+        """Return the matrices before each block (None without queries) and the matrix after the last block, by one product.
 
         Args:
-            drives: What is left of each block, [blocks, heads, keys, values].
-            whole: What the matrix is multiplied by in a block, [blocks, heads, 1, 1], if it is not constant.
+            drives: What each block adds to the matrix, [blocks, heads, keys, values].
+            whole: The decay over each block, [blocks, heads, 1, 1], if it is not constant.
         """
         build, initial, dtype = self.cut.build, self.initial, self.dtype
         sides = [] if initial.shape is None else [dim if isinstance(dim, int) else -1 for dim in initial.shape.dims[1:]]
@@ -121,7 +121,7 @@ class MatrixBlocks:
         return transpose(build, reshape(build, before, [0, blocks, *sides]), [1, 0, 2, 3]), last
 
     def _products(self, build: Builder, rows: dict[str, ir.Value], *, is_flat: bool) -> Products:
-        """Return the products of ``rows``, [..., steps, heads, size] each, with one axis in front if ``is_flat``."""
+        """Return the products for ``rows``, [steps, heads, size] each, or [blocks, steps, heads, size] if ``is_flat``."""
         keys, values = (by_step(build, rows[name], is_flat) for name in ("keys", "values"))
         queries = by_step(build, rows["queries"], is_flat) if "queries" in rows else None
         decays, length = rows.get("decays"), self.cut.length
@@ -139,7 +139,7 @@ class MatrixBlocks:
         return self.cut.blocks if isinstance(self.cut.steps, int) else None
 
     def _blocks_of(self, rows: ir.Value, name: str) -> ir.Value:
-        """Return rows [steps, heads, size] as [blocks, length, heads, size], with steps behind that change nothing."""
+        """Reshape rows [steps, heads, size] to [blocks, length, heads, size], padded with steps that change nothing."""
         neutral = 1 if name == "decays" and not self.are_exponents else 0
         padded = self.cut.pad(rows, np.array(neutral, self.dtype))
         blocks = with_lead(self.cut.build, padded, [self.cut.blocks, self.cut.length], 1, rows)
@@ -149,7 +149,7 @@ class MatrixBlocks:
         return blocks
 
     def _joined(self, stack: ir.Value) -> ir.Value:
-        """Return [blocks, length, heads, size] as [steps, heads, size]."""
+        """Reshape a tensor [blocks, length, heads, size] to [steps, heads, size], without the padding."""
         return self.cut.trim(with_lead(self.cut.build, stack, [-1], 2, stack))
 
 

@@ -1,9 +1,9 @@
-"""Find matrix states that take up outer products, and the roles of their factors: key, value, decay and query.
+"""Find matrix states that accumulate outer products, and the role of each factor: key, value, decay or query.
 
-    S' = a S + b k (v - (a S)^T k)^T,   y = q^T S'
+    S' = a S + k v^T    or, with a delta rule,    S' = a S + b k (v - (a S)^T k)^T;    y = q^T S'
 
-``a`` and ``b`` may be missing; without ``b`` nothing is subtracted. The product with the query sums over the axis of the keys. Axes
-that only values have are those of the values; all others are of states side by side.
+The decay ``a`` is optional. The product with the query sums over the key axis. The axes that only values have are value axes. All
+other axes are heads, which are independent matrices.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,15 +25,16 @@ __all__ = ["MatrixState", "matrix_states"]
 
 @dataclass(frozen=True)
 class MatrixState:
-    """``state``, whose axes are ``labels``.
+    """A matrix state and the factors of its step, named as in the formula above.
 
     Args:
-        heads: The axes of states side by side.
-        key: The axis of the keys; None for size 1.
-        values: The axes of the values.
-        decay: The factors of a; those of ``keys``, ``added``, ``written`` and ``query`` are of k, v, b and q.
-        written: None if nothing is subtracted.
-        read: The result of the query and its axes; None if only the last state is of use.
+        labels: The axes of ``state``.
+        heads: The axes of independent matrices.
+        key: The key axis; None if its size is 1.
+        values: The value axes.
+        decay: The factors of a. Likewise ``keys`` are those of k, ``added`` of v, and ``query`` of q.
+        written: The factors of b; None without a delta rule.
+        read: The result y and its axes; None if only the last matrix is read.
     """
 
     state: State
@@ -51,12 +52,12 @@ class MatrixState:
 
     @property
     def key_axes(self) -> tuple[int, ...]:
-        """The axis of the keys, if it has one."""
+        """The key axis as a tuple, which is empty if its size is 1."""
         return () if self.key is None else (self.key,)
 
     @property
     def factors(self) -> list[ir.Value]:
-        """The values of the body that the matrix is computed and read with."""
+        """The values of all factors: those that compute the matrix and those that read it."""
         products = (self.decay, self.keys, self.added, self.written, self.query)
         return [factor.value for product in products if product is not None for factor in product.factors]
 
@@ -72,17 +73,17 @@ class MatrixState:
         return prod(known) if len(known) == len(sizes) else -1
 
     def unknown_sizes(self) -> NotApplicable | None:
-        """Return a reason unless all sizes are known, but for one of the heads."""
+        """Return a reason if sizes are unknown. One size of the heads may be unknown."""
         others = (*self.key_axes, *self.values)
         unknown = [label for label in (*self.heads, *others) if self.size([label]) < 0]
         if len(unknown) <= 1 and not any(label in others for label in unknown):
             return None
         name = self.state.inner.name
-        return NotApplicable("ATTENTION-SHAPE", f"more than one size of '{name}', or one of its matrices, is not known")
+        return NotApplicable("ATTENTION-SHAPE", f"a size of the matrices in '{name}', or two sizes of its heads, are not known")
 
 
 def matrix_states(loop: ScanView, opset: int) -> Iterator[MatrixState]:
-    """Find the states of ``loop`` that are such."""
+    """Find the matrix states of ``loop`` that accumulate outer products."""
     varying: set[ir.Value] | None = None
     for state in loop.states:
         next_value, rank = through_identity(state.next), state.inner.shape
@@ -98,7 +99,7 @@ def matrix_states(loop: ScanView, opset: int) -> Iterator[MatrixState]:
 
 
 def _read(loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Value], reader: ProductReader) -> MatrixState:
-    """Return the roles of all factors of the next value and of the product that reads it; raises NotAProduct."""
+    """Return ``state`` with the roles of all factors of its step; raise NotAProduct if it does not accumulate outer products."""
     reader.known[state.inner] = reader.axes.factor(state.inner)
     for node in nodes_behind(loop.body, [next_value], [state.inner]):
         if any(value in varying for value in reads(node)):
@@ -129,7 +130,7 @@ def _read(loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Va
 def _reading(
     loop: ScanView, state: State, next_value: ir.Value, reader: ProductReader, inside: set[ir.Value]
 ) -> tuple[ir.Value, Tensor] | None:
-    """Return the one value that the rest of the body reads of the state; nothing else may read it, or what it is computed from."""
+    """Return the one product of the next value with a query, if any; raise NotAProduct if other nodes read the state."""
     matches = list[tuple[ir.Value, Tensor]]()
     update = set(nodes_behind(loop.body, [next_value]))
     for node in loop.body:
@@ -186,7 +187,7 @@ def _with_roles(
 
 
 def _query(next_value: ir.Value, tensor: Tensor, labels: Labels) -> tuple[Product, int | None, Labels]:
-    """Return the query on the labels of the state, the one axis that is summed over, and the axes of what is read."""
+    """Return the query with the labels of the state, the one axis that is summed over, and the axes of the result."""
     (product,) = tensor.products
     (own,) = (factor for factor in product.factors if factor.value is next_value)
     to = {mine: label for mine, label in zip(own.labels, labels, strict=True) if mine is not None and label is not None}
@@ -201,7 +202,7 @@ def _query(next_value: ir.Value, tensor: Tensor, labels: Labels) -> tuple[Produc
 
 
 def _independent_axis(named: Sequence[int], decay: Product, written: Product) -> int:
-    """Return the axis of the keys if nothing reads the state: one that another axis is independent of."""
+    """Return the key axis of a state without a query: the first axis that shares no factor with some other axis."""
     for label in named:
         along = {other for factor in written.factors if label in factor.named for other in factor.named}
         if label in along and any(other not in along | decay.named for other in named):
@@ -210,7 +211,7 @@ def _independent_axis(named: Sequence[int], decay: Product, written: Product) ->
 
 
 def _is_summed(tensor: Tensor, next_value: ir.Value) -> bool:
-    """Return True if the one product of ``tensor`` is summed over an axis of the state's next value."""
+    """Return True if ``tensor`` is one product with the state's next value, summed over an axis of that value."""
     if len(tensor.products) != 1:
         return False
     owns = [factor for factor in tensor.products[0].factors if factor.value is next_value]
@@ -224,7 +225,7 @@ def _relabelled(factor: Factor, to: dict[int, int]) -> Factor:
 def _delta(
     decay: Product, keys: Product, rest: Product, removed: Product, key: int | None, summed: int | None
 ) -> tuple[Product, Product]:
-    """Return the factors of b and v, if ``removed`` is what the keys find; raises NotAProduct."""
+    """Return the factors of b and v if ``removed`` is the subtracted term of a delta rule; raise NotAProduct if it is not."""
     if key is None or summed is None:
         raise NotAProduct
     to = {label: label for factor in removed.factors for label in factor.named} | {summed: key}

@@ -1,7 +1,7 @@
-"""Reads values of a body as sums of products of states and of what does not depend on them.
+"""Read values of a body as sums of products, whose factors are states and values that depend on no state.
 
-The reader follows products (Mul, MatMul, Gemm, Einsum, ReduceSum), Add, Sub and Neg, and operators that only move axes. It splits
-values that do not depend on a state into the factors of outer products, and no further; they are computed as in the loop.
+The reader follows products (Mul, MatMul, Gemm, Einsum, ReduceSum), Add, Sub and Neg, and operators that only move axes. A value
+that depends on no state is split into the factors of an outer product at most. These factors are computed as in the loop.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,14 @@ __all__ = ["ProductReader"]
 _MOST_PRODUCTS, _MOST_FACTORS = 8, 16
 _MOST_READ, _DEEPEST = 512, 32
 _FREE_LETTERS = "0123456789"
-"""Letters for the dots of an equation, axis by axis."""
+"""Letters for the axes that an Einsum equation abbreviates by ``...``."""
 
 
 class ProductReader:
-    """Reads values of the body of ``loop``; ``varying`` are those that depend on a state.
+    """Read values of the body of ``loop`` as tensors.
 
-    ``known``: the tensors of those so far. ``apart``: split each Mul.
+    ``varying``: the values that depend on a state. ``known``: the tensors of the varying values that were read so far. ``apart``:
+    split every Mul into its factors, not only outer products.
     """
 
     def __init__(self, loop: ScanView, varying: set[ir.Value], opset: int, apart: bool) -> None:
@@ -38,7 +39,7 @@ class ProductReader:
         self._constants, self._left, self._depth = ConstantReader(opset), _MOST_READ, 0
 
     def read(self, node: ir.Node) -> Tensor:
-        """Return what the one result of ``node``, which depends on a state, is; raises NotAProduct."""
+        """Return the output of ``node``, which depends on a state, as a tensor; raise NotAProduct if it is no sum of products."""
         if len(node.outputs) != 1:
             raise NotAProduct
         result = self._computed(node)
@@ -47,7 +48,7 @@ class ProductReader:
         return self.axes.settled(result)
 
     def of(self, value: ir.Value | None) -> Tensor:
-        """Return what ``value`` is, on labels of its own; raises NotAProduct."""
+        """Return ``value`` as a tensor with new labels; raise NotAProduct if it is no sum of products."""
         value = through_identity(value)
         self._left -= 1
         if value is None:
@@ -170,7 +171,7 @@ def _scaled(tensor: Tensor, number: float) -> Tensor:
 
 
 def _with_other_ones(labels: Labels, source: ir.Value, target: ir.Value) -> Labels:
-    """Return the labels of ``target``, a Reshape of ``source`` that adds or removes axes of size 1 alone."""
+    """Return the labels of ``target``, a Reshape of ``source`` that only adds or removes axes of size 1."""
     before, after = static_dims(source), static_dims(target)
     if before is None or after is None or [size for size in before if size != 1] != [size for size in after if size != 1]:
         raise NotAProduct
@@ -179,7 +180,10 @@ def _with_other_ones(labels: Labels, source: ir.Value, target: ir.Value) -> Labe
 
 
 def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """Return the letters of the operands, of ``ranks``, and of the result, with letters for dots."""
+    """Return the letters of each operand and of the result of an Einsum, with ``...`` replaced by letters.
+
+    ``ranks``: the rank of each operand.
+    """
     sides, arrow, result = equation.replace(" ", "").partition("->")
     operands = sides.split(",")
     lacking = [rank - len(letters.replace("...", "")) for letters, rank in zip(operands, ranks, strict=True)]
@@ -197,6 +201,6 @@ def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 
 def _is_outer(tensor: Tensor) -> bool:
-    """Return True if a factor has an axis that another lacks, and the other way round."""
+    """Return True if there are two factors that each have an axis that the other one lacks."""
     names = [factor.named for factor in tensor.products[0].factors]
     return any(first - second and second - first for first in names for second in names)

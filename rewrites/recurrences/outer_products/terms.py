@@ -1,6 +1,6 @@
-"""Tensors as sums of products whose axes have names, as Einsum has them: ``S[i,j]`` becomes ``a[i] S[i,j] + k[i] v[j]``.
+"""Tensors as sums of products with named axes, as in Einsum: the next value of ``S[i,j]`` is ``a[i] S[i,j] + k[i] v[j]``.
 
-A label names an axis of the product; an axis of size 1 has none. A product is summed over labels that are no axes of the tensor.
+A label is the name of an axis; an axis of size 1 has the label None. Products are summed over labels that the tensor lacks.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,19 +21,19 @@ Labels = tuple[int | None, ...]
 
 
 class NotAProduct(Exception):
-    """A value is no sum of products."""
+    """Raised if a value is no sum of products."""
 
 
 @dataclass(frozen=True)
 class Factor:
-    """``value``, whose axes are ``labels``."""
+    """``value`` with a label for each axis."""
 
     value: ir.Value
     labels: Labels
 
     @property
     def named(self) -> frozenset[int]:
-        """The labels."""
+        """The labels without None."""
         return frozenset(label for label in self.labels if label is not None)
 
 
@@ -52,21 +52,21 @@ class Product:
 
 @dataclass(frozen=True)
 class Tensor:
-    """The sum of ``products``; ``labels`` are its axes."""
+    """The sum of ``products``, with the axes ``labels``."""
 
     labels: Labels
     products: tuple[Product, ...]
 
 
 class Axes:
-    """Labels, their sizes, and which are equal."""
+    """All labels, their sizes, and which labels denote the same axis."""
 
     def __init__(self) -> None:
         self._sizes = list[ir.SymbolicDim | int | None]()
         self._same = list[int]()
 
     def factor(self, value: ir.Value) -> Tensor:
-        """Return ``value`` as a tensor of its own, on new labels."""
+        """Return ``value`` as a tensor that consists of one factor with new labels."""
         if value.shape is None:
             raise NotAProduct
         sizes = list(value.shape.dims)
@@ -79,18 +79,18 @@ class Axes:
         return len(self._same) - 1
 
     def size(self, label: int) -> int | str | None:
-        """Return the size of an axis as far as it is known."""
+        """Return the size of an axis: a number, a symbolic name, or None if it is unknown."""
         (dim,) = shape_dims(ir.Shape([self._sizes[self.of(label)]]))
         return dim
 
     def of(self, label: int) -> int:
-        """Return the representative of all labels that equal ``label``."""
+        """Return the representative of all labels that denote the same axis as ``label``."""
         while self._same[label] != label:
             label = self._same[label]
         return label
 
     def unite(self, first: int | None, second: int | None) -> int | None:
-        """Return the label of an axis along which operands are ``one`` and ``other``; raises NotAProduct if sizes may differ."""
+        """Record that two labels denote the same axis and return its label. Raise NotAProduct if their sizes may differ."""
         if first is None or second is None:
             return second if first is None else first
         first, second = self.of(first), self.of(second)
@@ -101,11 +101,11 @@ class Axes:
         return min(first, second)
 
     def settled(self, tensor: Tensor) -> Tensor:
-        """Return ``tensor`` with one label for each axis."""
+        """Return ``tensor`` with each label replaced by the representative of its axis."""
         return _renamed(tensor, self.of)
 
     def copied(self, tensor: Tensor) -> Tensor:
-        """Return ``tensor`` on labels of its own."""
+        """Return ``tensor`` with new labels."""
         new = dict[int, int]()
 
         def renamed(label: int) -> int:
@@ -117,18 +117,18 @@ class Axes:
         return _renamed(tensor, renamed)
 
     def aligned(self, first: Labels, second: Labels) -> Labels:
-        """Return the axes of what two operands broadcast to."""
+        """Return the labels of the axes to which two operands broadcast, and record which labels denote the same axis."""
         rank = max(len(first), len(second))
         pairs = zip(*((None,) * (rank - len(labels)) + labels for labels in (first, second)), strict=True)
         return tuple(self.unite(*pair) for pair in pairs)
 
     def times(self, first: Tensor, second: Tensor, labels: Labels) -> Tensor:
-        """Return the product of two tensors, with ``labels`` for axes; other axes are summed over."""
+        """Return the product of two tensors with the axes ``labels``, summed over all other axes."""
         pairwise = (Product(a.number * b.number, (*a.factors, *b.factors)) for a in first.products for b in second.products)
         return self.summed(Tensor(labels, tuple(pairwise)), {*first.labels, *second.labels})
 
     def summed(self, tensor: Tensor, before: Iterable[int | None]) -> Tensor:
-        """Return ``tensor``, of which the axes were ``before``; each product must have those that are summed over."""
+        """Return ``tensor``, a sum over the axes of ``before`` that it lacks. Raise NotAProduct if a product lacks one of these."""
         kept = {self.of(label) for label in tensor.labels if label is not None}
         gone = {self.of(label) for label in before if label is not None} - kept
         for product in tensor.products:
@@ -149,9 +149,9 @@ def _renamed(tensor: Tensor, new: Callable[[int], int]) -> Tensor:
 
 
 def multiplied(stacks: Stacks, product: Product, labels: tuple[int, ...], dtype: np.dtype, *, alone: bool) -> ir.Value:
-    """Return ``product`` of all steps, with axes that broadcast to ``labels`` behind that of the steps.
+    """Return ``product`` of all steps, shaped [steps, *axes], with axes that broadcast to ``labels``.
 
-    ``alone``: a single factor may keep axes of size 1 among them.
+    ``alone``: a product of a single factor may keep further axes of size 1.
     """
     build, whole = stacks.build, None
     for factor in product.factors:
