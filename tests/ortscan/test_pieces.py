@@ -77,10 +77,10 @@ def test_what_onnxruntime_refuses_in_a_piece_is_a_fault_in_the_words_it_has_for_
 ) -> None:
     model = with_body(body)
     loaded = load(with_body("a = Relu(x) b = Tanh(a) c = Add(a, b) y = Exp(c)"))
-    whole = soundness._loading_says(loaded, model)
+    whole = soundness._loading_fault(loaded, model)
     monkeypatch.setattr(soundness, "_MOST_AT_ONCE", 1)
     assert whole is not None
-    assert soundness._loading_says(loaded, model) == whole
+    assert soundness._loading_fault(loaded, model) == whole
 
 
 def test_a_model_loaded_in_pieces_is_rewritten_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
