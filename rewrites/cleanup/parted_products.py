@@ -31,7 +31,7 @@ _GO_THROUGH = _HAND_ON | _MEET | {"Concat", "Gather", "Slice"}
 
 
 def part_outer_products(ctx: Context) -> None:
-    """Add the Identities all over the model."""
+    """Add an Identity to each outer product of the model that onnx would reject."""
     if ctx.opset < _SINCE:
         return
     lengths = _Lengths()

@@ -182,7 +182,7 @@ def _meetings(first: ir.Node, second: ir.Node, opset: int) -> list[_IfMeeting]:
 
 
 def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int, ...]] | None:
-    """Return the Concat that alone reads ``value``, through moves that keep all its axes, or None."""
+    """Return the Concat that is the only reader of ``value``, by moves that keep all axes, or None."""
     concats = arrivals(value, opset)
     if value.shape is None or len(concats) != 1 or len(concats[0][2]) != len(value.shape):
         return None

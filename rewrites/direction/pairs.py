@@ -1,6 +1,6 @@
 """Finds pairs of recurrent nodes that can become one bidirectional node, and Concats of their results.
 
-The results are neighbouring operands of the Concat. The same nodes may move the axes of both results before:
+The results are neighbouring operands of the Concat. Equal nodes may move the axes of both results first:
 
     Concat <axis = 2> (Squeeze <axes = [1]> (Y1), Squeeze <axes = [1]> (Y2))
 """
@@ -165,7 +165,7 @@ def arrivals(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int,
 
 
 def may_be_reversed(node: ir.Node) -> bool:
-    """Return True if the operator types allow that a recurrent node reads a reversed sequence."""
+    """Return True if an operator that can be a reversal computes the sequence of a recurrent node."""
     producer = producer_of(node.inputs[0]) if node.inputs else None
     while producer is not None and producer.op_type in ("Identity", "Transpose"):
         producer = producer_of(producer.inputs[0])

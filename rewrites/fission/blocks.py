@@ -40,7 +40,7 @@ _END = 2**63 - 1
 class Blocks:
     """The number of ``steps`` of a block; None if the model must compute that number.
 
-    In that case one step takes ``unit`` bytes for each element of ``sources``, which are outer values or scan inputs of one step.
+    In that case one step takes ``unit`` bytes for each element of ``sources``, which are outer values or rows of scan inputs.
     """
 
     steps: int | None

@@ -61,7 +61,7 @@ class ConstantProduct:
 
 @dataclass(frozen=True)
 class ProductChain:
-    """Two products, ``second`` of the result of ``first``. The node ``add``, unless None, adds ``between`` to that result."""
+    """Two products: ``second`` multiplies the result of ``first``, to which ``add``, unless None, first adds ``between``."""
 
     first: ConstantProduct
     second: ConstantProduct

@@ -54,7 +54,7 @@ class Stacks(Emission):
         return value if backwards == self.backwards else slice_axis(self.build, value, 0, -1, -_END, -1)
 
     def last(self, value: ir.Value) -> ir.Value:
-        """Return what ``value`` is in the last step."""
+        """Return ``value`` as it is in the last step."""
         operand = self.get(value)
         if not operand.batched:
             return operand.value

@@ -1,6 +1,6 @@
 """Finds cheap operators on stacks before and after a loop that the loop's plan can compute step by step, in cached memory.
 
-    u = Mul (z, x)  ys, ns = Scan (h, u) {...}  r = Div (ys, ns)    ->    one plan, of h, z and x, with r for its result
+    u = Mul (z, x)  ys, ns = Scan (h, u) {...}  r = Div (ys, ns)    ->    one plan that reads h, z and x and returns r
 
 An operator before the loop stays outside if its result has other users. A result of the loop that other nodes read too is still
 returned as a stack.

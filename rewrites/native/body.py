@@ -109,8 +109,8 @@ class Body:
     def dims(self, value: ir.Value, index: int, first: int = 0, inner: ir.Value | None = None) -> tuple[int, ...] | None:
         """Return the sizes of ``value``, which is input ``index``, from axis ``first`` on; None if the rank is unknown.
 
-        A size that is known only at run time is the number of a free size. ``inner``: the same value in the body, where more sizes
-        may be known.
+        A size that is known only at run time becomes the number of a free size. ``inner``: the same value in the body, which may
+        have more known sizes.
         """
         outer = None if value.shape is None else list(value.shape.dims[first:])
         known = None if inner is None or inner.shape is None else list(inner.shape.dims)

@@ -1,4 +1,4 @@
-"""Encode plans as bytes and as the text of the attribute ``plan``."""
+"""Encodes plans as bytes and as the text of the attribute ``plan``."""
 
 import base64
 import struct

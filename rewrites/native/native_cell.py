@@ -37,7 +37,7 @@ _DIRECTIONS = {(False,): 0, (True,): 1, (False, True): 2}
 _MOST_FUNCTIONS = 3
 _WEIGHTS = ("W", "R", "B", "P")
 MOST_HIDDEN_FASTER = {"RNN": 256, "GRU": 256, "LSTM": 128}
-"""The largest hidden sizes for which the library is faster. With more, onnxruntime computes even one row in several threads."""
+"""The largest hidden sizes for which the library is faster. For larger nodes, onnxruntime computes a row in several threads."""
 _UNITS, _NARROW, _MOST_WASTE = 16, 64, 0.05
 
 

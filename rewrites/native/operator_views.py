@@ -95,7 +95,7 @@ def turned_back(result: View, shape: Sequence[int], axes: Sequence[int]) -> View
 
 
 def in_order(view: View, order: Sequence[int]) -> View:
-    """Return the view with its axes in this order."""
+    """Return the view with its axes in the order ``order``."""
     shape = tuple(view.shape[axis] for axis in order)
     return View(view.buffer, shape, tuple(view.strides[axis] for axis in order), view.offset, view.truth)
 

@@ -1,6 +1,6 @@
 """Protects nodes from empty sequences by an If, and writes the empty results of the other branch.
 
-    y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = no elements, of the sizes of f(h0, zeros like a row of xs)
+    y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = an empty stack of values with the sizes of f(h0, zeros)
 
 If the sizes of the results of a Scan are unknown, the other branch runs a step on zeros to find them. In that case the operators
 that compute the results must not fail for any numbers, and must have no nested graphs.
@@ -48,7 +48,7 @@ def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, 
 
 
 def _asked(value: ir.Value | None, depth: int) -> Iterator[tuple[ir.Value, tuple[int, int]]]:
-    """Yield each value whose sizes determine ``value``, with the range of its axes that do."""
+    """Yield each value whose sizes determine ``value``, with the range of the axes whose sizes do."""
     node = None if value is None else value.producer()
     if node is None or depth > _DEEPEST:
         return

@@ -1,4 +1,4 @@
-"""Gives a constant of one element as many axes as the other operand, if that ends with a size of 1.
+"""Gives a constant of one element the rank of the other operand if the last size of the other is 1.
 
     y = Mul(x, k)    x [T, 1], k []    ->    y = Mul(x, k')    k' [1, 1]
 

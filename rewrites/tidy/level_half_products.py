@@ -1,4 +1,4 @@
-"""Gives a float16 product of a Transpose operands of equal rank: onnxruntime may crash on others.
+"""Gives float16 products of a Transpose operands of equal rank to avoid a crash of onnxruntime.
 
     MatMul(Transpose <perm = [1, 0, 2]> (x), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (x), Unsqueeze(w))
 

@@ -1,4 +1,4 @@
-"""Quantizes a graph output before it is transposed: onnxruntime would return the quantized numbers.
+"""Quantizes a graph output before transposing it, so that onnxruntime does not return wrong numbers.
 
     y = f(x);  QuantizeLinear(Transpose(y), scale, zero)    ->    y = f(x);  Transpose(QuantizeLinear(y, scale, zero))
 

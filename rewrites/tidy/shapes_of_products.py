@@ -29,7 +29,7 @@ _TO_THE_END = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class _Source:
-    """A ``value`` that has the sizes of the product, except for the last size. The product has ``last``."""
+    """A ``value`` that has all sizes of the product except the last. The product's last size is ``last``."""
 
     value: ir.Value
     last: int
@@ -81,7 +81,7 @@ def _source(shape: ir.Node) -> _Source | None:
 
 
 def _is_left_out(user: ir.Node, passed: bool) -> bool:
-    """Return True if ``user`` is a Shape, or an omitted node of whose result only the shape is read."""
+    """Return True if ``user`` is a Shape, or is omitted too because only the shape of its result is read."""
     return user.op_type == "Shape" or (passed and len(user.outputs) == 1 and _only_shaped(user.outputs[0]))
 
 

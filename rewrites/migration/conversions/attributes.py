@@ -2,7 +2,7 @@
 
     6    Cast <to = "FLOAT"> (x)                      ->  Cast <to = 1> (x)
     2    LpPool <p = 2.0> (x)                         ->  LpPool <p = 2> (x)
-    7    LSTM <output_sequence = 1> (x, w, r)         ->  LSTM (x, w, r)                  (the outputs' names say the same)
+    7    LSTM <output_sequence = 1> (x, w, r)         ->  LSTM (x, w, r)                  (absent outputs have no name)
     3    GRU <direction = "foward">                   ->  GRU <direction = "forward">     (the default of version 1, misspelt)
     9    MeanVarianceNormalization <across_channels>  ->  MeanVarianceNormalization <axes = [0, 1, 2, 3]>
     12   Constant <value = int64[2] {1, 2}>          <-   Constant <value_ints = [1, 2]>

@@ -3,11 +3,11 @@
     28  BitShift              by the number of bits of the type, or more; the shift must be known to be smaller
     28  Mod                   floor division of floats
     28  ReduceLogSum          integers, which it supports only up to version 18
-    28  ReduceLogSumExp       not lifted; on the way down it becomes Log (ReduceSum (Exp (x), axes))
+    28  ReduceLogSumExp       not lifted; to a lower opset it becomes Log (ReduceSum (Exp (x), axes))
     25  Attention             scores after the mask, if they are read
     19  Pad, Resize           the mode "wrap", the coordinates "half_pixel_symmetric"
     18  ScatterElements, -ND  the reductions "min" and "max"
-    13  Quantize-, DequantizeLinear   a scale for each element of an axis; the scale must be known to be a single one
+    13  Quantize-, DequantizeLinear   a scale for each element of an axis; the scale must be known to have one element
 
 Up to opset 27, onnxruntime has a kernel for ReduceLogSumExp that subtracts a maximum first. From opset 28 on it expands the
 operator to a function, which overflows above 88 and returns -inf below -103 in float32. A hidden Markov model of some hundred steps

@@ -161,7 +161,10 @@ def _division(call: TranslatorCall) -> Sequence[View]:
 
 
 def _check_divisor(call: TranslatorCall) -> None:
-    """Raise PlanRefused if an integer may be divided by zero. The run must fail then, but not in a branch that is not selected."""
+    """Raise PlanRefused if an integer may be divided by zero.
+
+    In a branch that is not selected, the plan would fail although the model does not. With doubles, the plan would not fail.
+    """
     known = call.known(1)
     if call.view(1).dtype not in _LARGEST and (known is None or not known.all()):
         raise call.refuse("NATIVE-FORM", "its divisor may be zero")
