@@ -36,7 +36,7 @@ NATIVE = frozenset({"RNN", "GRU", "LSTM"})
 
 @dataclass(frozen=True)
 class Member:
-    """`fuses`: whether the loop must become a native node."""
+    """A random cell. `fuses`: the loop must become a native node."""
 
     name: str
     model: onnx.ModelProto
@@ -45,7 +45,7 @@ class Member:
 
 
 def draw(seed: int) -> Member:
-    """Draw one."""
+    """Return a random member of the family."""
     rng = random.Random(seed)
     kind, encoding, sigmoid = rng.choice(KINDS), rng.choice(ENCODINGS), rng.choice(list(SIGMOIDS))
     reverse, initial, dtype = rng.random() < 0.5, rng.choice(INITIAL), rng.choice((1, 1, 10, 11))
@@ -100,7 +100,7 @@ ALIKE = (("Add", "Sub", "Mul", "Max", "Min"), ("Sigmoid", "Tanh", "Relu", "Softs
 
 
 def mutant(member: Member, seed: int) -> Member | None:
-    """Change one thing in the body, such that onnxruntime still runs it; None where that cannot be had.
+    """Change one thing in the body so that onnxruntime still runs the model; return None if no such change exists.
 
     Nor for float16: what a change makes of a cell may amplify the roundings of its original beyond any tolerance.
     """
@@ -142,7 +142,7 @@ def mutant(member: Member, seed: int) -> Member | None:
 
 
 def feeds_of(model: onnx.ModelProto, seed: int) -> dict[str, np.ndarray]:
-    """Random inputs; one row never runs, one always does."""
+    """Return random inputs. One row never runs, and one always does."""
     rng = np.random.default_rng(seed)
     feeds = dict[str, np.ndarray]()
     for info in model.graph.input:
@@ -157,7 +157,7 @@ def feeds_of(model: onnx.ModelProto, seed: int) -> dict[str, np.ndarray]:
 
 
 def check(member: Member) -> str:
-    """Optimise and compare; give what became of the loop."""
+    """Optimise and compare; return the fate of the loop."""
     result = to_caller_type(rewritten(member.model, target="onnx", debug=True)[0])
     onnx.checker.check_model(result, full_check=True)
     rtol, atol = TYPES[member.kind]
@@ -170,7 +170,7 @@ def check(member: Member) -> str:
 
 
 def main() -> None:
-    """Draw many."""
+    """Check many random members."""
     count, first = int(sys.argv[1]), int(sys.argv[2])
     found = Counter[str]()
     for seed in range(first, first + count):

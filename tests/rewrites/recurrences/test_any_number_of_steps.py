@@ -1,4 +1,4 @@
-"""Filters and gated recurrences over a number of steps that is not known: at every number of steps, and what stays."""
+"""Filters and gated recurrences with an unknown number of steps: their numbers for any number of steps, and loops that stay."""
 
 import re
 
@@ -34,7 +34,7 @@ def numbers(model: onnx.ModelProto, steps: int, seed: int = 0) -> dict[str, np.n
 
 
 @pytest.mark.parametrize("way", [way for way in ANY if way not in LEFT])
-def test_any_number_of_steps_gives_what_the_loop_gives(way: str) -> None:
+def test_any_number_of_steps_computes_the_same_as_the_loop(way: str) -> None:
     before, _ = apply(ANY[way], [])
     after, report = apply(ANY[way], RULES)
     assert patches(report) == (["gated-recurrence"] if way in GATES else ["constant-filter"])
@@ -51,7 +51,7 @@ def test_any_number_of_steps_gives_what_the_loop_gives(way: str) -> None:
 @pytest.mark.parametrize(
     ("way", "stack"), [("transposed", "xs"), ("gated: in blocks and a rest", "as"), ("gated: backwards", "bs")]
 )
-def test_what_is_not_finite_takes_the_loop(way: str, stack: str, steps: int) -> None:
+def test_infinities_and_nan_run_the_fallback_loop(way: str, stack: str, steps: int) -> None:
     before, _ = apply(ANY[way], [])
     loop, mine = ort_session(before), ort_session(apply(ANY[way], RULES)[0])
     for value in CORNERS:
@@ -61,7 +61,7 @@ def test_what_is_not_finite_takes_the_loop(way: str, stack: str, steps: int) -> 
             np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-5)
 
 
-def test_what_is_made_is_left_alone_when_it_is_read_again() -> None:
+def test_the_rules_find_nothing_in_their_own_result() -> None:
     after, _ = apply(decaying("T", 3), [constant_filter, blocks_of_steps])
     again, report = apply(onnx.printer.to_text(after.graph), [constant_filter, blocks_of_steps])
     assert patches(report) == []
@@ -73,7 +73,7 @@ def test_what_is_made_is_left_alone_when_it_is_read_again() -> None:
     [ANY["a free batch"], second_order("T", shape="1024"), ANY["growing"]],
     ids=["rows of any size", "wide rows", "what grows"],
 )
-def test_rows_that_are_not_known_or_wide_and_growth_are_a_reason(text: str) -> None:
+def test_unknown_or_wide_rows_and_growing_states_stay(text: str) -> None:
     _, report = apply(text, [constant_filter])
     assert [reason.code for one in report.loops for reason in one.reasons] == ["LINEAR-STEPS"]
 
@@ -82,7 +82,7 @@ def test_rows_that_are_not_known_or_wide_and_growth_are_a_reason(text: str) -> N
 @pytest.mark.parametrize(
     "inside", ["m = Mul (a, s) n = Add (m, b) y = Identity (n)", "m = Mul (half, s) k = Sub (a, b) n = Add (m, k) y = Identity (n)"]
 )
-def test_stacks_of_unlike_lengths_are_refused_as_they_were(inside: str, steps: tuple[int, int]) -> None:
+def test_stacks_of_different_lengths_are_still_rejected_at_run_time(inside: str, steps: tuple[int, int]) -> None:
     model, report = apply(gated("T", inside, given="float[2] s0, float[T,2] as, float[U,2] bs"), RULES)
     assert len(patches(report)) == 1
     feeds = {"s0": np.ones(2, np.float32), "as": np.ones((steps[0], 2), np.float32), "bs": np.ones((steps[1], 2), np.float32)}

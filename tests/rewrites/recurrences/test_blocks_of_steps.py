@@ -1,4 +1,4 @@
-"""Loops of an unknown number of steps that rules take out block by block: at every number of steps, and what stays."""
+"""Loops with an unknown number of steps that run in blocks: their numbers for any number of steps, and loops that stay."""
 
 import re
 
@@ -41,13 +41,13 @@ def numbers(steps: int, *row: int) -> dict[str, np.ndarray]:
 
 
 def written(name: str, shape: str = "", directions: str = "") -> str:
-    """Rows of known sizes need blocks around them for the largest alone."""
+    """Return the loop ``name``. Its rows have the unknown size D, unless the rule needs blocks for rows of a known size, too."""
     own = "2" if BODIES[name][1] is cumulative else "D"
     return gated("T", BODIES[name][0], shape or own, attributes="num_scan_inputs = 2" + directions)
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_any_number_of_steps_gives_what_the_loop_gives(name: str) -> None:
+def test_any_number_of_steps_computes_the_same_as_the_loop(name: str) -> None:
     before, _ = apply(written(name), [])
     after, report = apply(written(name), RULES)
     fired = [patch.rule for patch in report.patches]
@@ -75,7 +75,7 @@ DIRECTIONS = {
 
 @pytest.mark.parametrize("directions", DIRECTIONS.values(), ids=DIRECTIONS.keys())
 @pytest.mark.parametrize("name", ["gated", "seen before each step", "the largest"])
-def test_what_runs_backwards_gives_what_the_loop_gives(name: str, directions: str) -> None:
+def test_backward_loops_compute_the_same(name: str, directions: str) -> None:
     before, _ = apply(written(name, directions=directions), [])
     after, report = apply(written(name, directions=directions), RULES)
     assert next(patch.rule for patch in report.patches) == "blocks-of-steps"
@@ -88,7 +88,7 @@ def test_what_runs_backwards_gives_what_the_loop_gives(name: str, directions: st
 
 
 LARGEST = "g = Greater (a, s) n = Where (g, a, s) m = Where (g, b, r) y = Identity (m)"
-"""The largest so far, and what came with it."""
+"""A running maximum, and the value that came with it."""
 
 
 def of_two_states(inside: str, directions: str = "", size: str = "2") -> str:
@@ -107,7 +107,7 @@ def of_two_states(inside: str, directions: str = "", size: str = "2") -> str:
 
 
 @pytest.mark.parametrize("directions", ["", DIRECTIONS["backwards"]])
-def test_states_that_go_one_after_the_other_go_in_blocks(directions: str) -> None:
+def test_states_that_leave_one_by_one_leave_in_blocks(directions: str) -> None:
     before, _ = apply(of_two_states(LARGEST, directions), [])
     after, report = apply(of_two_states(LARGEST, directions), RULES)
     assert [patch.rule for patch in report.patches] == ["blocks-of-steps", "cumulative", "cumulative"]
@@ -119,7 +119,7 @@ def test_states_that_go_one_after_the_other_go_in_blocks(directions: str) -> Non
             np.testing.assert_array_equal(one, other)
 
 
-def test_states_that_do_not_need_each_other_are_parted_in_blocks() -> None:
+def test_independent_states_are_separated_in_blocks() -> None:
     apart = "m1 = Mul (a, s) n = Add (m1, b) m2 = Mul (b, r) m = Add (m2, a) y = Identity (m)"
     before, _ = apply(of_two_states(apart, size="D"), [])
     after, report = apply(of_two_states(apart, size="D"), [state_fission, *RULES])
@@ -140,19 +140,19 @@ def test_a_cell_that_does_not_pay_for_few_steps_is_no_reason_for_blocks(usual: i
     assert [patch.rule for patch in report.patches] == (["recurrent-cell"] if usual > 3 else [])
 
 
-def test_a_state_that_stays_keeps_the_others() -> None:
+def test_a_state_that_stays_keeps_the_other_states_in_the_loop() -> None:
     bent = LARGEST.replace("m = Where (g, b, r)", "p = Sin (r) m = Where (g, b, p)")
     assert patches(apply(of_two_states(bent), RULES)[1]) == []
 
 
-def test_no_step_is_refused_as_it_was() -> None:
+def test_zero_steps_are_still_rejected_at_run_time() -> None:
     for directions in ("", DIRECTIONS["backwards"]):
         for rules in ([], RULES):
             with pytest.raises(Exception, match="ONNXRuntimeError"):
                 ort_run(apply(written("gated", directions=directions), rules)[0], numbers(0, 2))
 
 
-def test_numbers_that_are_not_finite_come_to_what_they_do_in_the_loop() -> None:
+def test_infinities_and_nan_equal_those_of_the_loop() -> None:
     before, after = apply(written("gated"), [])[0], apply(written("gated"), RULES)[0]
     feeds = numbers(300, 2)
     feeds["bs"][200, 0], feeds["bs"][10, 1] = np.inf, np.nan
@@ -162,7 +162,7 @@ def test_numbers_that_are_not_finite_come_to_what_they_do_in_the_loop() -> None:
 
 @pytest.mark.parametrize("name", ["gated", "the largest"])
 @pytest.mark.parametrize("row", [(1, 4), (3, 70), (20, 20), (0, 4)])
-def test_states_of_free_sizes_run_in_blocks_where_they_are_narrow(name: str, row: tuple[int, int]) -> None:
+def test_states_of_unknown_sizes_run_in_blocks_if_they_are_narrow(name: str, row: tuple[int, int]) -> None:
     before, (after, report) = apply(written(name, "B,C"), [])[0], apply(written(name, "B,C"), RULES)
     assert "with at most 256 numbers in a state" in report.loops[0].notes[0]  # of both sizes together, which 20 x 20 is not
     for one, other in zip(ort_run(before, numbers(200, *row)), ort_run(after, numbers(200, *row)), strict=True):
@@ -171,7 +171,7 @@ def test_states_of_free_sizes_run_in_blocks_where_they_are_narrow(name: str, row
 
 @pytest.mark.parametrize("directions", ["", DIRECTIONS["backwards"], DIRECTIONS["one input, and written forwards"]])
 @pytest.mark.parametrize("steps", [(200, 130), (130, 200), (256, 300)])
-def test_stacks_of_unlike_lengths_are_refused_as_they_were(steps: tuple[int, int], directions: str) -> None:
+def test_stacks_of_different_lengths_are_still_rejected_at_run_time(steps: tuple[int, int], directions: str) -> None:
     text = gated("T", given="float[2] s0, float[T,2] as, float[U,2] bs", attributes="num_scan_inputs = 2" + directions)
     feeds = {"s0": np.ones(2, np.float32), "as": np.ones((steps[0], 2), np.float32), "bs": np.ones((steps[1], 2), np.float32)}
     for model in (apply(text, [])[0], apply(text, RULES)[0]):
@@ -179,7 +179,7 @@ def test_stacks_of_unlike_lengths_are_refused_as_they_were(steps: tuple[int, int
             ort_run(model, feeds)
 
 
-def test_what_is_usual_decides_how_long_blocks_are() -> None:
+def test_the_usual_number_of_steps_decides_the_block_length() -> None:
     lengths = []
     for usual in (100, 1000, 10000):
         _, report = apply(written("gated"), RULES, options=Options(sizes={"T": usual, "D": 2}))
@@ -202,12 +202,12 @@ def test_no_recurrence_wide_states_and_loops_of_known_steps_stay(text: str) -> N
     assert "blocks-of-steps" not in [patch.rule for patch in report.patches]
 
 
-def test_few_steps_that_are_usual_and_loops_with_a_plan_stay() -> None:
+def test_loops_with_few_usual_steps_or_a_plan_stay() -> None:
     _, report = apply(written("gated"), [gated_recurrence, blocks_of_steps], options=Options(sizes={"T": 4}))
     assert patches(report) == []
     _, report = apply(written("gated"), [gated_recurrence, blocks_of_steps, native_loop])
     assert "blocks-of-steps" not in [patch.rule for patch in report.patches]
 
 
-def test_alone_it_does_nothing() -> None:
+def test_the_rule_alone_does_nothing() -> None:
     stays(blocks_of_steps, written("gated"))

@@ -19,7 +19,7 @@ t = Tanh (c1)  h1 = Mul (o, t)  y = Identity (h1)"""
 def nodes_of(
     text: str, feeds: dict[str, np.ndarray], *, tolerance: float = 1e-5, target: str = "onnx", **weights: np.ndarray
 ) -> list[str]:
-    """Optimise, compare, and give the recurrent nodes and loops left."""
+    """Optimise, compare with the original, and return the recurrent nodes and loops that remain."""
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}')
     model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
     result = to_caller_type(rewritten(model, target=target, debug=True)[0])
@@ -68,8 +68,8 @@ def test_a_cell_without_inputs_is_given_zeros():
 
 
 @pytest.mark.parametrize("axis", [-1, 0])
-def test_states_side_by_side_in_one_are_two(axis):
-    """As TensorFlow's state_is_tuple=False has them, or stacked."""
+def test_two_states_in_one_tensor_are_split(axis):
+    """Two states are concatenated, as by TensorFlow's state_is_tuple=False, or stacked."""
     shape = "2,8" if axis else "2,2,4"
     read = "h, c = Split <axis = 1, num_outputs = 2> (s)" if axis else "h = Gather (s, none)  c = Gather (s, one)"
     write = (

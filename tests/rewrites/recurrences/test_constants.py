@@ -1,4 +1,4 @@
-"""Constants behind operators are the arrays that onnxruntime computes."""
+"""Constants that operators rearrange equal the arrays that onnxruntime computes."""
 
 from collections import Counter
 
@@ -31,7 +31,7 @@ def compare(model: onnx.ModelProto) -> Counter[str]:
     return found
 
 
-def test_what_weights_are_rearranged_to_is_known() -> None:
+def test_rearranged_weights_are_known_constants() -> None:
     found: Counter[str] = Counter()
     for seed in range(200):
         body = random_body(seed)

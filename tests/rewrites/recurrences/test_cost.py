@@ -1,4 +1,4 @@
-"""On a CPU a cell stays a loop where what the node needs costs more than it gains."""
+"""On a CPU a cell stays a loop if the native node is slower than the loop."""
 
 import onnx
 import pytest
@@ -9,7 +9,7 @@ from tests.rewrites.recurrences import written_cells as cells
 
 
 def becomes(kind: str, *, steps: int | str, rows: int = 1, width: int = 128, fed: bool = False) -> str:
-    """What takes the loop's place on target cpu."""
+    """Return the operator that replaces the loop on target cpu."""
     before = (cells.INPUT, cells.HIDDEN)
     cells.INPUT = cells.HIDDEN = width
     try:
@@ -35,6 +35,6 @@ def test_an_rnn_of_few_narrow_rows_is_native(rows, width, found):
 
 
 @pytest.mark.parametrize(("steps", "found"), [(4, "Scan"), (40, "LSTM"), ("T", "LSTM")])
-def test_weights_that_are_fed_are_brought_into_layout_where_there_are_steps_to_make_up_for_it(steps, found):
+def test_run_time_weights_are_rearranged_if_there_are_enough_steps(steps, found):
     assert becomes("LSTM", steps=steps, fed=True) == found
     assert becomes("LSTM", steps=steps) == "LSTM"

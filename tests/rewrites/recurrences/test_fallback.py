@@ -1,4 +1,4 @@
-"""Loops over steps of an unknown width run at once only while their states are narrow, and as they were otherwise."""
+"""Loops with states of unknown width run for all steps at once if the states are narrow, else unchanged."""
 
 import numpy as np
 import onnx
@@ -18,7 +18,7 @@ RULES = [cumulative, loop_fission, blocks_of_steps]
 
 
 def running(step: str, row: str, steps: str | int, kind: str = "float", *, stacked: bool = False) -> str:
-    """A loop over rows of the sizes in ``row``."""
+    """Return a loop over rows of the sizes in ``row``."""
     tensor, stack = f"{kind}[{row}]", f"{kind}[{steps},{row}]"
     inner, result = (f", {tensor} y", f", {stack} ys") if stacked else ("", "")
     copy, outer = ("y = Identity (n)", "z, ys") if stacked else ("", "z")
@@ -55,7 +55,7 @@ def inputs(model: onnx.ModelProto, width: int) -> dict[str, np.ndarray]:
 
 
 def branches(model: onnx.ModelProto) -> dict[str, list[str]]:
-    """The operators in each branch of the only If."""
+    """Return the operators in each branch of the only If."""
     (choice,) = [node for node in model.graph.node if node.op_type == "If"]
     return {branch.name: [node.op_type for node in branch.g.node] for branch in choice.attribute}
 

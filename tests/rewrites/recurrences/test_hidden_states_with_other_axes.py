@@ -1,4 +1,4 @@
-"""What else of a body holds the hidden state keeps its own axes, where a size of one makes it look like the state."""
+"""Views of the hidden state keep their own axes, even if an axis of size 1 makes them look like the state."""
 
 import numpy as np
 import pytest

@@ -55,7 +55,7 @@ def masked(
 
 
 def feeds_of(model: onnx.ModelProto, seed: int, rows: int = ROWS) -> dict[str, np.ndarray]:
-    """Random inputs; one row never runs and one always does."""
+    """Return random inputs. One row never runs, and one always does."""
     rng = np.random.default_rng(seed)
     feeds = {
         "masks": rng.random((STEPS, rows, 1)) < 0.5,
@@ -72,7 +72,7 @@ def feeds_of(model: onnx.ModelProto, seed: int, rows: int = ROWS) -> dict[str, n
 def nodes_of(
     model: onnx.ModelProto, *, target: str = "onnx", rows: int = ROWS, weights: dict[str, np.ndarray] | None = None
 ) -> list[str]:
-    """Optimise, compare on several masks, and give the recurrent nodes and loops left."""
+    """Optimise, compare for several masks, and return the recurrent nodes and loops that remain."""
     result = to_caller_type(rewritten(model, target=target, debug=True)[0])
     onnx.checker.check_model(result, full_check=True)
     for seed in range(3):
@@ -159,13 +159,13 @@ def test_a_free_number_of_rows_is_guarded(rows, target):
 
 
 def test_a_mask_whose_rows_are_not_known_to_be_the_states_is_one_by_broadcasting():
-    """onnx does not see axes captured from around the body, and makes a name up for what is left."""
+    """onnx's shape inference does not see captured axes, so it invents a name for the unknown size."""
     condition = "sums = ReduceSum <keepdims = 1> (x, last)  m = Greater (sums, nought)"
     assert nodes_of(masked("GRU", "Where", "the state", condition=condition, rows="B"), target="onnx") == ["If"]
 
 
 def fed_with(model: onnx.ModelProto, names: str) -> dict[str, np.ndarray]:
-    """Make inputs of some weights; gives what to feed them with."""
+    """Turn the weights ``names`` into inputs of the model and return their feeds."""
     fed = {
         tensor.name: onnx.numpy_helper.to_array(tensor).shape for tensor in model.graph.initializer if tensor.name in names.split()
     }

@@ -1,4 +1,4 @@
-"""Cells whose weights are fed, may be overridden, or are computed when the model runs."""
+"""Cells whose weights are model inputs, overridable initializers, or computed at run time."""
 
 import numpy as np
 import onnx
@@ -15,7 +15,7 @@ SPLIT = "projection before the loop"
 
 
 def fed(cell: Written, *, overridable: bool) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
-    """The model of `cell` with its weights as inputs, and those."""
+    """Return the model of `cell` with its weights as inputs, and the weights."""
     model = cell.model()
     weights = {
         name: array for name, array in cell.weights.items() if name.rstrip("igfonzr")[:1] in "WRBCp" and array.dtype == np.float32
@@ -28,7 +28,7 @@ def fed(cell: Written, *, overridable: bool) -> tuple[onnx.ModelProto, dict[str,
 
 
 def nodes_of(model: onnx.ModelProto, cell: Written, weights: dict[str, np.ndarray]) -> list[str]:
-    """Optimise, compare for several weights, and give the recurrent nodes and loops left."""
+    """Optimise, compare for several weights, and return the recurrent nodes and loops that remain."""
     result = to_caller_type(rewritten(model, target="onnx", debug=True)[0])
     onnx.checker.check_model(result, full_check=True)
     for seed in range(2):
@@ -42,7 +42,7 @@ def nodes_of(model: onnx.ModelProto, cell: Written, weights: dict[str, np.ndarra
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("encoding", [encoding for encoding in ENCODINGS if encoding != SPLIT])
-def test_weights_that_are_fed_are_cut_for_the_node(kind, encoding):
+def test_run_time_weights_are_split_for_the_node(kind, encoding):
     cell = written(kind, encoding, "tanh")
     model, weights = fed(cell, overridable=len(encoding) % 2 == 0)
     assert weights
@@ -50,7 +50,7 @@ def test_weights_that_are_fed_are_cut_for_the_node(kind, encoding):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_projection_with_weights_that_are_fed_stays_before_the_node(kind):
+def test_a_projection_with_run_time_weights_stays_before_the_node(kind):
     cell = written(kind, SPLIT)
     model, weights = fed(cell, overridable=False)
     assert nodes_of(model, cell, weights) == [kind.split(" ")[0]]

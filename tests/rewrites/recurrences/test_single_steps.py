@@ -1,4 +1,4 @@
-"""Recurrent nodes that do one step of a loop become one node for all steps."""
+"""Recurrent nodes that compute one step of a loop become one node for all steps."""
 
 import numpy as np
 import onnx
@@ -38,7 +38,7 @@ def stepwise(kind: str, attributes: str = "", *, peepholes: bool = False, result
 
 
 def nodes_of(model: onnx.ModelProto) -> list[str]:
-    """Optimise, compare, and give the recurrent nodes and loops left."""
+    """Optimise, compare with the original, and return the recurrent nodes and loops that remain."""
     result = to_caller_type(rewritten(model, target="onnx", debug=True)[0])
     rng = np.random.default_rng(2)
     feeds = {"h0": (2, 4), "c0": (2, 4), "xs": (6, 2, 3)}

@@ -40,7 +40,7 @@ ENCODINGS = (
 
 @dataclass(frozen=True)
 class Written:
-    """A Scan in text, its weights, and how many gates and states it has."""
+    """A Scan as ONNX text, its weights, and the numbers of its gates and states."""
 
     name: str
     body: str
@@ -169,7 +169,7 @@ def _with_sigmoids(cell: str, sigmoid: str) -> str:
 
 
 def _gates(encoding: str, gates: tuple[str, ...], split_hidden: bool) -> tuple[str, str, str, dict[str, np.ndarray], int]:
-    """Give the text that makes `a_<gate>` of x and h, what comes before the loop, what is scanned, weights, and the scanned width."""
+    """Return the text that computes `a_<gate>`, the text before the loop, the scanned inputs, weights, and the scanned width."""
     rng = np.random.default_rng(len(encoding))
     count = len(gates)
     w = {gate: (rng.standard_normal((INPUT, HIDDEN)) / 2).astype(np.float32) for gate in gates}

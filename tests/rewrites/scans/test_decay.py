@@ -1,4 +1,4 @@
-"""Powers of a constant decay, and the blocks of blocks that decaying states are computed in."""
+"""Powers of a constant decay, and the sizes of nested blocks for decaying states."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from rewrites.scans.decay import Decay, choose_levels, choose_radices
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("number", [0.9, 0.1, 1e-3, 1e-30, 1e-42, -0.5])
-def test_factors_of_a_power_are_never_zero_and_bring_all_that_is_finite_where_the_power_does(dtype: type, number: float) -> None:
+def test_factors_of_a_power_are_nonzero_and_their_product_underflows_like_the_power(dtype: type, number: float) -> None:
     decay = Decay(np.array(number), np.dtype(dtype))
     for exponent in (1, 2, 7, 300, 100_000):
         factors = decay.power(exponent)
@@ -23,7 +23,7 @@ def test_factors_of_a_power_are_never_zero_and_bring_all_that_is_finite_where_th
             assert abs(largest) <= np.finfo(dtype).tiny
 
 
-def test_levels_leave_little_room() -> None:
+def test_levels_require_little_padding() -> None:
     for rows in (2, 3, 17, 1025, 16001, 100_003):
         levels = choose_levels(rows)
         assert rows <= levels.rows <= rows * 9 / 8 + 8

@@ -1,4 +1,4 @@
-"""Random polynomials of activations, and what they are at a point, computed the obvious way."""
+"""Random polynomials of activations, and their values at a point, computed directly by numpy."""
 
 from collections.abc import Hashable, Mapping
 
@@ -46,7 +46,7 @@ def affine_at(affine: LinearMap, where: Point) -> np.ndarray:
 
 
 def at(value: Polynomial | Activation | LinearMap, where: Point) -> np.ndarray:
-    """What `value` is for each row of the point."""
+    """Return the numbers of `value` for each row of the point."""
     if isinstance(value, LinearMap):
         return affine_at(value, where)
     if isinstance(value, Activation):
@@ -77,7 +77,7 @@ def random_affine(random: np.random.Generator, width: int) -> LinearMap:
 
 
 def random_polynomial(random: np.random.Generator, width: int, depth: int = 2) -> tuple[Polynomial, np.ndarray, Point]:
-    """A polynomial built by random steps, and at a random point the numbers that the same steps give."""
+    """Return a polynomial built by random steps, the numbers that the same steps compute at a random point, and the point."""
     where = point(random)
     built, numbers = _grown(random, width, depth, where)
     return built, numbers, where

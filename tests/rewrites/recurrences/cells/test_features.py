@@ -1,4 +1,4 @@
-"""Features are moved, cut and combined as numpy moves the numbers they stand for."""
+"""Operations on features equal numpy's operations on the numbers of the features."""
 
 from collections.abc import Callable
 
@@ -51,7 +51,7 @@ def test_movement_of_features_is_movement_of_numbers(name: str) -> None:
             np.testing.assert_array_equal(features_at(found, where), wanted)
 
 
-def test_what_is_taken_whole_is_the_same_run() -> None:
+def test_a_run_that_is_taken_whole_is_unchanged() -> None:
     features = drawn(np.random.default_rng(1), (24,))
     assert features.gather(features.indexed()).runs == features.runs
 

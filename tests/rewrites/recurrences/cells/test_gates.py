@@ -1,4 +1,4 @@
-"""A gate read off a polynomial computes the polynomial; its argument comes apart into weights on inputs and hidden state."""
+"""A gate computes the same as its polynomial. Its argument is split into weights of the inputs and of the hidden state."""
 
 import numpy as np
 import onnx_ir as ir

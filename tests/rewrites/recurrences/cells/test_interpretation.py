@@ -1,4 +1,4 @@
-"""What a body's values are read as, put into numbers, against the body run on onnxruntime."""
+"""The interpretation of a body's values, evaluated in numbers, equals the body run on onnxruntime."""
 
 import random
 from collections import Counter
@@ -39,7 +39,7 @@ def scan_of(body: Body, rows: str, *, masked: bool = False, inferred: bool = Tru
 
 
 def numbers_of(body: Body, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """All values of the step, by onnxruntime."""
+    """Return all values of the step, computed by onnxruntime."""
     names = [name for name in body.shapes if name not in SHAPES]
     given = ", ".join(f"float[{shape[0]},{shape[1]}] {name}" for name, shape in SHAPES.items())
     given += f", bool[{ROWS},1] k" if "k" in feeds else ""
@@ -50,7 +50,7 @@ def numbers_of(body: Body, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray
 
 
 def point_of(reading: Interpretation, feeds: dict[str, np.ndarray]) -> dict[Hashable, np.ndarray]:
-    """The numbers of all sources, products among them."""
+    """Return the numbers of all sources, including products."""
     h, c = reading.loop.states
     where: dict[Hashable, np.ndarray] = {source_of(h): feeds["h"], source_of(c): feeds["c"]}
     where |= dict.fromkeys(reading.scanned, feeds["x"])
@@ -65,7 +65,7 @@ def feeds_of(seed: int) -> dict[str, np.ndarray]:
 
 
 def compare(body: Body, reading: Interpretation, feeds: dict[str, np.ndarray], told: str) -> Counter[str]:
-    """Compare all that is read with the numbers of a run; gives how often each operator was read."""
+    """Compare all interpreted values with the numbers of a run; return how many times each operator was interpreted."""
     numbers, where, read = numbers_of(body, feeds), point_of(reading, feeds), Counter[str]()
     for node in reading.loop.body:
         for value in node.outputs:
@@ -90,7 +90,7 @@ def compare(body: Body, reading: Interpretation, feeds: dict[str, np.ndarray], t
 
 
 @pytest.mark.parametrize(("rows", "inferred"), [(str(ROWS), True), ("B", True), ("B", False)])
-def test_what_is_read_is_what_the_body_computes(rows: str, inferred: bool) -> None:
+def test_the_interpretation_equals_what_the_body_computes(rows: str, inferred: bool) -> None:
     read: Counter[str] = Counter()
     for seed in range(200):
         body = random_body(seed)
@@ -103,7 +103,7 @@ def test_what_is_read_is_what_the_body_computes(rows: str, inferred: bool) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize(("rows", "inferred"), [(str(ROWS), True), ("B", True), ("B", False)])
-def test_what_is_read_where_a_condition_is_assumed_is_what_the_body_computes_where_it_holds(rows: str, inferred: bool) -> None:
+def test_the_interpretation_under_a_condition_equals_the_body_where_it_holds(rows: str, inferred: bool) -> None:
     read: Counter[str] = Counter()
     for seed in range(120):
         body, outcome = random_body(seed, masked=True), bool(seed % 2)
@@ -128,7 +128,7 @@ def test_what_is_read_where_a_condition_is_assumed_is_what_the_body_computes_whe
         ("v2 = MatMul (h, w) v1 = Sum (v2, v0)", False),
     ],
 )
-def test_what_is_added_to_a_product_and_is_not_understood_is_not_left_out(product: str, understood: bool) -> None:
+def test_unknown_terms_added_to_a_product_are_not_dropped(product: str, understood: bool) -> None:
     body = Body(random.Random(0), nodes=["v0 = Sin (c)", product], weights={"w": np.eye(4, dtype=np.float32)})
     loop, ctx = scan_of(body, "B")
     reading = Interpretation.of_body(loop, ctx.opset)

@@ -1,4 +1,4 @@
-"""LinearMap maps of sources are closed under what is done to them, and are at any point what numpy makes of the numbers."""
+"""Operations on LinearMaps return LinearMaps that equal numpy's results at any point."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Polynomials of activations are, at any point, what their steps are in plain numbers; equal keys mean equal numbers."""
+"""Operations on polynomials of activations equal the same operations on numbers. Equal keys mean equal numbers."""
 
 import itertools
 
@@ -20,7 +20,7 @@ def drawn(seed: int, depth: int = 3) -> tuple[Polynomial, np.ndarray, dict] | No
         return None
 
 
-def test_whatever_is_built_is_at_a_point_what_the_same_steps_give_in_numbers() -> None:
+def test_a_random_polynomial_equals_the_same_steps_on_numbers() -> None:
     found = [one for seed in range(600) if (one := drawn(seed)) is not None]
     assert len(found) > 500
     assert sum(bool(polynomial.products) for polynomial, _, _ in found) > 300
@@ -94,7 +94,7 @@ def test_a_clip_stretched_to_the_unit_is_a_hard_sigmoid(low: float, high: float)
     np.testing.assert_allclose(at(found, where), (at(clip, where) - low) / (high - low))
 
 
-def test_what_is_too_much_for_any_cell_is_given_up() -> None:
+def test_polynomials_too_large_for_any_cell_are_given_up() -> None:
     tanh = Polynomial.activation(Function("Tanh"), Polynomial(LinearMap.source("x", WIDTH)))
     power = tanh
     for _ in range(4):

@@ -18,7 +18,7 @@ NODES = {"RNN", "GRU", "LSTM"}
 
 
 def fused(cell: Written, *, feeds: dict[str, np.ndarray] | None = None, target: str = "onnx", **sizes) -> list[onnx.NodeProto]:
-    """Optimise, compare on onnxruntime, and give the native nodes and loops of the result, branches included."""
+    """Optimise, compare on onnxruntime, and return the native nodes and loops of the result, including branches."""
     model = cell.model(**sizes)
     loaded, _ = rewritten(model, target=target, debug=True)
     result = to_caller_type(loaded)
@@ -178,7 +178,7 @@ def test_what_each_unit_does_by_itself_becomes_no_matrix():
     assert node.op_type == "Scan"
 
 
-def test_what_else_the_body_computes_leaves_it():
+def test_other_nodes_of_the_body_leave_it():
     cell = written(
         "LSTM", "Gemm with transposed weights", change=lambda text: text.replace("h1 = Mul (o, t)", "h1 = Mul (o, t)  e = Exp (h1)")
     )
@@ -187,7 +187,7 @@ def test_what_else_the_body_computes_leaves_it():
 
 
 def giving_cells(cell: Written, **sizes: int) -> onnx.ModelProto:
-    """The model of `cell` with the cell state of each step in the place of the hidden one."""
+    """Return the model of `cell` that outputs the cell state of each step instead of the hidden state."""
     model = cell.model(**sizes)
     scan = next(node for node in model.graph.node if node.op_type == "Scan")
     body = next(attribute.g for attribute in scan.attribute if attribute.name == "body")
@@ -250,7 +250,7 @@ def test_every_encoding_is_written_for_every_cell():
 
 @pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
 def test_a_batch_of_no_rows_still_runs(kind):
-    """onnxruntime aborts the process where a GRU or LSTM node meets one."""
+    """onnxruntime aborts the process if a GRU or LSTM node has an empty batch."""
     cell = written(kind, "split by Slice")
     model = cell.model(steps="T", rows="B")
     result = to_caller_type(rewritten(model, debug=True)[0])
@@ -261,7 +261,7 @@ def test_a_batch_of_no_rows_still_runs(kind):
 
 @pytest.mark.parametrize(("kind", "rows"), [("RNN", 2), ("GRU", 2), ("GRU", "B"), ("LSTM", 2), ("LSTM", "B")])
 def test_no_steps_leave_the_states_as_they_were(kind, rows):
-    """onnxruntime refuses a Scan over nothing, aborts on such a GRU node, and gives anything at all for an LSTM."""
+    """With zero steps, onnxruntime rejects a Scan, aborts on a GRU node, and returns arbitrary numbers for an LSTM."""
     cell = written(kind, "split by Slice")
     result = to_caller_type(rewritten(cell.model(steps="T", rows=rows), debug=True)[0])
     feeds = cell.feeds(steps=0, rows=2)

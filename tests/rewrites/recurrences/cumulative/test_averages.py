@@ -1,4 +1,4 @@
-"""A mean that is brought up to date in each step, however that is written, becomes a CumSum and the last operations of each step."""
+"""A running mean, in any form, becomes a CumSum followed by the last operations of the loop's own step."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ INFINITE = {
 def written(
     step: str, *, steps: int | str = 4, start: str = "{0, 0}", counter: str = "float", first: int = 0, ways: int = 0, wants="ys"
 ) -> str:
-    """A loop of means: `m` before, `m1` after each step; its counter is a float, an integer, or the number of a Loop's step."""
+    """Return a loop that updates a mean from `m` to `m1`. Its counter is a float, an integer, or a Loop's step number."""
     results = {"ys": f"float[{steps},2] ys", "z": "float[2] z", "both": f"float[2] z, float[{steps},2] ys, float[{steps},2] bs"}[
         wants
     ]
@@ -60,7 +60,7 @@ def means(text: str, feeds: dict[str, np.ndarray], exact: bool = False) -> list[
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize(("counter", "steps"), [("float", 4), ("int64", "T"), ("int64", 4)])
-def test_every_spelling_is_a_sum_of_shares(step: str, counter: str, steps: int | str) -> None:
+def test_every_form_of_a_mean_becomes_a_cumsum(step: str, counter: str, steps: int | str) -> None:
     xs = np.random.default_rng(0).standard_normal((4, 2)).astype(np.float32)
     assert "CumSum" in means(written(STEPS[step], counter=counter, steps=steps, wants="both"), {"xs": xs})
 
@@ -69,7 +69,7 @@ def test_every_spelling_is_a_sum_of_shares(step: str, counter: str, steps: int |
 @pytest.mark.parametrize("steps", [4, "T"])
 @pytest.mark.parametrize("first", [0, 3])
 @pytest.mark.parametrize("wants", ["ys", "z", "both"])
-def test_an_initial_mean_counts_as_many_numbers_as_the_counter_says(wants: str, first: int, steps: int | str, ways: int) -> None:
+def test_an_initial_mean_has_the_weight_of_the_initial_count(wants: str, first: int, steps: int | str, ways: int) -> None:
     xs = np.random.default_rng(1).standard_normal((4, 2)).astype(np.float32)
     counter = "float" if steps == 4 else "int64"
     text = written(STEPS["added"], start="", first=first, steps=steps, ways=ways, wants=wants, counter=counter)
@@ -78,7 +78,7 @@ def test_an_initial_mean_counts_as_many_numbers_as_the_counter_says(wants: str, 
 
 @pytest.mark.parametrize("numbers", INFINITE)
 @pytest.mark.parametrize("step", STEPS)
-def test_what_is_infinite_or_zero_or_large_is_so_in_the_steps_of_the_loop(step: str, numbers: str) -> None:
+def test_infinities_zeros_and_large_numbers_equal_those_of_the_loop(step: str, numbers: str) -> None:
     xs = np.array(INFINITE[numbers], np.float32)
     means(written(STEPS[step], wants="both"), {"xs": xs}, exact=True)
     means(written(STEPS[step], first=1, start="", wants="both"), {"xs": xs, "m0": np.array([np.inf, -np.inf], np.float32)})
@@ -86,7 +86,7 @@ def test_what_is_infinite_or_zero_or_large_is_so_in_the_steps_of_the_loop(step: 
         means(written(STEPS[step], start="", wants="both"), {"xs": xs, "m0": np.array(initial, np.float32)})
 
 
-def test_the_variance_follows_from_the_means() -> None:
+def test_a_running_variance_is_computed_from_the_means() -> None:
     step = "d = Sub (x, m)  e = Div (d, k1)  m1 = Add (m, e)  r = Sub (x, m1)  p = Mul (d, r)  v1 = Add (v, p)"
     text = f"""g (float[50,2] xs) => (float[2] mean, float[2] variance, float[50,2] ys) <float[2] o = {{0, 0}}, float c0 = {{0}}> {{
         mean, variance, c, ys = Scan <num_scan_inputs = 1,
@@ -102,7 +102,7 @@ def test_the_variance_follows_from_the_means() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_float_counter_that_comes_to_a_stand_is_followed_as_far_as_it_counts(step: str) -> None:
+def test_a_float_counter_that_stops_requires_a_known_number_of_steps(step: str) -> None:
     xs = np.random.default_rng(3).standard_normal((8, 2)).astype(np.float32) * 2**20
     before = model_from_text(written(STEPS[step], first=2**24 - 4, steps="T", wants="both"), 18)
     _, report = apply(before, RULES[:-1], feeds={"xs": xs})
@@ -128,7 +128,7 @@ NEAR = {
 
 @pytest.mark.parametrize("case", NEAR)
 @pytest.mark.parametrize("steps", [4, "T"])
-def test_what_is_nearly_a_mean_stays(case: str, steps: int | str) -> None:
+def test_near_misses_of_a_mean_stay_in_the_loop(case: str, steps: int | str) -> None:
     given, step = NEAR[case]
     _, report = apply(written(STEPS.get(step, step), steps=steps, **given), [fold_constants, cumulative])
     assert [name for name in patches(report) if name != "fold-constants"] in ([], ["cumulative"])

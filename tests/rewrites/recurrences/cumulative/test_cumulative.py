@@ -1,4 +1,4 @@
-"""States that accumulate become CumSums, to the last bit; what CumSum would add otherwise, or more slowly, stays."""
+"""States that accumulate become CumSums with the same bits. They stay in the loop if CumSum would differ or be slower."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_a_running_sum_starts_with_the_initial_value() -> None:
     )
 
 
-def test_where_nothing_adds_in_place_the_first_row_is_put_there() -> None:
+def test_before_opset_16_the_first_row_is_added_and_scattered() -> None:
     becomes(
         cumulative,
         scan(ADDED),
@@ -50,7 +50,7 @@ def test_where_nothing_adds_in_place_the_first_row_is_put_there() -> None:
     )
 
 
-def test_for_a_number_of_steps_that_is_not_known_it_is_a_row_of_its_own() -> None:
+def test_with_unknown_steps_the_initial_value_is_inserted_as_row_0() -> None:
     stacks = {"given": "float[2] s, float[T,2] xs", "results": "float[2] z, float[T,2] ys"}
     becomes(
         cumulative,
@@ -103,7 +103,7 @@ def test_a_sum_of_integers_backwards_is_one_node() -> None:
 @pytest.mark.parametrize("ways", [(0, 0), (1, 1), (0, 1), (1, 0)])
 @pytest.mark.parametrize("kind", ["float", "double", "int32", "int64"])
 @pytest.mark.parametrize("step", [ADDED, BEFORE, "h1 = Sub (h, x)  y = Identity (h1)", "h1 = Add (x, h)  y = Add (h, h1)", "last"])
-def test_every_form_gives_the_same_bits(step, kind, ways, steps, initial) -> None:
+def test_every_form_computes_the_same_bits_as_the_loop(step, kind, ways, steps, initial) -> None:
     parts = {"inputs": "float[2] h, float[2] x", "outputs": "float[2] h1, float[2] y", "given": f"float[2] s, float[{steps},2] xs"}
     parts |= {"results": f"float[2] z, float[{steps},2] ys", "weights": ""}
     if initial == "zeros":
@@ -141,7 +141,7 @@ NUMBERS = {
 @pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("start", ["{0, 0}", "{-0.0, -0.0}", "{1, -0.0}"])
 @pytest.mark.parametrize("step", [ADDED, BEFORE])
-def test_numbers_that_are_not_finite_or_lost_come_out_as_in_the_loop(step, start, numbers) -> None:
+def test_infinities_nan_and_rounding_equal_those_of_the_loop(step, start, numbers) -> None:
     feeds = {"xs": np.array(NUMBERS[numbers], np.float32)}
     before = model_from_text(scan(step, given="float[3,2] xs", weights=f"float[2] s = {start}"), 18)
     after, _ = apply(before, [cumulative], feeds=feeds)
@@ -150,7 +150,7 @@ def test_numbers_that_are_not_finite_or_lost_come_out_as_in_the_loop(step, start
         assert np.array_equal(np.signbit(mine[~np.isnan(mine)]), np.signbit(loops[~np.isnan(loops)]))
 
 
-def test_what_is_added_is_computed_and_broadcast_for_all_steps() -> None:
+def test_operands_are_computed_and_broadcast_for_all_steps() -> None:
     text = scan(
         "u = Exp (x)  h1 = Add (u, h)  y = Mul (h1, h)",
         inputs="float[2,3] h, float[3] x",
@@ -167,7 +167,7 @@ def test_what_is_added_is_computed_and_broadcast_for_all_steps() -> None:
 
 
 @pytest.mark.parametrize("ways", [0, 1])
-def test_a_number_that_counts_from_a_constant_by_a_constant_is_one_itself(ways: int) -> None:
+def test_a_count_from_a_constant_by_a_constant_becomes_a_constant(ways: int) -> None:
     text = f"""g (float[3] xs) => (float z, float[3] ys) <float s = {{0.1}}, float w = {{0.2}}> {{
         z, ys = Scan <num_scan_inputs = 1, scan_input_directions = [{ways}], scan_output_directions = [{ways}],
             body = b (float h, float x) => (float h1, float y) {{ h1 = Add (h, w)  y = Mul (h, x) }}> (s, xs) }}"""
@@ -175,11 +175,11 @@ def test_a_number_that_counts_from_a_constant_by_a_constant_is_one_itself(ways: 
     assert not any(node.op_type in ("CumSum", "Scan") for node in after.graph.node)
 
 
-def test_a_number_from_outside_is_added_in_each_step() -> None:
+def test_a_captured_value_is_added_in_each_step() -> None:
     becomes(cumulative, scan("h1 = Add (h, w)  y = Identity (h1)", weights="float[2] w = {0.1, 0.2}"))
 
 
-def test_what_the_rest_of_the_loop_reads_of_the_state_becomes_scan_inputs() -> None:
+def test_states_that_the_rest_of_the_loop_reads_become_scan_inputs() -> None:
     text = scan(
         "h1 = Add (h, x)  p = Mul (k, h)  q = Add (p, h1)  k1 = Sin (q)  y = Identity (k1)",
         inputs="float[2] h, float[2] k, float[2] x",
@@ -194,12 +194,12 @@ def test_what_the_rest_of_the_loop_reads_of_the_state_becomes_scan_inputs() -> N
     assert (len(left.input), len(left.output)) == (4, 2)
 
 
-def test_equal_sums_that_are_returned_apart_are_one() -> None:
+def test_duplicate_sums_in_the_body_become_one() -> None:
     after, _ = becomes(cumulative, scan("h1 = Add (h, x)  y = Add (x, h)"))
     assert not any(node.op_type == "Scan" for node in after.graph.node)
 
 
-def test_a_state_of_its_own_is_split_off_for_it() -> None:
+def test_a_sum_of_another_state_is_split_off_and_accumulated() -> None:
     text = scan(
         "h1 = Add (h, k1)  y = Identity (h1)  k2 = Mul (k, x)  k1 = Sin (k2)",
         inputs="float[2] h, float[2] k, float[2] x",
@@ -236,7 +236,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_promised_stays(case) -> None:
+def test_unsupported_states_stay_in_the_loop(case) -> None:
     given, codes = REFUSED[case]
     given = dict(given)
     kind, step = given.pop("kind", "float"), given.pop("step", ADDED)
@@ -295,12 +295,12 @@ COUNTED = {
 
 
 @pytest.mark.parametrize("text", [scan(ADDED), scan(**COUNTED)], ids=["alone", "beside a state that reads it"])
-def test_a_state_of_a_loop_that_is_to_be_compiled_stays(text: str) -> None:
+def test_a_loop_with_a_plan_keeps_its_states(text: str) -> None:
     _, report = apply(text, [cumulative, native_loop])
     assert patches(report) == ["native-loop"]
 
 
-def test_a_state_of_a_loop_without_a_plan_leaves_all_the_same() -> None:
+def test_a_state_of_a_loop_without_a_plan_leaves() -> None:
     _, report = apply(
         scan(**COUNTED | {"inside": "k1 = Add (k, one)  h1 = Mul (h, k1)  y = Shrink (h1)"}), [cumulative, native_loop]
     )

@@ -1,4 +1,4 @@
-"""Running logarithms of sums of powers: however they are spelled, in numbers and in corners, and near misses that stay."""
+"""Running log-sum-exps in many forms: their numbers, corner values, and near misses that stay in the loop."""
 
 from itertools import product
 
@@ -69,7 +69,7 @@ CORNERS = (np.nan, np.inf, -np.inf, 3e38, -3e38, 200.0, -200.0, 0.0)
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_what_is_not_finite_or_large_is_as_in_the_loop(spelling: str) -> None:
+def test_infinities_nan_and_large_numbers_equal_those_of_the_loop(spelling: str) -> None:
     before = text(SPELLINGS[spelling])
     after, report = apply(before, [cumulative_logsumexp])
     assert patches(report) == ["cumulative-logsumexp"]
@@ -83,7 +83,7 @@ def test_what_is_not_finite_or_large_is_as_in_the_loop(spelling: str) -> None:
             np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=2e-5)
 
 
-def test_the_sums_are_nearer_to_those_in_double_than_the_loops() -> None:
+def test_the_sums_are_at_least_as_accurate_as_the_loop() -> None:
     before = text(BY_LARGER, 4096)
     after, _ = apply(before, [cumulative_logsumexp])
     xs = np.random.default_rng(0).standard_normal((4096, 2)).astype(np.float32) * 3
@@ -114,17 +114,17 @@ def test_few_steps_stay() -> None:
     stays(cumulative_logsumexp, text(BY_LARGER, 4), "CUMULATIVE-COST")
 
 
-def test_a_target_without_branches_can_not_keep_the_loop() -> None:
+def test_a_target_without_if_has_no_fallback() -> None:
     target = Options(target=Abilities("no branches", frozenset({"Scan"})))
     _, report = apply(text(BY_LARGER), [cumulative_logsumexp], options=target)
     assert [reason.code for one in report.loops for reason in one.reasons] == ["LINEAR-CORNERS"]
 
 
-def test_what_would_not_fit_for_all_steps_at_once_stays() -> None:
+def test_stacks_over_the_memory_budget_keep_the_loop() -> None:
     stays(cumulative_logsumexp, text(BY_LARGER, 100_000, "2000"), "MEMORY-BUDGET")
 
 
-def test_what_is_to_be_compiled_stays_and_the_loop_that_is_kept() -> None:
+def test_loops_with_a_plan_and_fallback_loops_stay() -> None:
     _, report = apply(text(BY_LARGER, 400), [cumulative_logsumexp, native_loop])
     assert patches(report) == ["native-loop"]
     after, _ = apply(text(BY_LARGER), [cumulative_logsumexp])
@@ -132,6 +132,6 @@ def test_what_is_to_be_compiled_stays_and_the_loop_that_is_kept() -> None:
     assert patches(report) == []
 
 
-def test_a_sum_of_powers_that_onnxruntime_lets_overflow_stays() -> None:
+def test_a_reduce_log_sum_exp_that_overflows_stays() -> None:
     stays(cumulative_logsumexp, text(SPELLINGS["side by side"]), opset=28)
     assert patches(apply(text(SPELLINGS["side by side"]), [cumulative_logsumexp], opset=27)[1]) == ["cumulative-logsumexp"]

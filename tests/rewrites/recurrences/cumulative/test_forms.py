@@ -1,4 +1,4 @@
-"""Products, extremes, choices, latches and flags of all steps at once are those of the loop, for any number of steps."""
+"""Products, extremes, choices, latches and flags, computed for all steps at once, equal those of the loop."""
 
 from itertools import product
 
@@ -34,7 +34,7 @@ def written(
     start: str = "",
     width: str = "2",
 ) -> str:
-    """A loop that returns its state `before` or `after` each step, or its `final` value, or several of these."""
+    """Return a loop that returns its state `before` or `after` each step, or its `final` value, or several of these."""
     pair = "x, s" if swapped else "s, x"
     results = [f"{kind}[{width}] last"] if "final" in wants else []
     results += [f"{kind}[{steps},{width}] {name}s" for name in ("before", "after") if name in wants]
@@ -95,7 +95,7 @@ def test_products_overflow_where_the_loop_does(values) -> None:
 @pytest.mark.parametrize("steps", [2, 7, 24, 25, 36, 37, 100, 263])
 @pytest.mark.parametrize("ways", [0, 1])
 @pytest.mark.parametrize(("op", "kind"), [("Max", "float"), ("Min", "double"), ("Max", "int64"), ("Min", "int32")])
-def test_largest_and_smallest_values_run_in_blocks(op, kind, ways, steps) -> None:
+def test_extremes_are_computed_in_blocks_of_steps(op, kind, ways, steps) -> None:
     xs = numbers(kind, steps)
     for wants in ("after", "final before after"):
         computed(written(op, kind, steps, wants=wants, ways=ways, swapped=wants == "after"), feeds_of(kind, xs))
@@ -103,7 +103,7 @@ def test_largest_and_smallest_values_run_in_blocks(op, kind, ways, steps) -> Non
 
 @pytest.mark.parametrize("place", [0, 20, 59])
 @pytest.mark.parametrize("steps", [60, "T"])
-def test_nan_passes_on_as_in_the_loop(steps, place) -> None:
+def test_nan_propagates_as_in_the_loop(steps, place) -> None:
     xs = numbers("float", 60)
     xs[place, 0], xs[30, 1] = np.nan, np.inf
     for start in (xs[1], np.array([0, np.nan], np.float32)):
@@ -112,18 +112,18 @@ def test_nan_passes_on_as_in_the_loop(steps, place) -> None:
 
 @pytest.mark.parametrize("steps", [2, 15, 16, 17, 100, 1000])
 @pytest.mark.parametrize("ways", [0, 1])
-def test_the_last_of_wide_rows_is_found_in_parts(ways, steps) -> None:
+def test_the_last_extreme_of_wide_rows_is_combined_from_parts(ways, steps) -> None:
     xs = numbers("float", steps, 64)
     xs[steps // 2, 3] = np.nan
     assert "Split" in computed(written("Max", "float", steps, wants="final", ways=ways, width="64"), feeds_of("float", xs))
 
 
-def test_sizes_that_are_free_are_kept_in_blocks() -> None:
+def test_blocks_keep_unknown_sizes() -> None:
     computed(written("Max", "float", 50, width="B"), feeds_of("float", numbers("float", 50, 3)))
 
 
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
-def test_a_last_value_needs_no_number_of_steps(op) -> None:
+def test_the_last_extreme_does_not_require_a_known_number_of_steps(op) -> None:
     for kind in ("float", "int32"):
         xs = numbers(kind, 9)
         assert op in computed(written(op.removeprefix("Reduce"), kind, "T", wants="final"), feeds_of(kind, xs))
@@ -132,7 +132,7 @@ def test_a_last_value_needs_no_number_of_steps(op) -> None:
 @pytest.mark.parametrize("wants", ["after", "before", "final", "final before after"])
 @pytest.mark.parametrize("ways", [0, 1])
 @pytest.mark.parametrize("op", ["And", "Or"])
-def test_flags_are_counted(op, ways, wants) -> None:
+def test_flags_are_computed_by_counting(op, ways, wants) -> None:
     for start in ("", "{0, 0}", "{1, 1}", "{1, 0}"):
         for xs in (numbers("bool", 9), ~numbers("bool", 9)):
             feeds = {"xs": xs} | ({} if start else {"s0": np.array([True, False])})
@@ -149,13 +149,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_had_or_is_slower_stays(case) -> None:
+def test_unsupported_or_slower_forms_keep_the_loop(case) -> None:
     text, opset, code = REFUSED[case]
     _, report = apply(text, [cumulative], opset=opset, options=Options())
     assert (patches(report), reasons(report)) == ([], [code])
 
 
-def test_a_second_look_finds_nothing_to_do() -> None:
+def test_the_rules_find_nothing_in_their_own_result() -> None:
     after, _ = apply(written("Max", "float", 100), [cumulative, loop_fission])
     assert patches(apply(after, [cumulative, loop_fission])[1]) == []
 
@@ -169,13 +169,13 @@ def sized(step: str, steps: int | str = 40, kind: str = "float", **parts: str) -
 @pytest.mark.parametrize("attributes", ["num_scan_inputs = 1", BACKWARDS])
 @pytest.mark.parametrize("kind", ["float", "double", "int32", "int64"])
 @pytest.mark.parametrize("choice", CHOICES)
-def test_the_larger_by_a_choice_is_that_of_the_loop(choice: str, kind: str, attributes: str) -> None:
+def test_a_choice_by_comparison_equals_that_of_the_loop(choice: str, kind: str, attributes: str) -> None:
     after, _ = becomes(cumulative, sized(CHOICES[choice], 40, kind, attributes=attributes))
     assert not any(node.op_type == "Scan" for node in after.graph.node)
 
 
 @pytest.mark.parametrize("step", [*CHOICES.values(), "g = Greater (x, h)  h1 = Where (g, x, h)"])
-def test_what_is_no_number_is_never_taken_on_and_zeros_have_the_loops_signs(step: str) -> None:
+def test_choices_never_take_nan_and_keep_the_signs_of_zeros(step: str) -> None:
     last = {"outputs": "float[2] h1", "results": "float[2] z", "outer": "z"}
     text = sized(step, **({} if "y = " in step else last))
     after, report = apply(text, [cumulative])
@@ -198,7 +198,7 @@ def test_what_is_no_number_is_never_taken_on_and_zeros_have_the_loops_signs(step
         "d = Abs (h)  g = Greater (x, d)  h1 = Where (g, x, h)  y = Identity (h1)",
     ],
 )
-def test_other_choices_stay(step: str) -> None:
+def test_choices_that_are_no_extremes_stay(step: str) -> None:
     stays(cumulative, sized(step))
 
 
@@ -210,7 +210,7 @@ FLAGS = {"a flag for each": "bool[2] c", "a flag a step": "bool c", "one flag fo
 @pytest.mark.parametrize("kind", ["float", "int64", "float16", "uint8"])
 @pytest.mark.parametrize("flag", FLAGS)
 @pytest.mark.parametrize("seen", ["h1", "h"])
-def test_the_last_value_that_was_taken_on_is_gathered(flag: str, kind: str, seen: str, ways: int) -> None:
+def test_a_latch_gathers_the_last_value_that_it_took(flag: str, kind: str, seen: str, ways: int) -> None:
     shape = FLAGS[flag].removeprefix("bool").removesuffix(" c").strip("[]")
     text = scan(
         LATCH.replace("(h1)", f"({seen})"),
@@ -234,7 +234,7 @@ def test_the_last_value_that_was_taken_on_is_gathered(flag: str, kind: str, seen
             assert mine.tobytes() == loops.tobytes()
 
 
-def test_the_argument_of_the_largest_so_far_leaves_the_loop() -> None:
+def test_a_running_argmax_leaves_the_loop() -> None:
     text = """g (float[3] m0, int64[3] i0, float[50,3] xs) => (int64[3] last, int64[50,3] is) <int64 t0 = {0}, int64 one = {1}> {
         ml, last, tl, is = Scan <num_scan_inputs = 1, body = b (float[3] m, int64[3] i, int64 t, float[3] x)
             => (float[3] m1, int64[3] i1, int64 t1, int64[3] iy) { g = Greater (x, m) m1 = Where (g, x, m) i1 = Where (g, t, i)
@@ -243,13 +243,13 @@ def test_the_argument_of_the_largest_so_far_leaves_the_loop() -> None:
     assert not any(node.op_type == "Scan" for node in after.graph.node)
 
 
-def test_what_the_comparison_says_may_be_a_result_as_well() -> None:
+def test_the_comparison_itself_may_be_a_result() -> None:
     flags = {"outputs": "float[2] h1, bool[2] y", "results": "float[2] z, bool[T,2] ys"}
     stays(cumulative, sized("y = Greater (x, h)  h1 = Where (y, x, h)", "T", **flags), "CUMULATIVE-STEPS")
     becomes(cumulative, sized("y = Greater (x, h)  h1 = Where (y, x, h)", **flags | {"results": "float[2] z, bool[40,2] ys"}))
 
 
-def test_a_free_number_of_steps_and_wide_rows_stay() -> None:
+def test_choices_with_unknown_steps_or_wide_rows_stay() -> None:
     stays(cumulative, sized(CHOICES["larger"], "T"), "CUMULATIVE-STEPS")
     text = scan(
         "h1 = Where (c, x, h)",
@@ -268,7 +268,7 @@ def test_a_free_number_of_steps_and_wide_rows_stay() -> None:
     assert [reason.code for one in report.loops for reason in one.reasons] == ["CUMULATIVE-COST"]
 
 
-def test_where_onnxruntime_makes_another_zero_of_what_is_kept_the_loop_stays() -> None:
+def test_a_latch_for_which_where_loses_minus_zero_stays() -> None:
     text = scan(
         "h1 = Where (c, h, x)  y = Identity (h1)",
         inputs="float[2] h, float[2] x, bool c",

@@ -1,4 +1,4 @@
-"""Closed forms of scan inputs that are declared without a rank: the body tells the rank of a step."""
+"""Closed forms for scan inputs that are declared without a rank. The rank of a step comes from the body."""
 
 from functools import partial
 
@@ -26,9 +26,7 @@ BODIES = {
 @pytest.mark.parametrize("direction", ["", ", scan_input_directions = [1], scan_output_directions = [1]"])
 @pytest.mark.parametrize("initial", ["declared", "undeclared"])
 @pytest.mark.parametrize("name", BODIES)
-def test_a_running_sum_of_an_input_without_a_rank_has_the_shape_of_the_loop_s(
-    name: str, initial: str, direction: str, rows: str
-) -> None:
+def test_a_running_sum_of_an_input_without_a_rank_has_the_loops_shape(name: str, initial: str, direction: str, rows: str) -> None:
     row = f"float[{rows}2]"
     first = row if initial == "declared" else "float[]"
     text = scan(
@@ -43,18 +41,18 @@ def test_a_running_sum_of_an_input_without_a_rank_has_the_shape_of_the_loop_s(
 
 
 @pytest.mark.parametrize("operator", ["Max", "Min"])
-def test_the_last_extreme_of_an_input_without_a_rank_has_the_shape_of_the_loop_s(operator: str) -> None:
+def test_the_last_extreme_of_an_input_without_a_rank_has_the_loops_shape(operator: str) -> None:
     text = scan(f"h1 = {operator}(h, x)", outputs="float[2] h1", given="float[2] s, float[] xs", results="float[2] z", outer="z")
     becomes(cumulative, text, feeds=_feeds(""))
 
 
 @pytest.mark.parametrize("initial", ["float[2]", "float[]"])
-def test_a_log_sum_of_an_input_without_a_rank_has_the_shape_of_the_loop_s(initial: str) -> None:
+def test_a_log_sum_of_an_input_without_a_rank_has_the_loops_shape(initial: str) -> None:
     text = scan(f"{LOG_SUM}  y = Identity(h1)", given=f"{initial} s, float[] xs", results="float[2] z, float[T,2] ys")
     becomes(cumulative_logsumexp, text, feeds=_feeds(""))
 
 
-def test_a_row_that_a_state_broadcasts_to_counts_its_axes_in_the_body() -> None:
+def test_the_rank_of_a_row_that_the_state_broadcasts_to_comes_from_the_body() -> None:
     text = scan(
         "h1 = Add(h, x)  y = Identity(h1)",
         inputs="float[3,2] h, float[2] x",

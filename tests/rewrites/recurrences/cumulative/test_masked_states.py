@@ -1,4 +1,4 @@
-"""Sums, products and extremes that take on only what a condition lets through are those of what changes nothing elsewhere."""
+"""Masked sums, products and extremes accumulate the neutral element in steps that keep the state."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ KINDS = {"float": np.float32, "double": np.float64, "int64": np.int64}
 def written(
     op: str, kind: str, *, steps: int | str = 5, sides: str = "a, s", wants: str = "ys", mask: str = "2", more: str = ""
 ) -> str:
-    """A loop that takes `op` of its state and x where the condition c holds, or where it does not."""
+    """Return a loop that sets its state to `op` of the state and x in steps where c is true, or where c is false."""
     results = {
         "ys": f"{kind}[{steps},2] ys",
         "z": f"{kind}[2] z",
@@ -46,24 +46,24 @@ def masked(text: str, given: dict[str, np.ndarray], opset: int = 18) -> None:
 @pytest.mark.parametrize(
     ("op", "kind"), [("Add", "float"), ("Sub", "double"), ("Add", "int64"), ("Mul", "float"), ("Max", "float"), ("Min", "int64")]
 )
-def test_each_operator_takes_on_what_is_let_through(op: str, kind: str, wants: str, sides: str) -> None:
+def test_each_masked_operator_equals_the_loop(op: str, kind: str, wants: str, sides: str) -> None:
     masked(written(op, kind, wants=wants, sides=sides), feeds(kind), opset=26 if op == "Mul" else 18)
 
 
 @pytest.mark.parametrize(("steps", "mask"), [("T", "2"), (5, "1"), ("T", "1")])
-def test_a_condition_may_be_of_the_whole_row_and_steps_may_be_free(steps: int | str, mask: str) -> None:
+def test_one_condition_per_row_and_unknown_steps_are_supported(steps: int | str, mask: str) -> None:
     masked(written("Add", "float", steps=steps, mask=mask, wants="both"), feeds("float", int(mask)))
 
 
 @pytest.mark.parametrize("op", ["Add", "Sub"])
 @pytest.mark.parametrize("start", [-0.0, 0.0, np.inf])
-def test_what_is_kept_out_leaves_no_trace(op: str, start: float) -> None:
+def test_masked_operands_have_no_effect(op: str, start: float) -> None:
     xs = np.array([[np.nan, np.inf], [1, -0.0], [np.inf, np.nan], [-1, 0.0], [2, 3]], np.float32)
     cs = np.array([[0, 0], [0, 1], [0, 0], [1, 1], [0, 1]], np.bool_)
     masked(written(op, "float", wants="both"), {"s0": np.full(2, start, np.float32), "xs": xs, "cs": cs})
 
 
-def test_what_is_read_before_it_is_chosen_and_conditions_on_the_state_stay() -> None:
+def test_values_read_before_the_mask_and_conditions_on_the_state_stay() -> None:
     for text in (
         written("Add", "float", more="y = Identity (a)"),
         written("Add", "float").replace("s1 = Where (c,", "p = Greater (s, x)  s1 = Where (p,"),

@@ -1,4 +1,4 @@
-"""Rows before a loop are read once each, however their nodes hang together."""
+"""Each value before a loop is read once, however many paths lead to it."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def _chain(step: str, count: int) -> str:
         ("{new} = Mul ({old}, {old})", 2000),
     ],
 )
-def test_many_ways_through_the_nodes_before_a_loop_take_no_time(step, count):
+def test_many_paths_through_nodes_before_a_loop_are_read_quickly(step, count):
     text = f"g (float[2] h0, float[5, 2] xs, float[5, 1] k) => (float[2] h, float[5, 2] ys) {{ {_chain(step, count)} {_SCAN} }}"
     model = model_from_text(text, 18)
     after = ortscan.optimize(model, verify=False)

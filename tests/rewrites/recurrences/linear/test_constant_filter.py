@@ -1,4 +1,4 @@
-"""States made of each other by constant numbers: what becomes of them, in numbers and in corners, and what stays in its loop."""
+"""States that are constant linear combinations of each other: their numbers, corner values, and loops that stay."""
 
 from itertools import product
 
@@ -28,7 +28,7 @@ LOW_PASS = {"b0": 0.1, "b1": 0.2, "b2": 0.1, "a1": -1.6, "a2": 0.7}
 def second_order(
     steps: int | str, inside: str = BIQUAD, shape: str = "", kind: str = "float", constant: bool = False, **more: str
 ) -> str:
-    """A Scan of two coupled states of `shape`, over `steps` steps; they start at 0 where `constant`."""
+    """Return a Scan over two coupled states of `shape` in `steps` steps. If `constant`, they start at 0."""
     one, stack = (f"{kind}[{shape}]", f"{kind}[{steps},{shape}]") if shape else (kind, f"{kind}[{steps}]")
     numbers = LOW_PASS | {name: float(more.pop(name)) for name in LOW_PASS if name in more}
     zero = f", {kind} z1 = {{0}}, {kind} z2 = {{0}}" if constant else ""
@@ -101,7 +101,7 @@ WAYS = {
 
 
 def estimated(inside: str, size: str, shape: str, weights: str, kind: str = "double") -> str:
-    """A filter of states of `size` that `inside` corrects by what is measured, of `shape`."""
+    """Return a filter with states of `size`, which `inside` corrects by a measurement of `shape`."""
     return scan(
         inside,
         inputs=f"{kind}[{size}] s, {kind}[{shape}] z",
@@ -164,7 +164,7 @@ CORNERS = (np.nan, np.inf, -np.inf, 3e38, -0.0, 0.0)
 
 @pytest.mark.parametrize("inside", [BIQUAD, DIRECT])
 @pytest.mark.parametrize("signs", [{}, {"b2": "-0.1", "b1": "-0.2"}, {"a1": "1.6"}])
-def test_what_is_not_finite_and_zeros_are_as_in_the_loop(inside: str, signs: dict[str, str]) -> None:
+def test_infinities_nan_and_zeros_equal_those_of_the_loop(inside: str, signs: dict[str, str]) -> None:
     text = second_order(70, inside, "2", results="float[70,2] ys", **signs)
     after, report = apply(text, [constant_filter])
     if patches(report) != ["constant-filter"]:
@@ -214,15 +214,15 @@ def test_errors_are_no_larger_than_four_times_those_of_the_loop() -> None:
         (second_order(300, "n1 = Neg (x) n2 = Identity (s1) y = Identity (s2)"), "LINEAR-CORNERS"),
     ],
 )
-def test_what_can_not_be_promised_or_does_not_pay_stays(text: str, code: str) -> None:
+def test_unsupported_or_slower_loops_stay(text: str, code: str) -> None:
     stays(constant_filter, text, code)
 
 
-def test_a_free_number_of_steps_is_a_reason_that_tells_from_how_many_on_they_would_be_faster() -> None:
+def test_the_reason_for_unknown_steps_says_how_many_would_be_faster() -> None:
     stays(constant_filter, second_order("T", shape="B"), "LINEAR-STEPS", detail="for 16 or more")
 
 
-def test_what_would_not_fit_for_all_steps_at_once_stays() -> None:
+def test_stacks_over_the_memory_budget_keep_the_loop() -> None:
     large = BIQUAD.replace("Mul (b0, x)", "Mul (b0, v)").replace("Mul (b1, x)", "Mul (b1, v)").replace("Mul (b2, x)", "Mul (b2, v)")
     text = second_order(
         300,
@@ -241,11 +241,11 @@ def test_what_would_not_fit_for_all_steps_at_once_stays() -> None:
         ("q = Mul (b1, x)", "q = Div (b1, s2)"),
     ],
 )
-def test_what_is_not_linear_stays(change: tuple[str, str]) -> None:
+def test_loops_that_are_not_linear_stay(change: tuple[str, str]) -> None:
     stays(constant_filter, second_order(300, BIQUAD.replace(*change)))
 
 
-def test_an_output_of_another_type_leaves_the_loop_before() -> None:
+def test_an_output_of_another_type_leaves_the_loop_first() -> None:
     more = {"outputs": "float n1, float n2, float y, bool o", "results": "float[300] ys, bool[300] os", "outer": "f1, f2, ys, os"}
     text = second_order(300, f"{BIQUAD} o = Less (x, b1)", **more)
     stays(constant_filter, text)
@@ -268,7 +268,7 @@ def decaying(steps: int | str, width: int, decay: float = 0.5) -> str:
     )
 
 
-def test_a_state_that_decays_alone_needs_no_loop_in_the_other_branch_either() -> None:
+def test_a_single_decaying_state_has_no_loop_in_the_fallback_either() -> None:
     after, report = apply(decaying(200, 2), [constant_filter, linear_recurrence])
     assert patches(report) == ["constant-filter", "linear-recurrence"]
     assert [one.fate for one in report.loops] == ["removed"]
@@ -288,7 +288,7 @@ def test_large_stacks_and_sums_are_left_to_the_rules_that_need_no_if(
     assert patches(report) == taken
 
 
-def test_the_loop_that_is_kept_is_no_loop_to_take_apart_again() -> None:
+def test_a_fallback_loop_is_not_rewritten_again() -> None:
     after, report = apply(second_order(300), [constant_filter])
     assert [one.fate for one in report.loops] == ["rewritten"]
     again, report = apply(onnx.printer.to_text(after.graph), [constant_filter])
@@ -296,12 +296,12 @@ def test_the_loop_that_is_kept_is_no_loop_to_take_apart_again() -> None:
     assert [node.op_type for node in again.graph.node] == [node.op_type for node in after.graph.node]
 
 
-def test_what_is_to_be_compiled_stays() -> None:
+def test_a_loop_with_a_plan_stays() -> None:
     _, report = apply(second_order(300), [constant_filter, native_loop])
     assert patches(report) == ["native-loop"]
 
 
-def test_a_target_without_branches_can_not_keep_the_loop() -> None:
+def test_a_target_without_if_has_no_fallback() -> None:
     target = Options(target=Abilities("no branches", frozenset({"Scan"})))
     _, report = apply(second_order(300), [constant_filter], options=target)
     assert [reason.code for one in report.loops for reason in one.reasons] == ["LINEAR-CORNERS"]

@@ -1,4 +1,4 @@
-"""States that are multiplied by something else in each step: what becomes of them, in numbers and in corners, and what stays."""
+"""States with a decay that varies from step to step: their numbers, corner values, and loops that stay."""
 
 from itertools import product
 
@@ -21,7 +21,7 @@ RATES = "float one = {1}, float half = {0.5}, float[2] each = {0.5, 0.25}"
 
 
 def gated(steps: int | str, inside: str = PLAIN, shape: str = "2", kind: str = "float", **parts: str) -> str:
-    """`inside` over `steps` steps, with what states are multiplied by, `a`, and what they take up, `b`, of `shape`."""
+    """Return a loop that runs `inside` for `steps` steps and scans decays `a` and input terms `b` of `shape`."""
     one, stack = (f"{kind}[{shape}]", f"{kind}[{steps},{shape}]") if shape else (kind, f"{kind}[{steps}]")
     return scan(
         inside,
@@ -107,7 +107,7 @@ CORNERS = (np.nan, np.inf, -np.inf, 3e38, 1e-30, -0.0)
 
 @pytest.mark.parametrize("inside", [PLAIN, BETWEEN])
 @pytest.mark.parametrize("least", [0.0, -1.0])
-def test_what_is_not_finite_and_zeros_are_as_in_the_loop(inside: str, least: float) -> None:
+def test_infinities_nan_and_zeros_equal_those_of_the_loop(inside: str, least: float) -> None:
     text = gated(100, inside)
     after, report = apply(text, [gated_recurrence])
     assert patches(report) == ["gated-recurrence"]
@@ -131,7 +131,7 @@ def test_decays_whose_products_overflow_are_left_to_the_loop() -> None:
         assert (mine == 0).all()
 
 
-def test_what_is_far_from_a_share_is_left_to_the_loop() -> None:
+def test_decays_far_above_1_are_left_to_the_loop() -> None:
     text = gated(100, BETWEEN)
     after, _ = apply(text, [gated_recurrence])
     feeds = {"s0": np.ones(2, np.float32), "as": np.full((100, 2), 1e30, np.float32), "bs": np.ones((100, 2), np.float32)}
@@ -170,15 +170,15 @@ def test_errors_are_no_larger_than_four_times_those_of_the_loop() -> None:
         ),
     ],
 )
-def test_what_can_not_be_promised_or_does_not_pay_stays(text: str, code: str) -> None:
+def test_unsupported_or_slower_loops_stay(text: str, code: str) -> None:
     stays(gated_recurrence, text, code)
 
 
-def test_a_free_number_of_steps_is_a_reason_that_tells_from_how_many_on_they_would_be_faster() -> None:
+def test_the_reason_for_unknown_steps_says_how_many_would_be_faster() -> None:
     stays(gated_recurrence, gated("T", shape="B"), "LINEAR-STEPS", detail="for 64 or more")
 
 
-def test_what_would_not_fit_for_all_steps_at_once_stays() -> None:
+def test_stacks_over_the_memory_budget_keep_the_loop() -> None:
     large = "w0 = Expand (a, size) v = ReduceMax <keepdims = 0> (w0, axes) m = Mul (v, s) n = Add (m, b) y = Identity (n)"
     stays(gated_recurrence, gated(300, large, weights="int64[2] size = {1000000, 2}, int64[1] axes = {0}"), "MEMORY-BUDGET")
 
@@ -195,7 +195,7 @@ def test_what_would_not_fit_for_all_steps_at_once_stays() -> None:
         "m = Mul (a, s) k = Max (m, b) n = Add (k, b) y = Identity (n)",
     ],
 )
-def test_what_is_not_linear_or_takes_nothing_up_stays(inside: str) -> None:
+def test_loops_that_are_not_linear_or_have_no_input_term_stay(inside: str) -> None:
     stays(gated_recurrence, gated(1000, inside))
 
 
@@ -204,18 +204,18 @@ def test_a_constant_decay_is_left_to_the_rule_that_needs_no_if() -> None:
     assert patches(report) == ["linear-recurrence"]
 
 
-def test_what_is_to_be_compiled_stays() -> None:
+def test_a_loop_with_a_plan_stays() -> None:
     _, report = apply(gated(300), [gated_recurrence, native_loop])
     assert patches(report) == ["native-loop"]
 
 
-def test_the_loop_that_is_kept_is_no_loop_to_take_apart_again() -> None:
+def test_a_fallback_loop_is_not_rewritten_again() -> None:
     after, _ = apply(gated(300), [gated_recurrence])
     _, report = apply(after, [gated_recurrence])
     assert patches(report) == []
 
 
-def test_a_target_without_branches_can_not_keep_the_loop() -> None:
+def test_a_target_without_if_has_no_fallback() -> None:
     target = Options(target=Abilities("no branches", frozenset({"Scan"})))
     _, report = apply(gated(300), [gated_recurrence], options=target)
     assert [reason.code for one in report.loops for reason in one.reasons] == ["LINEAR-CORNERS"]

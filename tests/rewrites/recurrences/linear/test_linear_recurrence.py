@@ -1,4 +1,4 @@
-"""States that decay and take something up, for all steps at once: how it looks, what stays, and what becomes of corner values."""
+"""Decaying states for all steps at once: the nodes that are written, loops that stay, and corner values."""
 
 from itertools import product
 
@@ -15,14 +15,14 @@ from tests.rewrites.harness import becomes, scan, stays
 from tests.support.runtime import ort_run, ort_session, run_session
 
 ANYWHERE = Options(target=Abilities("bare", frozenset()))
-"""A target without loops: then no cost speaks for them."""
+"""A target without loops, so that no cost favours a loop."""
 DECAYING = "m = Mul (h, a) h1 = Add (m, x) y = Identity (h1)"
 NO_PLAN = "k = Shrink (x) m = Mul (h, a) h1 = Add (m, k) y = Identity (h1)"
 MOVING_AVERAGE = "d = Sub (x, h) e = Mul (d, b) h1 = Add (h, e) y = Identity (h1)"
 
 
 def decaying(steps: int | str, shape: str = "2", inside: str = DECAYING, kind: str = "float", **parts: str) -> str:
-    """`inside` over `steps` steps, with a state of `shape` and a decay of 0.75."""
+    """Return a loop that runs `inside` for `steps` steps, with a state of `shape` and a decay of 0.75."""
     state, stack = (f"{kind}[{shape}]", f"{kind}[{steps},{shape}]") if shape else (kind, f"{kind}[{steps}]")
     return scan(
         inside,
@@ -64,7 +64,7 @@ def test_a_few_steps_are_one_block() -> None:
     )
 
 
-def test_more_steps_are_blocks_and_what_is_left_of_the_blocks_before() -> None:
+def test_more_steps_run_in_blocks_that_add_the_decayed_state_before() -> None:
     becomes(
         linear_recurrence,
         decaying(15, "16"),
@@ -158,7 +158,7 @@ CORNERS = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0)
 
 
 def same_class(one: np.ndarray, other: np.ndarray) -> None:
-    """Close, and NaN, infinities and zeros, with their signs, in the same places."""
+    """Assert that both are close and have NaN, infinities and zeros, with their signs, at the same indices."""
     np.testing.assert_allclose(one, other, rtol=1e-5)
     np.testing.assert_array_equal(one == 0, other == 0)
     signed = ~np.isnan(one)
@@ -168,7 +168,7 @@ def same_class(one: np.ndarray, other: np.ndarray) -> None:
 @pytest.mark.parametrize("inside", [DECAYING, MOVING_AVERAGE, BEFORE])
 @pytest.mark.parametrize("shape", ["2", "8"])
 @pytest.mark.parametrize("decay", [0.5, 1e-3])
-def test_what_is_not_finite_and_zeros_reach_what_they_reach_in_the_loop(inside: str, shape: str, decay: float) -> None:
+def test_infinities_nan_and_zeros_affect_the_same_steps_as_in_the_loop(inside: str, shape: str, decay: float) -> None:
     text = decaying(40, shape, inside, weights=f"float a = {{{decay}}}, float b = {{0.25}}")
     after, report = apply(text, [linear_recurrence], options=ANYWHERE)
     assert patches(report) == ["linear-recurrence"]
@@ -221,7 +221,7 @@ def test_errors_grow_no_faster_than_in_the_loop() -> None:
         (decaying(100000, "1000"), "MEMORY-BUDGET"),
     ],
 )
-def test_what_can_not_be_promised_or_does_not_pay_stays(text: str, code: str) -> None:
+def test_unsupported_or_slower_loops_stay(text: str, code: str) -> None:
     stays(linear_recurrence, text, code)
 
 
@@ -235,7 +235,7 @@ def test_what_can_not_be_promised_or_does_not_pay_stays(text: str, code: str) ->
         "h1 = Mul (h, a) y = Identity (x)",
     ],
 )
-def test_what_is_not_linear_or_takes_nothing_up_stays(inside: str) -> None:
+def test_loops_that_are_not_linear_or_have_no_input_term_stay(inside: str) -> None:
     stays(linear_recurrence, decaying(1000, inside=inside))
 
 
@@ -252,12 +252,12 @@ def test_states_that_read_each_other_stay() -> None:
     stays(linear_recurrence, text)
 
 
-def test_what_is_to_be_compiled_stays() -> None:
+def test_a_loop_with_a_plan_stays() -> None:
     _, report = apply(decaying(1000), [linear_recurrence, native_loop])
     assert patches(report) == ["native-loop"]
 
 
-def test_what_is_to_be_compiled_and_has_no_plan_is_done_in_blocks() -> None:
+def test_a_loop_that_has_no_plan_runs_in_blocks() -> None:
     _, report = apply(decaying(1000, "2", NO_PLAN), [linear_recurrence, native_loop])
     assert patches(report) == ["linear-recurrence"]
 
@@ -267,7 +267,7 @@ def test_integers_stay() -> None:
 
 
 @pytest.mark.parametrize("decay", ["0", "-0.5"])
-def test_with_fast_math_signs_of_zeros_do_not_count(decay: str) -> None:
+def test_with_fast_math_signs_of_zeros_are_ignored(decay: str) -> None:
     options = Options(target=ANYWHERE.target, fast_math=True)
     becomes(linear_recurrence, decaying(30, weights=f"float a = {{{decay}}}"), options=options)
 

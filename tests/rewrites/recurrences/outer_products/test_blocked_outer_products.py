@@ -1,4 +1,4 @@
-"""A matrix that takes up outer products runs in blocks of steps; what blocks cannot do the same goes step by step."""
+"""A matrix that accumulates outer products runs in blocks of steps, or step by step if blocks would compute other numbers."""
 
 from collections.abc import Mapping
 from types import ModuleType
@@ -21,7 +21,7 @@ from tests.support.text import model_from_text
 
 RULES = [fold_constants, blocked_outer_products]
 DEAR = Options(costs=Costs(step=1e7))
-"""Loops that are never as fast as blocks."""
+"""Costs with which loops are never as fast as blocks."""
 AXES = "first = Constant <value = int64[1] {1}> ()  last = Constant <value = int64[1] {-1}> ()"
 KEPT = "au = Unsqueeze (a, last)  d = Mul (S, au)"
 PLAIN = "kc = Unsqueeze (k, last)  vr = Unsqueeze (v, first)  kv = MatMul (kc, vr)  S1 = Add (d, kv)"
@@ -71,7 +71,7 @@ def written(
     start: str = "",
     gate: int = 1,
 ) -> str:
-    """A loop over a matrix of 3 keys and 4 values for each head: keys k, values v, queries q, and g, of which decays are made."""
+    """Return a loop over a matrix of 3 keys and 4 values per head. It scans keys k, values v, queries q, and g for the decays."""
     sizes = {"S": "3,4", "k": "3", "v": "4", "q": "3", "g": f"{gate}"}
     given = ", ".join(f"float[{steps},{heads},{size}] {name}s" for name, size in sizes.items() if name != "S")
     given += "" if start else f", float[{heads},3,4] S0"
@@ -98,7 +98,7 @@ def blocked(text: str, opset: int = 17, options: Options = DEAR) -> tuple[onnx.M
 
 
 def runs_in_blocks(after: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> bool:
-    """Whether the If between blocks and the loop takes the blocks."""
+    """Return True if the If runs the blocks and not the loop."""
     model = onnx.ModelProto()
     model.CopyFrom(after)
     (choice,) = [node for node in model.graph.node if node.op_type == "If" and any(_has_scan(one.g) for one in node.attribute)]
@@ -121,7 +121,7 @@ def same(before: onnx.ModelProto, after: onnx.ModelProto, feeds: dict[str, np.nd
 
 @pytest.mark.parametrize("final", [True, False])
 @pytest.mark.parametrize("decay", DECAYS)
-def test_every_decay_for_steps_of_one_block_and_of_several(decay: str, final: bool) -> None:
+def test_every_decay_in_one_block_and_in_several(decay: str, final: bool) -> None:
     for steps in (20, 150) if "key" in decay else (1, 20, 150, 160):
         feeds = data(steps)
         feeds["gs"] = np.abs(feeds["gs"]).clip(0.1, 1) if decay == "anything" else feeds["gs"]
@@ -131,7 +131,7 @@ def test_every_decay_for_steps_of_one_block_and_of_several(decay: str, final: bo
 @pytest.mark.parametrize("is_flat", [False, True])
 @pytest.mark.parametrize("steps", ["T", 150, 1100])
 @pytest.mark.parametrize("decay", ["none", "a constant for each head", "an Exp", "anything", "a gate by key"])
-def test_blocks_one_by_one_and_side_by_side(decay: str, steps: int | str, is_flat: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_layouts_of_blocks(decay: str, steps: int | str, is_flat: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocked_outer_products, "plan_of", lambda *_: BlockPlan(16, is_flat, 0.0, 0))
     feeds = data(200 if steps == "T" else int(steps))
     feeds["gs"] = np.abs(feeds["gs"]).clip(0.1, 1) if decay == "anything" else feeds["gs"]
@@ -139,7 +139,7 @@ def test_blocks_one_by_one_and_side_by_side(decay: str, steps: int | str, is_fla
 
 
 @pytest.mark.parametrize("rule", [blocked_outer_products, linear_attention])
-def test_an_exp_of_what_is_the_same_in_each_step(rule: ModuleType) -> None:
+def test_a_decay_by_exp_that_is_the_same_in_each_step(rule: ModuleType) -> None:
     text = written(f"a = Exp (A)  {KEPT}", steps=150).replace("g (", "g (float[2,1] A, ", 1)
     before = model_from_text(text, 17)
     after, report = apply(before, [fold_constants, rule], options=DEAR)
@@ -152,13 +152,13 @@ def test_an_exp_of_what_is_the_same_in_each_step(rule: ModuleType) -> None:
 @pytest.mark.parametrize("way", [0, 1])
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("update", UPDATES)
-def test_every_spelling_in_both_directions(update: str, read: str, way: int) -> None:
+def test_every_form_in_both_directions(update: str, read: str, way: int) -> None:
     same(*blocked(written(DECAYS["an Exp"], UPDATES[update], READS[read], way=way)), data())
 
 
 @pytest.mark.parametrize("decay", ["a constant", "an Exp", "a gate by key"])
 @pytest.mark.parametrize("sizes", [("T", 2), (150, "B"), ("T", "B")])
-def test_sizes_may_be_free(sizes: tuple[int | str, int | str], decay: str) -> None:
+def test_sizes_may_be_unknown(sizes: tuple[int | str, int | str], decay: str) -> None:
     before, after = blocked(written(DECAYS[decay], steps=sizes[0], heads=sizes[1]))
     for steps in (300, 140) if sizes[0] == "T" else (150,):
         same(before, after, data(steps))
@@ -180,7 +180,7 @@ def test_a_gemm_that_adds() -> None:
     assert "blocked-outer-products" not in patches(report)
 
 
-def test_a_last_matrix_alone_and_one_that_begins_with_zeros() -> None:
+def test_the_last_matrix_alone_from_an_initial_matrix_of_zeros() -> None:
     zeros = ", ".join("0" * 24)
     same(*blocked(written(DECAYS["an Exp"], read=NOTHING, steps=150, start=zeros)), data(150))
 
@@ -188,7 +188,7 @@ def test_a_last_matrix_alone_and_one_that_begins_with_zeros() -> None:
 @pytest.mark.parametrize("decay", ["an Exp", "anything", "a constant"])
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1e30])
 @pytest.mark.parametrize("name", ["ks", "vs", "qs", "S0"])
-def test_numbers_that_are_not_plain_go_step_by_step(name: str, number: float, decay: str) -> None:
+def test_infinite_nan_or_large_numbers_run_step_by_step(name: str, number: float, decay: str) -> None:
     before, after = blocked(written(DECAYS[decay]))
     feeds = data()
     feeds["gs"] = np.abs(feeds["gs"]) if decay == "anything" else feeds["gs"]
@@ -200,14 +200,14 @@ def test_numbers_that_are_not_plain_go_step_by_step(name: str, number: float, de
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, 1.5, -1.5])
-def test_decays_that_grow_go_step_by_step(number: float) -> None:
+def test_decays_above_1_run_step_by_step(number: float) -> None:
     before, after = blocked(written(DECAYS["anything"], final=False))
     feeds = data()
     feeds["gs"][5, 1] = number
     same(before, after, feeds, in_blocks=False)
 
 
-def test_an_exp_that_grows_goes_step_by_step() -> None:
+def test_a_decay_by_exp_above_1_runs_step_by_step() -> None:
     before, after = blocked(written(DECAYS["an Exp"]))
     feeds = data()
     feeds["gs"][5, 1] = 0.5
@@ -216,7 +216,7 @@ def test_an_exp_that_grows_goes_step_by_step() -> None:
 
 @pytest.mark.parametrize("gate", [1, 3])
 @pytest.mark.parametrize("number", [0.0, -0.0, -1.0, 1.0, -0.3, 1e-45, 1e-38, 1e-20])
-def test_decays_that_are_nothing_or_negative_or_too_small(number: float, gate: int) -> None:
+def test_decays_that_are_zero_negative_or_tiny(number: float, gate: int) -> None:
     text = written(DECAYS["anything"], final=False, steps=150, gate=gate)
     feeds = data(150, gate=gate)
     feeds["gs"][[0, 15, 16, 17, 60, 149]] = number
@@ -225,7 +225,7 @@ def test_decays_that_are_nothing_or_negative_or_too_small(number: float, gate: i
     same(*blocked(text), feeds)
 
 
-def test_an_exp_that_comes_to_nothing() -> None:
+def test_a_decay_by_exp_that_underflows() -> None:
     feeds = data(150)
     feeds["gs"][[0, 15, 16, 17, 60, 149]] = -np.inf
     feeds["gs"][30:40] = -50
@@ -233,7 +233,7 @@ def test_an_exp_that_comes_to_nothing() -> None:
 
 
 @pytest.mark.parametrize(("decay", "name", "number"), [("anything", "gs", 0.0), ("anything", "gs", -0.5), ("an Exp", "S0", -0.0)])
-def test_a_last_matrix_has_the_zeros_of_the_loop(decay: str, name: str, number: float) -> None:
+def test_the_last_matrix_has_the_signs_of_zeros_of_the_loop(decay: str, name: str, number: float) -> None:
     feeds = data()
     feeds["gs"] = np.abs(feeds["gs"]) if decay == "anything" else feeds["gs"]
     before, after = blocked(written(DECAYS[decay]))
@@ -281,20 +281,20 @@ NEAR = {
 
 
 @pytest.mark.parametrize("case", NEAR)
-def test_what_blocks_do_not_compute_stays(case: str) -> None:
+def test_unsupported_matrices_stay_in_the_loop(case: str) -> None:
     decay, update, code = NEAR[case]
     _, report = apply(written(decay, update), RULES, options=DEAR)
     assert "blocked-outer-products" not in patches(report)
     assert reasons(report) == [code]
 
 
-def test_a_constant_below_nothing_where_nobody_wants_the_last_matrix() -> None:
+def test_a_constant_of_0_or_less_runs_in_blocks_if_the_last_matrix_is_unused() -> None:
     for number in ("-0.9", "0", "1"):
         text = written(DECAYS["a constant"].replace("0.9", number), final=False, steps=150)
         same(*blocked(text), data(150))
 
 
-def test_types_memory_costs_and_targets() -> None:
+def test_refusals_for_type_memory_cost_and_shape() -> None:
     text = written(DECAYS["none"], steps=600)
     halves = text.replace("float", "float16")
     for options, given, code in (
@@ -314,12 +314,12 @@ def wide(heads: int, keys: int, values: int) -> str:
 
 
 @pytest.mark.parametrize(("sizes", "first"), [((1, 256, 256), "blocked-outer-products"), ((4, 32, 32), "linear-attention")])
-def test_a_target_with_linear_attention_has_what_is_faster(sizes: tuple[int, int, int], first: str) -> None:
+def test_the_faster_of_blocks_and_linear_attention_is_chosen(sizes: tuple[int, int, int], first: str) -> None:
     _, report = apply(wide(*sizes), [fold_constants, linear_attention, blocked_outer_products])
     assert next(name for name in patches(report) if name != "fold-constants") == first
 
 
-def test_linear_attention_does_not_wait_for_blocks_that_were_found_wrong() -> None:
+def test_linear_attention_is_used_if_blocks_are_vetoed() -> None:
     ctx = prepared(wide(1, 256, 256))
     ctx.vetoes = Vetoes([Veto("blocked-outer-products", "", 0, "wrong")])
     report = rewrite(ctx, rules_of([fold_constants, linear_attention, blocked_outer_products]), debug=True)
@@ -347,7 +347,7 @@ def test_mamba_2(batch: int | str, opset: int) -> None:
         same(*blocked(MAMBA_2.replace("[T,", f"[{size},").replace("B,", f"{batch},"), opset), feeds)
 
 
-def test_what_else_the_loop_does_stays_in_it() -> None:
+def test_other_nodes_of_the_loop_stay_in_it() -> None:
     text = """g (float[150,3] ks, float[150,4] vs, float[150,3] qs, float[3,4] S0, float[3] z0) => (float[3] end, float[150,4] ys) {
         last, end, ys = Scan <num_scan_inputs = 3, body = b (float[3,4] S, float[3] z, float[3] k, float[3] q, float[4] v)
             => (float[3,4] S1, float[3] z1, float[4] y) { axis = Constant <value = int64[1] {1}> ()  kc = Unsqueeze (k, axis)
@@ -359,7 +359,7 @@ def test_what_else_the_loop_does_stays_in_it() -> None:
     same(before, after, feeds | {"S0": data()["S0"][0], "z0": np.ones(3, np.float32)})
 
 
-def test_a_whole_model_without_an_operator_of_its_own() -> None:
+def test_optimize_writes_only_standard_operators() -> None:
     model = model_from_text(written(DECAYS["an Exp"], steps=1000, final=False), 18)
     result = ortscan.optimize(model, target="onnx", verify=False)
     assert {node.domain for node in result.graph.node} == {""}

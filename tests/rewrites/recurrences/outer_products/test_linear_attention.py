@@ -1,4 +1,4 @@
-"""A matrix that takes up outer products becomes one LinearAttention, however it is written; what that does not compute stays."""
+"""A matrix that accumulates outer products becomes one LinearAttention, however it is written. Other matrices stay."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ READS = {
 def written(
     update: str, decay: str, read: str, *, steps: int | str = 6, heads: int | str = 2, ways: int = 0, start: str = ""
 ) -> str:
-    """A loop over a matrix of 3 keys and 4 values for each head: keys k, values v, queries q, exponents g and h, shares b."""
+    """Return a loop over a matrix of 3 keys and 4 values per head. It scans keys k, values v, queries q, exponents g and h, rates b."""
     sizes = {"S": "3,4", "k": "3", "v": "4", "q": "3", "g": "3", "h": "1", "b": "1"}
     given = ", ".join(f"float[{steps},{heads},{size}] {name}s" for name, size in sizes.items() if name != "S")
     given += "" if start else f", float[{heads},3,4] S0"
@@ -81,7 +81,7 @@ def data(steps: int = 6, heads: int = 2) -> dict[str, np.ndarray]:
 
 
 def attended(text: str, feeds: dict[str, np.ndarray], opset: int = 18) -> tuple[str, list[str]]:
-    """Return the update rule, and the operators, of what the loop became; the numbers are the loop's."""
+    """Return the update rule and the operators of the rewritten model, and check that its results equal the loop's."""
     before = model_from_text(text, opset)
     feeds = {info.name: feeds[info.name] for info in before.graph.input}
     after, report = apply(before, RULES, feeds=feeds)
@@ -97,7 +97,7 @@ def attended(text: str, feeds: dict[str, np.ndarray], opset: int = 18) -> tuple[
 
 @pytest.mark.parametrize("decay", DECAYS)
 @pytest.mark.parametrize("update", UPDATES)
-def test_every_spelling_is_one_operator(update: str, decay: str) -> None:
+def test_every_form_becomes_one_operator(update: str, decay: str) -> None:
     step, rule = UPDATES[update]
     expected = rule if decay == "none" else {"linear": "gated", "delta": "gated_delta"}[rule]
     assert attended(written(step, DECAYS[decay], READ), data())[0] == expected
@@ -105,7 +105,7 @@ def test_every_spelling_is_one_operator(update: str, decay: str) -> None:
 
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("sizes", [(6, 2), ("T", 2), (6, "B"), ("T", "B"), (6, 1)])
-def test_sizes_may_be_free_and_queries_written_otherwise(sizes: tuple[int | str, int | str], read: str) -> None:
+def test_unknown_sizes_and_other_forms_of_queries(sizes: tuple[int | str, int | str], read: str) -> None:
     text = written(PLAIN, DECAYS["by key"], READS[read], steps=sizes[0], heads=sizes[1])
     attended(text, data(heads=1 if sizes[1] == 1 else 2))
 
@@ -119,7 +119,7 @@ def test_a_loop_from_the_last_step_to_the_first(update: str, start: str) -> None
 @pytest.mark.parametrize("name", ["ks", "vs", "qs", "gs", "bs", "S0"])
 @pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("update", ["a product of matrices", "the delta rule"])
-def test_what_is_not_finite_reaches_what_it_reaches_in_the_loop(update: str, number: float, name: str) -> None:
+def test_infinities_and_nan_affect_the_same_steps_as_in_the_loop(update: str, number: float, name: str) -> None:
     if update == "a product of matrices" and name == "bs":
         update = "scaled twice"
     feeds = data()
@@ -127,7 +127,7 @@ def test_what_is_not_finite_reaches_what_it_reaches_in_the_loop(update: str, num
     attended(written(UPDATES[update][0], DECAYS["by key"], READ), feeds)
 
 
-def test_heads_share_keys_and_queries_and_the_state_lies_the_other_way_round() -> None:
+def test_heads_with_shared_keys_and_a_transposed_state() -> None:
     text = """g (float[T,B,2,3] xs, float[T,B,2] ds, float[T,B,4] bs, float[T,B,4] cs, float[B,2,3,4] S0, float[2] A)
         => (float[B,2,3,4] end, float[T,B,2,3] ys) {
         end, ys = Scan <num_scan_inputs = 4, body = b (float[B,2,3,4] S, float[B,2,3] x, float[B,2] d, float[B,4] bb, float[B,4] c)
@@ -142,7 +142,7 @@ def test_heads_share_keys_and_queries_and_the_state_lies_the_other_way_round() -
     assert attended(text, feeds | {"ds": np.abs(feeds["ds"]), "A": -np.abs(feeds["A"])})[0] == "gated"
 
 
-def test_a_matrix_that_is_read_by_nothing_but_its_last_value() -> None:
+def test_a_matrix_of_which_only_the_last_value_is_read() -> None:
     text = written(PLAIN, DECAYS["by key"], "y = Identity (v)")
     attended(text, data())
 
@@ -197,7 +197,7 @@ def test_matrices_of_one_value_and_queries_of_ones(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", NEAR)
-def test_what_it_does_not_compute_stays(case: str) -> None:
+def test_unsupported_matrices_stay_in_the_loop(case: str) -> None:
     parts, codes = NEAR[case]
     text = written(parts.get("update", PLAIN), parts.get("decay", DECAYS["none"]), parts.get("read", READ))
     _, report = (
@@ -209,7 +209,7 @@ def test_what_it_does_not_compute_stays(case: str) -> None:
     assert reasons(report) == codes
 
 
-def test_only_for_the_target_that_has_it_and_in_its_type_and_within_memory() -> None:
+def test_refusals_for_target_type_and_memory() -> None:
     text = written(PLAIN, DECAYS["none"], READ)
     for options, given, code in (
         (Options(domains=frozenset()), text, "ATTENTION-TARGET"),
@@ -222,7 +222,7 @@ def test_only_for_the_target_that_has_it_and_in_its_type_and_within_memory() -> 
 
 
 def scanned_matrix(rows: int, keys: int, steps: int | str) -> str:
-    """A selective state space: a matrix of ``rows`` by ``keys`` numbers, each with a decay of its own."""
+    """Return a selective state space model: a matrix of ``rows`` by ``keys`` elements, each with its own decay."""
     return f"""g (float[{steps},{rows}] xs, float[{steps},{rows}] ds, float[{steps},{keys}] bs, float[{steps},{keys}] cs,
             float[{rows},{keys}] A, float[{rows},{keys}] S0) => (float[{rows},{keys}] end, float[{steps},{rows}] ys) {{
         end, ys = Scan <num_scan_inputs = 4, body = b (float[{rows},{keys}] S, float[{rows}] x, float[{rows}] d, float[{keys}] bb,
@@ -236,12 +236,12 @@ def scanned_matrix(rows: int, keys: int, steps: int | str) -> str:
 @pytest.mark.parametrize(
     ("rows", "keys", "is_faster"), [(16, 16, True), (64, 4, True), (64, 16, False), (16, 64, False), (128, 8, False)]
 )
-def test_many_rows_of_one_value_stay_where_the_loop_is_faster(rows: int, keys: int, is_faster: bool, steps: int | str) -> None:
+def test_many_rows_of_one_value_stay_if_the_loop_is_faster(rows: int, keys: int, is_faster: bool, steps: int | str) -> None:
     _, report = apply(scanned_matrix(rows, keys, steps), [linear_attention])
     assert reasons(report) == ([] if is_faster else ["ATTENTION-COST"])
 
 
-def test_the_same_rows_leave_if_their_steps_were_written_out() -> None:
+def test_the_same_rows_leave_if_the_model_had_unrolled_them() -> None:
     before = model_from_text(scanned_matrix(64, 16, 24), 18)
     written_out, _ = apply(before, [unroll], options=Options(unroll=UnrollLimits(24, 10_000)))
     assert not any(node.op_type == "Scan" for node in written_out.graph.node)
