@@ -1,3 +1,3 @@
-"""The inputs of a comparison: those of the caller, and generated sizes and values of the rest."""
+"""The inputs of a comparison: the caller's inputs, and generated sizes and values for all other inputs."""
 
 __all__: list[str] = []

@@ -1,6 +1,6 @@
-"""The quantities that vary from case to case, and the values of each. They are sizes of dimensions and trip counts.
+"""The quantities that vary from case to case (sizes of dimensions and trip counts), and the values to try for each.
 
-A dimension named ``2*T`` or ``(L - 1)//2`` does not vary on its own: its size is computed from those of ``T`` and ``L``.
+The size of a dimension named ``2*T`` or ``(L - 1)//2`` is not chosen. It is computed from the size of ``T`` or ``L``.
 """
 
 import ast
@@ -27,15 +27,18 @@ _ONE_MORE = {3: 5, 2: 4}
 _COMPARISONS = frozenset(("Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
 _MOVES = frozenset(("Cast", "Gather", "Identity", "ReduceMax", "Reshape", "Slice", "Squeeze"))
 _LEAST_ASKED, _MOST_ASKED = 8, 1 << 10
-"""The sizes that are tried because the result compares with them. Smaller ones are tried anyway; larger ones take too long."""
+"""The range of sizes that are tried because the result compares sizes with them. Smaller sizes are tried anyway, and larger sizes
+take too long.
+"""
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A quantity that varies: a group of equal dimensions, or one trip count. The first value is the usual one.
+    """A quantity that varies: a group of equal dimensions, or one trip count. The first of ``values`` is the usual value.
 
-    The dimensions are in ``parts``. If one part has size 1 (broadcasting), its size may differ from that of the others.
+    The dimensions are divided into ``parts``. A part may also have the size 1 while the other parts have another size
+    (broadcasting).
     """
 
     parts: tuple[tuple[str, ...], ...]
@@ -44,7 +47,7 @@ class Axis:
 
     @property
     def names(self) -> list[str]:
-        """The dimensions, or the trip count."""
+        """The names of the dimensions, or the name of the input that is the trip count."""
         return [name for part in self.parts for name in part]
 
     @property
@@ -64,18 +67,18 @@ class Axis:
 
     @property
     def beyond(self) -> int:
-        """A size above all values, if the dimension may have any size. Otherwise the largest value."""
+        """A size above all values if the dimension may have any size, otherwise the largest value."""
         return 2 * max(self.values) + 1 if self.any_size else max(self.values)
 
 
 def raised(values: tuple[int, ...], least: int) -> tuple[int, ...]:
-    """Return sizes to try instead of ``values`` for a dimension that must be at least ``least``, or a multiple of it."""
+    """Return the sizes to try instead of ``values`` if a dimension must be at least ``least`` or a multiple of ``least``."""
     sizes = [least + value - 1 for value in values if value <= max(least, _FEW)]
     return values if least <= 1 else tuple(dict.fromkeys((sizes[0], least, 2 * least, 3 * least, *sizes)))
 
 
 def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:
-    """Return the trip counts to try, the usual one first. A full comparison also tries some small ones of ``named``."""
+    """Return the trip counts to try, the usual count first. A full comparison also tries a few small counts of ``named``."""
     if level == "quick":
         return (3, 1, 2, 0)
     counts = [value for value in named if isinstance(value, int) and _LEAST_TRIPS <= value <= _MOST_TRIPS]
@@ -83,7 +86,7 @@ def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:
 
 
 def dimension_values(position: int, level: Level = "full") -> tuple[int, ...]:
-    """Return the sizes to try for the free dimension at ``position``, the usual one first."""
+    """Return the sizes to try for the free dimension at ``position``, the usual size first."""
     usual = _USUAL[position % len(_USUAL)]
     if level == "quick":
         return tuple(dict.fromkeys((usual, 1, 2, 3, _ONE_MORE.get(usual, usual))))
@@ -98,11 +101,11 @@ def likely_values(
 
     Args:
         parts: the names of the dimensions.
-        beside: the size that they equal or are broadcast with; 1 if there is none.
+        beside: the fixed size of other dimensions that they must equal unless broadcast; 1 without such dimensions.
         position: the number of the group.
         learned: the known facts about sizes.
         level: how thorough the comparison is.
-        asked: the largest size that the result compares with; 0 for none. One of the sizes exceeds it.
+        asked: the largest number that the result compares sizes with; 0 for none. One of the returned sizes exceeds this number.
     """
     if learned is not None:
         number = next((size for part in parts if (size := learned.number(part[0])) is not None), None)
@@ -117,8 +120,9 @@ def likely_values(
 
 
 def asked_size(proto: onnx.ModelProto) -> int:
-    """Return the largest number that a model compares sizes with, such as 127 in ``Less(127, Shape(x))``. Return 0 if there is
-    none.
+    """Return the largest number that a model compares sizes with, or 0 if it compares no sizes.
+
+    For example, this is 127 in ``Less(127, Shape(x))``.
     """
     constants = {tensor.name: tensor for tensor in proto.graph.initializer if tensor.data_type == onnx.TensorProto.INT64}
     producers = {name: node for node, _ in all_nodes(proto) for name in node.output}

@@ -35,10 +35,10 @@ from ortscan.verification.inputs.value_kinds import (
 __all__ = ["Inputs"]
 
 _MOST_ELEMENTS = 1 << 40
-"""The most elements of an input, not counting sizes of 0, because numpy multiplies the other sizes."""
+"""The most elements of an input. A size of 0 counts as 1, because numpy multiplies the other sizes even then."""
 _SMALL_BYTES = 1 << 20
 _MOST_APART: Mapping[Level, int] = {"full": 6, "quick": 1}
-"""The number of cases with sizes that only branches forbid. A full comparison has the same number with a size of 0."""
+"""The number of cases whose sizes only branches of Ifs forbid. A full comparison has as many such cases with a size of 0."""
 
 
 @dataclass(frozen=True)
@@ -47,22 +47,22 @@ class Inputs:
 
     Attributes:
         specs: the inputs that must be fed.
-        fixed: the fixed values, by input.
+        fixed: the values that the caller fixed, by input.
         sizes: the fixed sizes of free dimensions.
         defaults: the defaults that some cases replace.
-        roles: what inputs are used for.
+        roles: the role of each input that has one.
         inner: the bytes of the values inside the model.
         large: the integer inputs that may be very large.
         divided: the inputs that must not be the lowest integer.
         named: the values that the models compare inputs with.
-        loops: True if the model has steps, so that constant values may overflow.
-        avoid_nothing: True if nothing of size 0 may reach the model.
+        loops: True if a model has loops, in which sums of constant values may overflow.
+        avoid_nothing: True if no input may be empty, because the model would crash onnxruntime.
         seed: the seed of the values.
         level: how thorough the comparison is.
         budget: the bytes that the inputs of a case, and those of all cases together, may take.
         asked: the largest number that the result compares sizes with.
-        least: the smallest accepted sizes of free dimensions, if smaller ones are rejected.
-        as_named: True to use only the integers that the models compare with, because others are rejected.
+        least: the smallest sizes of free dimensions that the original accepts, as far as they are known.
+        as_named: True to use only integers that the models compare inputs with, because the original rejects other integers.
     """
 
     specs: Sequence[SessionSpec]
@@ -100,7 +100,7 @@ class Inputs:
 
     @property
     def free_sizes(self) -> list[str]:
-        """The dimensions whose sizes are chosen here."""
+        """The free dimensions whose sizes are not fixed."""
         return [name for name in self._names() if name not in self.sizes]
 
     def planned_cases(self, learned: SizeFacts | None) -> list[PlannedCase]:
@@ -123,7 +123,7 @@ class Inputs:
         return self._as_planned(plan_value_cases(self.axes(learned), kinds, self.level))
 
     def case_of(self, axes: Sequence[Axis], sizes: Sequence[int], kind: str = "normal") -> list[PlannedCase]:
-        """Return the case in which ``axes`` have ``sizes`` and values have a ``kind``, or no case if it takes too much memory."""
+        """Return the case in which ``axes`` have ``sizes``, in a list. The list is empty if the case takes too much memory."""
         return self._as_planned([replace(plan_case(axes, sizes), kind=kind)])
 
     def uniform_cases(self, *, large: bool) -> list[PlannedCase]:
@@ -156,7 +156,7 @@ class Inputs:
         return [PlannedCase(point, special.get(point.kind, attempts)) for point in self._affordable(completed)]
 
     def _affordable(self, points: Sequence[Point]) -> Iterator[Point]:
-        """Yield those of ``points`` whose inputs fit the budget, with few large ones, but at least one if sizes are fixed."""
+        """Yield the points whose inputs fit into memory, alone and together. With fixed sizes, always yield the smallest point."""
         total, first = 0, min(points, key=self.bytes_at, default=None) if self.sizes else None
         for point in points:
             size = self.bytes_at(point)
@@ -174,7 +174,7 @@ class Inputs:
         return sum(math.prod(shape_of(spec, point.sizes)) * max(1, numpy_type(spec.elem_type).itemsize) for spec in self.missing)
 
     def feed(self, point: Point, attempt: str) -> dict[str, Any]:
-        """Return the values for a run."""
+        """Return the values of all inputs for a run. ``attempt`` is the way to draw integers."""
         feed = {}
         for spec in self.missing:
             own = replace(point, kind=self._kind_for(spec, point))
@@ -198,16 +198,14 @@ class Inputs:
         return "normal" if spec.name not in self.large else "divided integers" if spec.name in self.divided else point.kind
 
     def _named_for(self, spec: SessionSpec, sizes: Mapping[str, int] | None, *, beside: bool = True) -> list[Known]:
-        """Return the named values that an input can have at ``sizes``, or at any sizes. With ``beside``, include their
-        neighbours.
-        """
+        """Return the named values that an input can have at ``sizes`` (None for any sizes), with neighbours if ``beside``."""
         role, named = self.roles.get(spec.name), self.named.values(spec.name) if beside else self.named.exact.get(spec.name, ())
         if role is not None and role.trips:
             return []
         return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
 
     def completed(self, point: Point) -> Point:
-        """Return ``point`` with the fixed sizes, and with the sizes that are computed from others."""
+        """Return ``point`` with the fixed sizes added, and with the sizes that are computed from other sizes."""
         sizes = {**self.sizes, **point.sizes}
         sizes.update({name: derived_size(name, sizes) for name in derived_dims(self._names()) if name not in sizes})
         return replace(point, sizes={name: sizes[name] for name in self._names()})
@@ -219,7 +217,7 @@ class Inputs:
         return [name for name in dict.fromkeys(dims) if name in self.sizes or name in generated]
 
     def axes(self, learned: SizeFacts | None) -> list[Axis]:
-        """Return the axes that vary: the dimensions, joined if they are known to be equal, then the trip counts."""
+        """Return the axes: first the dimensions, with equal dimensions joined into one axis, then the trip counts."""
         derived = derived_dims(self._names())
         names = [name for name in self._names() if name not in derived]
         groups = [[[name]] for name in names] if learned is None else learned.groups(names)
@@ -232,7 +230,7 @@ class Inputs:
         return axes
 
     def _axes_of(self, group: Sequence[Sequence[str]], position: int, learned: SizeFacts | None) -> Iterator[Axis]:
-        """Yield axes for dimensions that vary together: one for each part of fixed size, and one for the rest."""
+        """Yield the axes of a group: one for each part with a fixed size, and one for all other parts."""
         rest, known = [], []
         for part in group:
             size = next((self.sizes[name] for name in part if name in self.sizes), None)

@@ -1,6 +1,6 @@
 """Read the caller's inputs, and the outputs that were recorded with them.
 
-They are dicts of arrays, an .npz file, or a folder of test data in the format of onnx. Such a folder contains ``input_0.pb``,
+Inputs are dicts of arrays, an .npz file, or a folder of test data in the format of onnx. Such a folder contains ``input_0.pb``,
 ``output_0.pb`` and so on, either directly or in subfolders ``test_data_set_0`` and so on.
 """
 
@@ -39,11 +39,11 @@ Given = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 def read_inputs(
     inputs: Given, specs: Sequence[SessionSpec], optional: Set[str], outputs: Sequence[SessionSpec]
 ) -> tuple[list[_Arrays], list[_Arrays]]:
-    """Return the sets of inputs by input name, and the outputs recorded with each set by output name (none for plain dicts).
+    """Return the sets of inputs, and the recorded outputs of each set, by name. Dicts have no recorded outputs.
 
     Args:
-        inputs: the caller's inputs. The keys of an .npz are input names; ``in:`` and a name (other keys are then ignored); or
-            ``out:`` and the name or position of an output.
+        inputs: the caller's inputs. The keys of an .npz are input names, ``in:`` followed by an input name, or ``out:`` followed by
+            the name or position of an output. If there are keys with ``in:``, keys without a prefix are ignored.
         specs: the inputs that must be fed.
         optional: the names of the inputs that may be omitted.
         outputs: the outputs of the model.

@@ -1,4 +1,4 @@
-"""Integers for inputs: in the range of the input's role, of any magnitude, or sequence lengths.
+"""Generate integers for inputs: in the range of the input's role, of any magnitude, or as sequence lengths.
 
 Works around ORT-DIVISION-OVERFLOW.
 """
@@ -18,15 +18,15 @@ __all__ = ["AS_NAMED", "ATTEMPTS", "OTHER_ATTEMPTS", "ROW_KINDS", "in_turn", "ma
 ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
 """The ways to draw integers. They are tried in this order until the original accepts one."""
 AS_NAMED = "as named"
-"""The way to draw integers for a model that compares them with numbers, such as 8000 and 16000, and accepts no others."""
+"""The way to draw integers for a model that accepts only certain numbers, such as 8000 and 16000."""
 OTHER_ATTEMPTS = ("by use", "near zero", "above zero")
 """The ways to draw unusual integers."""
 _EMPTY_ROWS = ("no rows but empty ones", "an empty first row", "an empty last row")
 ROW_KINDS = (*_EMPTY_ROWS, "full rows", "short rows")
-"""The kinds of values that only sequence lengths can have. Random lengths rarely have them."""
+"""The kinds of values that only sequence lengths can have. They rarely occur among random lengths."""
 _BITS = 8
 _ENDS = 2
-"""In this many of three cases, indices include the smallest and the largest one."""
+"""In this many of three cases, indices include the smallest and the largest index."""
 
 
 def make_integers(
@@ -55,7 +55,7 @@ def make_integers(
 
 
 def some(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
-    """Return booleans of which one in eight is True, but at least one."""
+    """Return booleans. About one in eight is True, and at least one of them."""
     chosen = np.asarray(random.random(shape) < 1 / 8)
     if chosen.size:
         chosen.reshape(-1)[random.integers(chosen.size)] = True
@@ -63,7 +63,7 @@ def some(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
 
 
 def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
-    """Put ``numbers`` into every second element. Each ``turn`` continues where the previous one ended."""
+    """Put ``numbers`` into every second element. Each ``turn`` continues with the numbers after those of the previous turn."""
     flat = values.reshape(-1)
     positions = range(0, flat.size, 2)
     for position, number in zip(positions, itertools.islice(itertools.cycle(numbers), turn * len(positions), None), strict=False):
@@ -71,17 +71,19 @@ def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
 
 
 def takes_row_kind(role: Role | None, kind: str) -> bool:
-    """Return True if an input should have lengths of this kind. Lengths of 0 are used only if onnxruntime accepts them."""
+    """Return True if an input of this role should have lengths of this kind.
+
+    Lengths of 0 are used only if onnxruntime accepts them.
+    """
     if role is None or kind not in ROW_KINDS:
         return False
     return role.lengths if kind in _EMPTY_ROWS else role.positive and bool(role.highs) and not role.ranges
 
 
 def _any_integers(dtype: np.dtype[Any], shape: Sequence[int], turn: int | None, random: np.random.Generator) -> np.ndarray:
-    """Return numbers of all magnitudes. Every second one is a special number, and each ``turn`` has other ones.
+    """Return numbers of all magnitudes. Every second number is special, and each ``turn`` has other special numbers.
 
-    If ``turn`` is None, the lowest integer and numbers that sum to it do not occur, because dividing it by -1 crashes
-    onnxruntime.
+    If ``turn`` is None, special numbers are left out, because dividing the lowest integer by -1 crashes onnxruntime.
     """
     info = np.iinfo(dtype)
     bits = _BITS * dtype.itemsize
@@ -97,7 +99,7 @@ def _any_integers(dtype: np.dtype[Any], shape: Sequence[int], turn: int | None, 
 
 
 def _noteworthy(bits: int, largest: int) -> Iterator[int]:
-    """Yield special numbers, at which behaviour may change, the most likely first."""
+    """Yield special numbers, at which the behaviour of a model may change. The most likely ones come first."""
     yield from (-largest - 1, largest, -1, 0, 1, 100, 1000, 1 << 16, 1 << 31, -largest, largest - 1, 10, -100)
     for power in range(bits):
         yield from (1 << power, 10 ** (power // 3), -(1 << power), (1 << power) - 1)
@@ -106,7 +108,10 @@ def _noteworthy(bits: int, largest: int) -> Iterator[int]:
 def _others(
     numbers: Sequence[int], usual: Sequence[int], shape: Sequence[int], point: Point, attempt: str, random: np.random.Generator
 ) -> np.ndarray:
-    """Return ``numbers`` alternating with ``usual`` ones. If all inputs have unusual integers, a single element is random."""
+    """Return ``numbers`` alternating with ``usual`` numbers.
+
+    If all inputs get unusual integers, an input with a single element gets a random one of ``numbers``.
+    """
     if attempt == "near zero":
         numbers = [number for number in numbers if -1 <= number <= 1] or numbers
     elif attempt == "above zero":
@@ -135,7 +140,7 @@ def _bounds(dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role
 
 
 def _row_lengths(values: np.ndarray, kind: str, most: int, random: np.random.Generator) -> np.ndarray:
-    """Return ``values``, which are lengths from 1 to ``most``, changed to the given ``kind``."""
+    """Return lengths of the given ``kind``. ``values`` are lengths from 1 to ``most``, and may be part of the result."""
     first, last = (np.arange(values.size).reshape(values.shape) == position for position in (0, values.size - 1))
     match kind:
         case "no rows but empty ones":

@@ -12,7 +12,8 @@ __all__ = ["interface_differences", "quoted"]
 def interface_differences(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
     """Return a sentence for each difference that a caller could notice.
 
-    Inputs with an initializer need not be fed and are not compared. But an initializer that a caller could override must stay so.
+    Inputs with an initializer need not be fed and are not compared. But if a caller could override an initializer, this must remain
+    possible.
     """
     differences: list[str] = []
     for what, specs in (("input", input_specs), ("output", output_specs)):

@@ -1,4 +1,4 @@
-"""Generate the value of one input of any type, for certain sizes and for the role of the input."""
+"""Generate a value for one input of any type, with given sizes, in the range that the input's role allows."""
 
 import math
 import zlib
@@ -19,7 +19,7 @@ from rewrites.base.errors import OptionError
 __all__ = ["FLOATS", "FLOAT_KINDS", "WORDS", "is_integer", "make_value", "shape_of", "unmakeable"]
 
 FLOAT_KINDS = frozenset(["large", "mixed", "zeros", "huge", "tiny", "infinite", "NaN", "steady", "steady across"])
-"""The kinds of values that floats can have and indices cannot."""
+"""The kinds of values that are possible for floats but not for indices."""
 
 _ITEMS = {"no items": 0, "many items": 7, "ragged": 3}
 _USUAL_ITEMS = (1, 2, 3, 5, 4, 8, 6, 9)
@@ -28,7 +28,7 @@ _MOST_ELEMENTS = 1 << 28
 _MOST_AXES = 64
 _ONE_IN_FOUR = 0.25
 _ONE_UNLIKE = {3: True, 4: False}
-"""In these of five cases one boolean differs from the others."""
+"""In these two of five cases, all booleans have this value except one boolean."""
 _MIXED = (*(-1.0, -0.5, 0.0, 0.5, 1.0, 2.0) * 2, -4.0, -3.5, -2.5, -1.5, 1.5, 2.5, 3.5, 4.0)
 """Multiples of 1/2, with small ones more often. Their sums are exact, and some are equal."""
 
@@ -42,7 +42,7 @@ _MAKEABLE = _INTEGERS | FLOATS | _FLOATS8 | {_TYPES.BOOL, _TYPES.STRING}
 
 
 def is_integer(spec: SessionSpec) -> bool:
-    """Return True for an input of integers. These often have a meaning, such as an index."""
+    """Return True for an input of integers, which often have a meaning, such as an index."""
     return spec.elem_type in _INTEGERS
 
 

@@ -1,7 +1,7 @@
 """Find the integer inputs that may be very large, because they cannot become a size, a number of steps or an index.
 
-A model that adds ids can also add 2**40. But a Range of such ids, or a repetition, would exhaust the memory. Every value that is
-computed from an input counts, and so do all values of a loop with such a value.
+A model that adds ids can also add 2**40. But a Range or a Tile with such a number would exhaust the memory. An input is followed
+through all values that are computed from it. If a loop reads such a value, all values of the loop count as computed from it.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,10 @@ def may_be_large(analysis: Analysis) -> set[str]:
 
 
 def may_be_divided(analysis: Analysis) -> set[str]:
-    """Return the names of the inputs that may be divided as integers: the lowest integer divided by -1 crashes onnxruntime."""
+    """Return the names of the inputs that may be divided as integers.
+
+    Dividing the lowest integer by -1 crashes onnxruntime.
+    """
     return _reaching(analysis, lambda node, index: node.op_type == "Div" and index == 0 and not _is_float(node.inputs[index]))
 
 
@@ -46,7 +49,7 @@ def _is_float(value: ir.Value | None) -> bool:
 
 
 def _reaching(analysis: Analysis, is_target: Callable[[ir.Node, int], bool]) -> set[str]:
-    """Return the names of the inputs with a use, direct or indirect, that ``is_target`` accepts."""
+    """Return the names of the inputs that a node accepted by ``is_target`` reads, directly or through other nodes."""
     owners = owners_of(analysis)
 
     def reaches(start: ir.Value) -> bool:

@@ -1,12 +1,13 @@
-"""Find the values that a model itself names for its inputs: it compares inputs with them, looks them up, or clips or rounds at
-them.
+"""Find the values that a model names for its inputs.
+
+Such a value is one that the model compares an input with, looks up, clips to or rounds at.
 
     c = Equal(ids, 50256)                    ->   50256 for ids, and 50257, 50255
     s = Mul(x, 2)   c = Greater(s, 10)       ->   5 for x, and a little more and less
     Scan(..., x) with Less(e, 7.25) inside   ->   7.25 for x, ...
 
-Random values would almost never hit them. An input is followed through operators that keep it or are linear, into bodies and
-functions.
+Random values would almost never equal them. An input is followed through operators that keep its values or are linear, into
+bodies and functions.
 """
 
 import math
@@ -39,13 +40,13 @@ _RESHAPING = frozenset(["Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"
 
 @dataclass(frozen=True)
 class Named:
-    """The named values.
+    """The values that models name.
 
     Attributes:
-        exact: the values themselves, by input.
-        beside: the values next to them, by input.
-        elsewhere: the numbers that the model compares other computed values with.
-        patterns: the patterns that it matches strings with.
+        exact: the named values, by input.
+        beside: the values next to the named values, by input.
+        elsewhere: the numbers that the model compares with computed values that are not traced to an input.
+        patterns: the patterns that the model matches strings with.
     """
 
     exact: Mapping[str, Sequence[Known]] = field(default_factory=dict)
@@ -63,7 +64,7 @@ _Constant = onnx.TensorProto | tuple[Known, ...]
 
 @dataclass(frozen=True)
 class _Value:
-    """The known facts about a value: its elements if it is constant, its traces, and whether it depends on any input."""
+    """The known facts about a value: the constant that it is, if any, its traces, and True if it depends on an input."""
 
     constant: _Constant = ()
     traces: tuple[Trace, ...] = ()
@@ -141,7 +142,10 @@ class _NameReader:
     def _read_bodies(
         self, node: onnx.NodeProto, bodies: Sequence[onnx.GraphProto], operands: Sequence[_Value], scope: _Scope
     ) -> Sequence[_Value]:
-        """Read each body with the operands of the node. A state has its initial value. An output has the values of all bodies."""
+        """Read each body with the operands of the node.
+
+        A state of a loop is treated like its initial value. An output has the traces of this output in all bodies.
+        """
         results: list[list[_Value]] = []
         for body in bodies:
             inner = ChainMap[str, _Value]({}, scope)
@@ -154,7 +158,7 @@ class _NameReader:
         ]
 
     def _note(self, node: onnx.NodeProto, operands: Sequence[_Value]) -> None:
-        """Record the values that ``node`` names for the inputs traced in its operands."""
+        """Record the values that ``node`` names for those inputs that its operands are computed from."""
         self.patterns.update(dict.fromkeys(patterns_of(node)))
         for position, operand in enumerate(operands):
             if not operand.fed:

@@ -1,9 +1,10 @@
 """Choose which sizes, trip counts and kinds of values are tried together.
 
-Each free dimension takes the sizes 1 to 8, 16, one of 9 to 15, one above 16 and one above 128. Each trip count takes such
-numbers, 0 and -1. Every number of every axis occurs at least once, in rows of different numbers: in row ``i`` the k-th axis has
-its ``(i + k)``-th value. In further rows one of the first eight axes is the largest, 1 or 0, or two of them are equal, 1 or 0. A
-quick comparison takes few rows: each free dimension is 1, 2, 3 and one more size, and each trip count is 0 to 3.
+A row has one value for each axis, that is for each group of equal free dimensions and each trip count. Each free dimension has the
+sizes 1 to 8, 16, one of 9 to 15, one above 16 and one above 128. Each trip count has similar values, 0 and -1. Every value occurs
+at least once: in row ``i`` the k-th axis has its ``(i + k)``-th value. In further rows, one of the first eight axes is the
+largest, 1 or 0, or two of these axes are equal, 1 or 0. A quick comparison has few rows: each free dimension is 1, 2, 3 and one
+more size, and each trip count is 0 to 3.
 """
 
 import math
@@ -25,9 +26,9 @@ _KINDS = ("large", "mixed", "zeros", "huge", "tiny")
 _LAST_KINDS = ("empty rows", "infinite", "NaN", *ROW_KINDS)
 _OVERRIDES = ("replaced", "negated", "far", "zeros")
 _MOST_ALONE = 8
-"""The number of axes that are in turn the largest, 1 or 0 while the others are usual."""
+"""The number of axes that are one after the other the largest, 1 or 0 while other axes have their usual values."""
 _MOST_PAIRED = 5
-"""The number of axes of which two at a time are 1 or 0 while the others are usual."""
+"""The number of axes of which two at a time are 1 or 0 while other axes have their usual values."""
 _ALL_EQUAL = (2, 4)
 _TWO_EQUAL, _ALONE = (5, 7, 4, 8), 3
 _NO_TRIPS = (0, -1)
@@ -90,7 +91,10 @@ def plan_uniform_cases(axes: Sequence[Axis], *, large: bool) -> list[Point]:
 
 
 def plan_empty_cases(axes: Sequence[Axis], level: Level = "full") -> list[Point]:
-    """Return cases with dimensions of size 0: each alone; in a full comparison also with the others smallest, or 0 too."""
+    """Return cases with dimensions of size 0. In each case one dimension is 0.
+
+    A full comparison also has cases in which the other dimensions are smallest, and cases in which several dimensions are 0.
+    """
     free = [axis for axis in axes if axis.free]
     alone, rest = free[:_MOST_ALONE], free[_MOST_ALONE:]
     rows = [_with(axes, [axis], 0) for axis in alone]
@@ -148,7 +152,7 @@ def _with_one_large(axes: Sequence[Axis], position: int) -> list[int]:
 
 
 def _size_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
-    """Return all rows without a size of 0, the usual one first."""
+    """Return all rows without a size of 0, the row of usual values first."""
     rows = _plain_rows(axes, level)
     if level == "full":
         for large in _varying(axes)[:_MOST_ALONE]:
@@ -182,7 +186,7 @@ def _with(axes: Sequence[Axis], changed: Iterable[Axis], size: int) -> _Row:
 
 
 def _pairs(axes: Sequence[Axis]) -> Iterator[_Row]:
-    """Yield rows with only two equal axes, or only two that are 1, and rows in which all trip counts are 0 or -1."""
+    """Yield rows in which only two axes are equal, or only two are 1, or all trip counts are 0 or -1."""
     equal = [axis for axis in axes if {_ALONE, *_TWO_EQUAL} <= set(axis.values)][:_MOST_ALONE]
     for couples in _rounds(equal) if len(equal) > 2 else ():
         sizes = {id(axis): _ALONE for axis in equal}

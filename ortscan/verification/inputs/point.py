@@ -16,8 +16,8 @@ class Point:
         trips: the trip counts, by input.
         kind: the kind of values.
         draw: the number that seeds the values.
-        override: the kind of values that replace the defaults of inputs; empty if the defaults stay.
-        only: the only input with this kind of values or replaced default; empty for all inputs.
+        override: the kind of values that replace the defaults of inputs; empty if the defaults are used.
+        only: the only input that gets ``kind`` or ``override``; empty if all inputs get them.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -36,8 +36,9 @@ class PlannedCase:
     attempts: tuple[str, ...]
 
     def varied(self, attempt: str) -> dict[str, Any]:
-        """Return what distinguishes the case besides its sizes. ``attempt`` is the way its integers were drawn; empty if nothing
-        ran.
+        """Return the properties of the case besides its sizes.
+
+        ``attempt`` is the way in which its integers were drawn. It is empty if nothing ran.
         """
         point = self.point
         alone = f" for '{point.only}'" if point.only else ""

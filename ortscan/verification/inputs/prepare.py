@@ -41,12 +41,12 @@ class InputPlan:
     Attributes:
         inputs: the inputs.
         learned: the facts about sizes; None if the graph cannot be read.
-        loose: the facts without the branches of Ifs; None if they are the same.
+        loose: the facts about sizes without the branches of Ifs; None if they equal ``learned``.
         problems: the reasons why nothing can be tried.
         notes: notes for the reader.
         perilous: True if a run may crash the process.
         not_tried: what the cases do not cover.
-        too_large: the reasons why not even a session may be created.
+        too_large: the reasons why creating a session would take too much memory; empty if it would not.
     """
 
     inputs: Inputs
@@ -73,10 +73,10 @@ def prepare(
 
     Args:
         models: the original and the result.
-        watched: the nodes of each model, by their outputs, that `Guards` watches. They need no subprocess.
+        watched: the outputs of the nodes that `Guards` checks, for each model. Such nodes need no subprocess.
         specs: the inputs of the original.
         sizes: the fixed sizes of free dimensions.
-        fixed: the fixed values of inputs. The rest is generated.
+        fixed: the fixed values of inputs. Values of other inputs are generated.
         seed: the seed of the values.
         level: how thorough the comparison is.
         budget: the available memory.
@@ -133,7 +133,7 @@ def prepare(
 
 
 def if_readable(read: Callable[[], _Result]) -> _Result | None:
-    """Return the result of ``read``, which only looks for advice. Return None if a library or a rule cannot read the model."""
+    """Return the result of ``read``, or None if a library or a rule cannot read the model. The result must be optional."""
     try:
         return read()
     except Exception as error:
@@ -143,7 +143,10 @@ def if_readable(read: Callable[[], _Result]) -> _Result | None:
 
 
 def _analysis(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> tuple[Analysis | None, list[str]]:
-    """Return the analysis, which only helps to choose good inputs. Return None and the reason if the graph cannot be read."""
+    """Return the analysis and no notes. If the graph cannot be read, return None and a note with the reason.
+
+    The analysis only helps to choose good inputs, so the comparison goes on without it.
+    """
     try:
         return analyse(proto, specs), []
     except Exception as error:
@@ -159,7 +162,7 @@ def _conflicts(label: str, analysis: Analysis | None) -> list[str]:
 
 
 def _defaults(proto: onnx.ModelProto, names: Set[str]) -> dict[str, np.ndarray]:
-    """Return the small float defaults among the initializers ``names``."""
+    """Return the defaults among the initializers ``names`` that are floats with few elements."""
     defaults = {}
     for tensor in proto.graph.initializer:
         small = tensor.name in names and int(np.prod(tensor.dims)) <= _SMALL and not tensor.external_data
@@ -169,7 +172,7 @@ def _defaults(proto: onnx.ModelProto, names: Set[str]) -> dict[str, np.ndarray]:
 
 
 def _not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
-    """Yield phrases for values that some inputs do not get although other inputs get them."""
+    """Yield phrases for the kinds of values that some inputs do not get."""
     missing, roles = inputs.missing, inputs.roles
     if inputs.level == "full":
         small = [spec.name for spec in missing if is_integer(spec) and spec.name not in inputs.large]

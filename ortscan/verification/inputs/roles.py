@@ -1,11 +1,11 @@
-"""Find the uses of a model's inputs that determine their possible values.
+"""Find out which values the inputs of a model can have, from the operators that read them.
 
     Gather(table [100, 8], ids)      ->   ids in 0..99
     LSTM(..., sequence_lens)         ->   sequence_lens in 1..T
     Loop(n, ...)                     ->   n is a trip count
 
-An input is followed to such uses through operators that keep or only shift it (Cast, Reshape, Add, bodies of loops, ...). All of
-this is advice: if it is wrong, the original fails, and other values are tried.
+An input is followed to these operators through other operators that keep or shift its values (Cast, Reshape, Add, bodies of
+loops, ...). If a role is wrong, the original fails, and other values are tried.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,13 +51,13 @@ _SMALL: Mapping[tuple[str, int], tuple[tuple[int, int], tuple[int, int]]] = {
     ("SequenceAt", 1): ((0, 0), (-2, 1)),
     ("OneHot", 1): ((2, 5), (1, 9)),
 }
-"""By operator and position: the range of usual values, and the range of values to try if no rank or size determines it."""
+"""By operator and position of the input: the range of usual values, and the range of all values unless a rank or size limits it."""
 
 _AXES = {("Slice", 3): 0, ("Squeeze", 1): 0, ("Unsqueeze", 1): 1, ("CumSum", 1): 0}
 _FEW = 2
 _STEPS = frozenset([("Range", 2), ("Slice", 4)])
 _Bound = tuple[int | str, int, int]
-"""A number or the name of a dimension, its factor, and a summand."""
+"""A bound as (size, factor, summand), with the value size * factor + summand. The size is a number or the name of a dimension."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ class Role:
 
     Attributes:
         low: the smallest usual value.
-        highs: the largest usual value is the minimum of these; each is a number or a dimension, plus a number.
+        highs: upper bounds of usual values, each a pair of a number or dimension and a summand. The lowest bound counts.
         trips: True for a trip count.
         positive: True if the usual values are above 0.
-        lengths: True for sequence lengths of which onnxruntime accepts 0 too.
-        ranges: the ranges that contain all unusual values, such as indices from the end.
+        lengths: True for sequence lengths if onnxruntime also accepts a length of 0.
+        ranges: ranges for unusual values, such as indices from the end. An unusual value must be in all of them.
         without: numbers that are excluded from the ranges.
         decisive: True if the values determine sizes or may crash onnxruntime, so they must stay in the ranges.
     """
@@ -95,7 +95,7 @@ class Role:
         return number in self.usual(sizes) or (bool(self.ranges) and within and number not in self.without)
 
     def others(self, sizes: Mapping[str, int]) -> list[int]:
-        """Return the unusual values at these sizes: the largest, the smallest, -1, then further ones from both ends."""
+        """Return the unusual values at these sizes: the largest, the smallest, -1, then other values from both ends."""
         low = max((_at(low, sizes) for low, _ in self.ranges), default=0)
         high = min((_at(high, sizes) for _, high in self.ranges), default=-1)
         usual = self.usual(sizes)
@@ -118,7 +118,7 @@ def _range(low: int, high: int) -> tuple[tuple[_Bound, _Bound], ...]:
 
 
 def find_roles(analysis: Analysis) -> dict[str, Role]:
-    """Return the role of every input that has one, by name."""
+    """Return the roles of inputs by name. An input without a role is not in the result."""
     owners, roles = owners_of(analysis), {}
     for value in analysis.model.graph.inputs:
         uses = [role for role in _uses(value, analysis, owners) if role is not None]
@@ -206,7 +206,7 @@ def _role_at(node: ir.Node, position: int, kind: ir.DataType | None, analysis: A
 
 
 def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]:
-    """Return the values through which ``node`` passes on its input at ``position``."""
+    """Return the outputs of ``node``, or the body input, that contain values of its input at ``position``."""
     if node.op_type in ("Scan", "Loop"):
         body = node.attributes["body"].as_graph()
         formal = position - (node.op_type == "Scan" and analysis.model.opset_imports.get("", 1) < 9)
@@ -220,7 +220,7 @@ def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]
 
 
 def _leaving(value: ir.Value, body: ir.Graph, node: ir.Node) -> list[ir.Value]:
-    """Return the values through which an output of a body continues: an output of the loop node, and a state of the next step."""
+    """Return the values that an output of a body becomes: an output of its node, and a state of the next step."""
     targets: list[ir.Value] = []
     for position, output in enumerate(body.outputs):
         if output is not value:

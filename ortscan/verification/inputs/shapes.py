@@ -1,7 +1,7 @@
-"""The caller's sizes, as shapes of inputs or by the names of dimensions, checked against the declarations of the model.
+"""Check the caller's sizes against the declarations of the model.
 
-``{"x": [64, 1, 128]}`` has the shape of an input, and ``{"T": 64}`` the size of a dimension. A dimension without a name is named
-by its position, such as ``x[1]``, as in verifications and benchmarks.
+Sizes are shapes of inputs, such as ``{"x": [64, 1, 128]}``, or sizes of named dimensions, such as ``{"T": 64}``. A dimension
+without a name is called by its position, such as ``x[1]``.
 """
 
 import itertools
@@ -25,12 +25,12 @@ _LARGEST = 2**63 - 1
 
 
 def given_shapes(shapes: Any, option: str = "shapes") -> dict[str, _Shape]:
-    """Return ``shapes`` as a dict of lists, or an empty dict for None. Whether they fit the model is not checked.
+    """Return ``shapes`` as a dict of lists, or an empty dict for None. The model is not looked at.
 
     ``option`` is the name of the option in errors.
 
     Raises:
-        OptionError: it is not a dict of input names to sizes.
+        OptionError: ``shapes`` does not map input names to lists of sizes.
     """
     if shapes is None:
         return {}
@@ -56,12 +56,12 @@ def _sizes(name: Any, dims: Any, option: str) -> list[int | None]:
 
 
 def given_dims(dims: Any, option: str = "dims") -> dict[str, int]:
-    """Return ``dims`` as a dict, or an empty dict for None. Whether they fit the model is not checked.
+    """Return ``dims`` as a dict, or an empty dict for None. The model is not looked at.
 
     ``option`` is the name of the option in errors.
 
     Raises:
-        OptionError: it is not a dict of names of dimensions to sizes.
+        OptionError: ``dims`` does not map names of dimensions to sizes.
     """
     if dims is None:
         return {}
@@ -86,7 +86,7 @@ def shapes_with_dims(
     """Return ``shapes`` of inputs with the sizes in ``dims`` for free dimensions.
 
     Raises:
-        OptionError: no input has such a free dimension, or a shape gives it another size.
+        OptionError: no input has a free dimension in ``dims``, or ``shapes`` has another size for that dimension.
     """
     named = {dim: None for spec in specs for dim in spec.dims or () if isinstance(dim, str)}
     for name in dims:
@@ -103,7 +103,7 @@ def shapes_with_dims(
 
 def _merged(spec: SessionSpec, own: _Shape, shape: _Shape, option: str) -> _Shape:
     if len(shape) != len(own):
-        return shape  # `with_shapes` rejects it
+        return shape  # `with_shapes` rejects this shape
     for axis, (size, other) in enumerate(zip(own, shape, strict=True)):
         if size is not None and other is not None and size != other:
             name = quoted((spec.dims or ())[axis])
@@ -112,8 +112,9 @@ def _merged(spec: SessionSpec, own: _Shape, shape: _Shape, option: str) -> _Shap
 
 
 def with_shapes(specs: Sequence[SessionSpec], shapes: Mapping[str, _Shape]) -> tuple[list[SessionSpec], dict[str, int]]:
-    """Return the inputs and the sizes that ``shapes`` fix; None or -1 is free. Inputs without a declared rank get that of
-    ``shapes``.
+    """Return the inputs, and the sizes that ``shapes`` fix by dimension. None or -1 in a shape leaves a dimension free.
+
+    An input without a declared rank gets the rank of its shape.
 
     Raises:
         OptionError: a name is unknown, a rank or a fixed size differs, or a dimension gets two sizes.
@@ -144,9 +145,10 @@ def with_shapes(specs: Sequence[SessionSpec], shapes: Mapping[str, _Shape]) -> t
 
 
 def with_arrays(specs: Sequence[SessionSpec], values: Mapping[str, Any]) -> tuple[list[SessionSpec], dict[str, int]]:
-    """Return the inputs with the ranks of the caller's arrays, and the sizes that these fix.
+    """Return the inputs, and the sizes that the caller's arrays fix by dimension.
 
-    If a symbol has several sizes, the first one counts, because onnxruntime does not compare them.
+    An input without a declared rank gets the rank of its array. If a symbol has several sizes, the first size counts, because
+    onnxruntime does not compare sizes.
     """
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     specs = [_ranked(spec, arrays[spec.name].ndim) if spec.name in arrays else spec for spec in specs]

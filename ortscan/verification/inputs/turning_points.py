@@ -1,5 +1,6 @@
-"""Learn about an input from a single operator: values at which its behaviour changes, and the relation of its output to the
-input.
+"""Learn from a single operator at which values of an input its behaviour changes.
+
+Also learn how its output depends on the input, if the output is linear in it.
 
     Greater(x, 5.0)          ->   5.0
     LabelEncoder <keys_strings = ["cat", "dog"]> (x)   ->   "cat", "dog"
@@ -18,7 +19,7 @@ __all__ = ["COMPARISONS", "Known", "Trace", "named_at", "patterns_of", "text", "
 
 Known = float | int | str
 Constants = Callable[[int], Sequence[Known]]
-"""A function that returns the elements of the operand at a position, if it is constant."""
+"""A function that returns the elements of the operand at a position if the operand is constant, otherwise nothing."""
 
 COMPARISONS = frozenset(["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
 _WITH_EACH_OTHER = COMPARISONS | {"Min", "Max", "Mod", "Div", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
@@ -144,7 +145,7 @@ def traces_of(node: onnx.NodeProto, operands: Sequence[Sequence[Trace]], constan
 
 
 def _moved(trace: Trace, kind: str, number: float, at: int) -> Iterator[Trace]:
-    """Yield the result of arithmetic on ``trace`` and ``number``. ``trace`` is the operand at position ``at``."""
+    """Yield the trace of the result of the operator ``kind``. Its operand at position ``at`` is ``trace``, the other ``number``."""
     scale, shift = trace.scale, trace.shift
     if kind == "Add":
         yield Trace(trace.input, scale, shift + number)

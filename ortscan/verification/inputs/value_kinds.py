@@ -1,4 +1,4 @@
-"""Choose the inputs with another kind of values than the rest, alone or together, and the number of cases for that."""
+"""Choose the kinds of unusual values, the inputs that get them (alone or together), and the number of cases."""
 
 import math
 import re
@@ -38,14 +38,16 @@ _MOST_SPREAD = 1e300
 _FOR_ALL = frozenset(["large", "mixed", "zeros"])
 _MOST_CASES = {"full": 10, "quick": 2}
 _FREE = 3
-"""The assumed size of a free dimension. If it is larger, more values are fed."""
+"""The assumed size of a free dimension. If the actual size is larger, more values are fed."""
 _LARGEST_DECIDING = 1 << 16
-"""The largest integer to feed if it may determine a size and no role limits it."""
+"""The largest integer to feed to an input that may determine a size and has no role with limits."""
 _SHOWN = 3
 _LONGEST_WORD = 12
-"""The longest word to match, because Python may take forever on longer ones."""
+"""The longest word to match with a pattern, because Python may take forever on longer words."""
 _OFTEN, _MANY = 5, 131
-"""The number of indices of which the cases draw most: for each element, or in all if the number of elements is free."""
+"""The cases draw most of the possible indices if there are at most this many: for each element, or in total if the number of
+elements is free.
+"""
 
 
 def other_integers(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> list[str]:
@@ -56,7 +58,7 @@ def other_integers(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) ->
 def value_kinds(
     missing: Sequence[SessionSpec], roles: Mapping[str, Role], large: Set[str], avoid_nothing: bool, level: Level
 ) -> Iterator[tuple[str, str, int]]:
-    """Yield the kinds of values that get cases: the kind, its only input (empty for all), and the number of cases."""
+    """Yield the kinds of values to try: the kind, the only input that gets it (empty for all), and the number of cases."""
     full = level == "full"
     others = [name for name in other_integers(missing, roles) if not (avoid_nothing and roles[name].decisive)]
     if others and (full or len(others) > 1):
@@ -82,13 +84,13 @@ def value_kinds(
 
 
 def steady_kinds(missing: Sequence[SessionSpec]) -> list[str]:
-    """Return the kinds of values that are constant along the first or second axis. A loop that adds them up overflows."""
+    """Return kinds of values that are constant along the first or second axis. A loop that adds such values overflows."""
     deepest = max((len(spec.dims or ()) for spec in missing if spec.elem_type in FLOATS), default=0)
     return [kind for kind, rank in (("steady", 2), ("steady across", 3)) if deepest >= rank]
 
 
 def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid_nothing: bool) -> list[str]:
-    """Return the inputs that may be all zero, or False, while others are not. Return none if there are no others."""
+    """Return the inputs that may be all zero, or False, while other inputs are not. A single input does not count."""
     types = onnx.TensorProto
     left_out = (types.STRING, types.BOOL) if avoid_nothing else (types.STRING,)
     names = [spec.name for spec in missing if spec.elem_type not in left_out and not roles.get(spec.name, Role()).trips]
@@ -105,7 +107,7 @@ def useless_kinds(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> 
 
 
 def other_defaults(defaults: Mapping[str, np.ndarray], by: str, seed: int) -> dict[str, np.ndarray]:
-    """Return values near the defaults; or negated values, distant values or zeros, depending on ``by``."""
+    """Return other values for the defaults. ``by`` is "negated", "zeros", "far", or another word for values near them."""
     random = np.random.default_rng([seed, len(defaults)])
 
     def other(array: np.ndarray) -> np.ndarray:
@@ -127,7 +129,10 @@ def other_defaults(defaults: Mapping[str, np.ndarray], by: str, seed: int) -> di
 
 
 def fitting(spec: SessionSpec, named: Sequence[Known], role: Role | None, sizes: Mapping[str, int], any_size: bool) -> list[Known]:
-    """Return those of the ``named`` values that an input can have. Unless ``any_size``, they may determine a size."""
+    """Return those of the ``named`` values that an input can have at ``sizes``.
+
+    Large integers are left out unless ``any_size`` is True, because they may determine a size.
+    """
     if spec.elem_type == onnx.TensorProto.STRING:
         return [value for value in named if isinstance(value, str)]
     numbers = [value for value in named if not isinstance(value, str)]
@@ -139,13 +144,19 @@ def fitting(spec: SessionSpec, named: Sequence[Known], role: Role | None, sizes:
 
 
 def cases_of_named(specs: Sequence[SessionSpec], counts: Sequence[int], level: Level) -> int:
-    """Return the number of cases for ``counts`` named values of each input, if these fill every second element."""
+    """Return the number of cases that feed all named values, if every second element is a named value.
+
+    ``counts`` has the number of named values of each input.
+    """
     needed = [math.ceil(count / _capacity(spec)) for spec, count in zip(specs, counts, strict=True)]
     return min(max(needed, default=0), _MOST_CASES[level])
 
 
 def unfed(specs: Sequence[SessionSpec], named: Named, roles: Mapping[str, Role], large: Set[str]) -> Iterator[str]:
-    """Yield phrases for the named values that a full comparison does not feed. ``large`` has the inputs that accept any integer."""
+    """Yield phrases for the named values that a full comparison does not feed.
+
+    ``large`` contains the inputs that accept any integer.
+    """
     for spec in specs:
         role, values = roles.get(spec.name), named.exact.get(spec.name, ())
         if role is not None and role.trips:
@@ -172,7 +183,7 @@ def _capacity(spec: SessionSpec) -> int:
 
 
 def _matches(pattern: str, word: str) -> bool:
-    """Return True if Python can read the pattern and finds a match. Its syntax is close to onnxruntime's."""
+    """Return True if Python can parse the pattern and it matches ``word``. onnxruntime's syntax is almost the same."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
