@@ -21,11 +21,11 @@ from tests.support.text import parsed
 __all__ = ["TABLE", "VARIANTS", "Outcome", "Variant", "outcomes", "table"]
 
 TABLE = Path(__file__).parents[2] / "ortscan" / "docs" / "reference" / "variants.md"
-_HEAD = """# What onnxruntime does not run, and what becomes of it
+_HEAD = """# Variants that onnxruntime does not run
 
-Made by `python -m tests.support.refused_variants`. Each variant runs through `ortscan.InferenceSession` with `ortscan.custom_ops` on.
-Its numbers are compared with a numpy loop that follows the operator's text. *How* names the rewrites that make it run; only `python`
-needs Python. Refused variants are invalid models or inputs by the operator's own text.
+Made by `python -m tests.support.refused_variants`. Each variant runs in an `ortscan.InferenceSession` with the entry `ortscan.custom_ops`.
+Its results are compared with a numpy loop that follows the operator's text. *How* names the rewrites that make it run; only `python`
+needs Python. A variant is *refused* if the model or an input is invalid by the operator's text.
 
 | variant | onnxruntime alone | with ortscan | how |
 |---|---|---|---|

@@ -10,11 +10,11 @@ __all__ = ["counts", "share_gone", "table"]
 
 _HEAD = """# What leaves a loop, operator by operator
 
-Made by `python -m tests.campaigns conformance`: each node test of the ONNX project is wrapped in a Scan of three steps, given to
-`ortscan.optimize`, and both models are compared on onnxruntime. Each test is wrapped in four ways. All float inputs differ between
-steps, or only the first; values that are the same in every step are constants, or inputs. The operator is alone, beside an unrelated
-state, or between other work. *Gone* counts the wrapped tests that leave nothing in a loop. The others are counted by the reason code
-that keeps them in it. Tests that onnxruntime does not run when wrapped are not counted.
+Made by `python -m tests.campaigns conformance`. It wraps each node test of the ONNX project in a Scan of three steps, passes the model to
+`ortscan.optimize`, and compares both models on onnxruntime. It wraps each test in four ways. Either all float inputs differ between steps, or
+only the first. Values that are the same in every step are constants or inputs. The operator is alone, next to an unrelated state, or between
+other work. *Gone* counts the wrapped tests of which no loop remains. The others are counted by the reason code of the loop that remains.
+Wrapped tests that onnxruntime does not run are not counted.
 """
 
 
