@@ -20,7 +20,7 @@ class Listed:
         bytes: the size of the entry.
         used: the time of its last use, in seconds since 1970.
         verdict: ``unchanged`` if there was nothing to optimise, ``refuted`` if the optimised model differs from the original.
-        comparison: the result of the comparison, if there was one.
+        comparison: the result of the comparison with the original; empty without a comparison.
     """
 
     key: str
@@ -32,7 +32,7 @@ class Listed:
 
 
 def listed_entries(store: Store, models: Collection[str] = ()) -> list[Listed]:
-    """Return the entries for the model files ``models``, or all entries if there are no ``models``.
+    """Return the entries for the model files ``models``, or all entries if ``models`` is empty.
 
     Sort them by last use, newest first. Raise OSError if the folder is unreadable.
     """

@@ -58,7 +58,7 @@ def write_own(path: Path, content: bytes) -> None:
 def make_folder(folder: Path) -> None:
     """Make ``folder`` and its missing parents for this user alone, whatever the umask.
 
-    Raise OSError if ``folder`` exists and is no folder, or if others can write to it.
+    Raise OSError if ``folder`` exists but is not a folder, or if other users can write to it.
     """
     if not folder.parent.exists():
         make_folder(folder.parent)

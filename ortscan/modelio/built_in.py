@@ -54,7 +54,7 @@ def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any =
         freeze: True for all initializers that are listed as inputs, or a list of their names.
 
     Raises:
-        OptionError: there is no such input, or it cannot have that value.
+        OptionError: an option names no input of the model, or has a value that does not fit its input.
         OrtscanError: the model cannot be loaded; see ``load``.
     """
     values, wanted = _check_built_in(fix_inputs, freeze)

@@ -66,7 +66,7 @@ class Interface:
         return Interface(self.inputs, _redeclared(self.outputs, infos.values()), self.header, self.defaults)
 
     def with_negative_sizes_free(self) -> "Interface":
-        """Return the interface with free sizes instead of negative ones, as onnxruntime reads them."""
+        """Return the interface with free sizes instead of negative sizes, because onnxruntime reads negative sizes as free."""
         if not any(has_negative_sizes(info.type) for info in (*self.inputs, *self.outputs)):
             return self
         inputs, outputs = (tuple(map(_copy, infos)) for infos in (self.inputs, self.outputs))
@@ -189,7 +189,7 @@ def _declare(value: ir.Value, info: onnx.ValueInfoProto) -> None:
 
 
 def without_negative_sizes(shape: ir.Shape | None) -> ir.Shape | None:
-    """Return ``shape`` with unknown sizes instead of negative ones, which some exporters write for free dimensions."""
+    """Return ``shape`` with unknown sizes instead of negative sizes, which some exporters write for free dimensions."""
     return forgotten(shape, lambda dim: isinstance(dim, int) and dim < 0)
 
 

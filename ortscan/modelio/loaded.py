@@ -127,7 +127,7 @@ def retake_interface(loaded: LoadedModel) -> None:
 
 
 def redeclare(loaded: LoadedModel, interface: Interface) -> None:
-    """Replace the interface. Record the outputs whose new shapes contradict the declared ones or leave declared sizes open."""
+    """Replace the interface. Record the outputs whose new shapes contradict the declared shapes or lack declared sizes."""
     for was, now in zip(loaded.interface.outputs, interface.outputs, strict=True):
         declared, _ = loaded.redeclared.get(was.name, (was, now))
         if contradicts(declared, now) or leaves_open(declared, now):

@@ -1,6 +1,6 @@
 """Walk over a ``ModelProto``: all graphs with their locations, all dense tensors, and map types.
 
-``onnx_ir`` does not support map types (``ZipMap`` of ``ai.onnx.ml`` returns one), so such values have no type while the model is
+``onnx_ir`` does not support map types (as ``ZipMap`` of ``ai.onnx.ml`` returns), so such values have no type while the model is
 loaded. The interface restores the declared types of public values.
 """
 
@@ -62,7 +62,7 @@ def locations_in(proto: onnx.ModelProto) -> list[str]:
 
 
 def holds_map(kind: onnx.TypeProto) -> bool:
-    """Return True if ``kind`` is a map, or a sequence or optional of one."""
+    """Return True if ``kind`` is a map, or a sequence or optional that contains maps."""
     if kind.HasField("sequence_type"):
         return holds_map(kind.sequence_type.elem_type)
     if kind.HasField("optional_type"):

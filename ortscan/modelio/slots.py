@@ -31,7 +31,7 @@ class InitializerSlot:
 
 @dataclass(frozen=True)
 class AttributeSlot:
-    """A tensor in an attribute, or an element of a list of tensors there."""
+    """A tensor in an attribute of a node. ``index`` is its position if the attribute is a list of tensors."""
 
     node: ir.Node
     attribute: str

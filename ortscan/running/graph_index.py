@@ -52,7 +52,7 @@ class GraphIndex:
         return [users] if isinstance(users, int) else users
 
     def backward(self, names: Iterable[str], stops: set[str], most_nodes: int) -> Slice | str:
-        """Return the nodes that compute ``names`` from ``stops`` and inputs, or the reason why there are none.
+        """Return the nodes that compute ``names`` from ``stops`` and inputs. If that fails, return the reason.
 
         The search goes on at ``names``, even if ``stops`` contains them.
         """

@@ -30,9 +30,9 @@ _CHILD = "from ortscan.running.own_process import serve; serve()"
 
 
 class OwnProcessRunner:
-    """A `Runner` in a subprocess. A run that crashes the subprocess has failed. The next run starts a new one.
+    """A `Runner` in a subprocess. A run that crashes the subprocess has failed. The next run starts another subprocess.
 
-    If there is no interpreter to start, the session runs in this process.
+    If no Python interpreter can be started, the session runs in this process.
 
     Args:
         source: the model.

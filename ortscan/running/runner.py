@@ -33,11 +33,11 @@ TOO_SLOW = "creating its session took longer than {:.2g} s"
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The outputs of a run in the requested order, or the reason why there are no outputs.
+    """The outputs of a run in the requested order, or the reason why the run failed.
 
     Args:
         values: the outputs.
-        error: the reason why there are no outputs.
+        error: the reason why the run failed, or None.
         seconds: the duration of the run.
         timed_out: True if the run was stopped.
         died: True if the run crashed its process.
@@ -71,7 +71,7 @@ class Runs(Protocol):
 
     @property
     def late(self) -> bool:
-        """True if there is no session only because the time limit was exceeded."""
+        """True if creating the session took longer than the time limit."""
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
         """Run once."""

@@ -43,9 +43,9 @@ class Applied:
             was nothing to do, or ``original`` if it was not optimised, on purpose or because of an error.
         why: why the original runs, or why the model was not cached, in one sentence; None in other cases.
         seconds: the time that ortscan added to the start.
-        entry: the cache entry, if there is one.
+        entry: the folder of the cache entry; None without a cache entry.
         target: the target that the model was optimised for.
-        verified: the result of the comparison with the original when it was optimised, in one line; empty if there was none.
+        verified: the result of the comparison with the original when it was optimised, in one line; empty without a comparison.
     """
 
     source: Literal["optimized", "cached", "unchanged", "original"]

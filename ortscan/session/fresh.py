@@ -30,7 +30,7 @@ class Slot:
     fingerprint: Sequence[str]
 
     def fits(self, source: SessionSource, locations: Sequence[str]) -> bool:
-        """Return True if the model that was optimised is the one that the key describes.
+        """Return True if the model that was optimised has the content from which the key was computed.
 
         Its files may have been written after the key was computed, or while they were read. ``locations`` are the locations of
         external data in the model that was optimised.

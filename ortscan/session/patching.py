@@ -46,7 +46,7 @@ def patched(**options: Any) -> Iterator[type]:
             override them.
 
     Raises:
-        OptionError: there is no such option.
+        OptionError: an option is unknown, or has an invalid value.
     """
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.running import Running

@@ -138,7 +138,7 @@ def _prepared(source: SessionSource, settings: Settings, options: Mapping[str, A
 
 
 def _store(settings: Settings) -> Store | str:
-    """Return the cache, or the reason why there is none."""
+    """Return the cache, or the reason why nothing is cached."""
     folder = cache_folder(settings.cache_dir)
     if folder is None:
         return _NOWHERE

@@ -177,7 +177,7 @@ def _loading_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
 
 
 def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_crash: bool = False) -> str | None:
-    """Load a model. Return onnxruntime's error, or None if there is none or loading takes too long."""
+    """Load a model. Return onnxruntime's error. Return None if it loads or if loading takes too long."""
     source = ModelSource(proto, proto.SerializeToString())
     runner: Runner | OwnProcessRunner
     if may_crash:

@@ -142,7 +142,7 @@ class Verification:
         return self.ok
 
     def summary(self) -> str:
-        """Return one to three lines: what was compared and the outcome; notes; and what was not tried."""
+        """Return one to three lines. They say what was compared with which outcome, then the notes, then what was not tried."""
         ran = [case for case in self.cases if case.status in ("equal", "different")]
         lines = [self._headline(ran)]
         skipped = [case for case in self.cases if case.status == "skipped"]

@@ -16,7 +16,7 @@ from ortscan.verification.inputs.roles import Role
 __all__ = ["AS_NAMED", "ATTEMPTS", "OTHER_ATTEMPTS", "ROW_KINDS", "in_turn", "make_integers", "some", "takes_row_kind"]
 
 ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
-"""The ways to draw integers. They are tried in this order until the original accepts one."""
+"""The ways to draw integers. They are tried in this order until the original accepts the integers."""
 AS_NAMED = "as named"
 """The way to draw integers for a model that accepts only certain numbers, such as 8000 and 16000."""
 OTHER_ATTEMPTS = ("by use", "near zero", "above zero")

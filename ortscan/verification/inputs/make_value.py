@@ -30,7 +30,7 @@ _ONE_IN_FOUR = 0.25
 _ONE_UNLIKE = {3: True, 4: False}
 """In these two of five cases, all booleans have this value except one boolean."""
 _MIXED = (*(-1.0, -0.5, 0.0, 0.5, 1.0, 2.0) * 2, -4.0, -3.5, -2.5, -1.5, 1.5, 2.5, 3.5, 4.0)
-"""Multiples of 1/2, with small ones more often. Their sums are exact, and some are equal."""
+"""Multiples of 1/2, in which small numbers occur twice. Sums of such numbers are exact, and often equal."""
 
 _TYPES = onnx.TensorProto
 _INTEGERS = frozenset(

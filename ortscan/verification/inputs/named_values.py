@@ -55,7 +55,7 @@ class Named:
     patterns: Sequence[str] = ()
 
     def values(self, name: str) -> list[Known]:
-        """Return the values to feed to an input, the exact ones first."""
+        """Return the values to feed to an input: first the named values, then the values next to them."""
         return list(dict.fromkeys((*self.exact.get(name, ()), *self.beside.get(name, ()))))[:MOST_VALUES]
 
 
@@ -72,7 +72,7 @@ class _Value:
 
     @property
     def elements(self) -> tuple[Known, ...]:
-        """The elements, if there are few and they are in the model file."""
+        """The elements of the constant, or () if it is large or is external data."""
         tensor = self.constant
         if not isinstance(tensor, onnx.TensorProto):
             return tensor

@@ -85,7 +85,7 @@ class Role:
     decisive: bool = False
 
     def usual(self, sizes: Mapping[str, int]) -> range:
-        """Return the usual values if the dimensions have ``sizes``. If there is no upper bound, return a few values."""
+        """Return the usual values if the dimensions have ``sizes``. Without an upper bound, return a few values."""
         highs = [_at((size, 1, plus), sizes) for size, plus in self.highs]
         return range(self.low, max(self.low, min(highs, default=self.low + _FEW)) + 1)
 

@@ -46,7 +46,7 @@ def least_sizes(
 ) -> tuple[Mapping[str, int], SizeFacts] | None:
     """Return the smallest sizes of free dimensions with which the original runs, by name, and the facts about sizes.
 
-    Return None if there are no such sizes, or if the usual sizes work. ``kind`` is the kind of values to run with.
+    Return None if no such sizes were found, or if the original runs with the usual sizes. ``kind`` is the kind of values to feed.
     """
     search = _SizeSearch(judge, inputs, inputs.axes(learned), kind)
     usual = tuple(axis.values[0] for axis in search.axes)

@@ -72,7 +72,7 @@ class Tolerances:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Return True for floats, including those of ml_dtypes, whose kind is void."""
+    """Return True for floats, including the floats of ml_dtypes, which numpy counts as void."""
     return dtype.kind == "f" or (dtype.kind == "V" and "float" in dtype.name)
 
 
