@@ -92,7 +92,7 @@ def _in_blocks(loop: ScanView, matrix: MatrixState, ctx: Context) -> Patch | Not
         stacks.build.discard()
         return refusal or NOTHING_HERE
     what = (
-        f"computed '{name}' in blocks of {plan.length} steps, by products of matrices; an If keeps the loop for what is not finite"
+        f"computed '{name}' in blocks of {plan.length} steps, by products of matrices; an If keeps the loop for infinities and NaN"
     )
     edit = partial(_BlocksOrLoop(rows, ctx, constant).put, plan, least)
     return Patch(what, edit, sizes.note(plan.bytes, [matrix.state.inner]))
