@@ -20,9 +20,10 @@ class PatchOutcome:
 
     Args:
         native: The recurrent operator that replaces the loop, or empty.
-        on_cpu: True if the target does not support that operator, so that it runs on onnxruntime's CPU provider.
+        on_cpu: True if the target does not support that operator, so the operator runs on onnxruntime's CPU provider.
         under_if: True if a Scan runs in a branch of an If that requires at least one step.
-        unrolled, planned: The number of unrolled steps. The number of instructions of its plan if it became a call.
+        unrolled: The number of unrolled steps.
+        planned: The number of instructions of the plan, if the loop became a call.
         is_a: A description of what the loop computes.
     """
 
@@ -63,7 +64,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Advice:
-    """An option that changes the fate of a loop. A trial run has shown this.
+    """An option that changed the fate of a loop in a trial run.
 
     Args:
         flags: The option on the command line.
@@ -158,7 +159,8 @@ class RewriteReport:
         nodes: The recurrent nodes that onnxruntime cannot run unchanged.
         cells: The recurrent nodes that ortscan's library runs if it is registered, or the reasons why it does not.
         pairs: Nodes that were reversed or joined into a bidirectional node, or the reasons why not.
-        migrated, fixed: True if the opset changed. True if sizes were fixed.
+        migrated: True if the opset changed.
+        fixed: True if sizes were fixed.
         flattened: The number of Ifs that were replaced by both of their branches.
         tied: True if outputs of bodies or branches had to be rewritten.
         kernel_gaps: Nodes without a kernel, if custom ops were allowed.

@@ -1,6 +1,6 @@
 """Vetoes: patches that are forbidden because their results were wrong.
 
-Blames a rule for an exception that it raises.
+If a rule raises an exception, this module attributes the exception to the rule.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ class Lacking(NoDefect):
 class Veto:
     """Forbids ``rule`` to change the loop or node ``where`` after the first ``after`` patches.
 
-    If ``where`` is empty, all loops.
+    If ``where`` is empty, the veto holds for all loops.
 
     ``why``: the defect of the result.
     """

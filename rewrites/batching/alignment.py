@@ -27,7 +27,7 @@ def after_steps(axis: int) -> int:
 def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
     """Return the ``axis`` attribute, shifted for the extra axis 0.
 
-    It is non-negative if the rank of operand ``index`` is known.
+    The result is non-negative if the rank of operand ``index`` is known.
 
     If there are no steps, onnxruntime infers wrong shapes for some negative axes.
     """
@@ -38,7 +38,7 @@ def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
 def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Value:
     """Return the axes in operand ``index``, shifted for the extra axis 0.
 
-    They are non-negative if the data's ``rank`` is known.
+    The results are non-negative if the data's ``rank`` is known.
     """
     operand, b = call.operand(index), call.build
     dtype = np.int32 if operand.inner.dtype == ir.DataType.INT32 else np.int64
@@ -56,7 +56,7 @@ def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Valu
 def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
     """Insert axes of size 1 into ``operand`` so that it broadcasts with a per-step value of ``rank`` axes.
 
-    Its first per-step axis is aligned with axis ``at`` of the per-step value.
+    The first per-step axis of ``operand`` is aligned with axis ``at`` of the per-step value.
     """
     if operand.rank is None:
         raise call.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")

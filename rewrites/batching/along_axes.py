@@ -1,9 +1,9 @@
 """Operators along some axes. The index of such an axis increases by one, because the steps are axis 0.
 
-``Softmax(x, axis=1)`` -> ``Softmax(x', axis=2)``. Before opset 13, Softmax, LogSoftmax and Hardmax flatten all axes from
-``axis`` on. The same shift is correct, because the axes before ``axis`` are independent. ``Reduce*(x, axes)`` ->
-``Reduce*(x', axes + 1)``. If a Reduce has no axes, it reduces over all axes except the steps. A ReduceLogSumExp over all axes is
-emitted as simpler operators, because onnxruntime's kernel for a part of the axes returns -inf for ``[-inf, -1000]``.
+``Softmax(x, axis=1)`` -> ``Softmax(x', axis=2)``. Before opset 13, Softmax, LogSoftmax and Hardmax flatten all axes from ``axis``
+on. The same shift is correct, because the axes before ``axis`` are independent. ``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``.
+If a Reduce has no axes, it reduces over all axes except the steps. A ReduceLogSumExp over all axes is emitted as simpler operators,
+because onnxruntime's kernel for only some of the axes returns -inf for ``[-inf, -1000]``.
 
 Works around ORT-LOG-SUM-EXP-FIRST.
 """
@@ -36,7 +36,7 @@ def along_axis(call: Call) -> Sequence[Result]:
 
 @rule("Hardmax", "LogSoftmax", "Softmax")
 def softmax(call: Call) -> Sequence[Result]:
-    """Shift the axis. It is always emitted, because the default axis changed in opset 13."""
+    """Shift the axis. The attribute is always emitted, because its default changed in opset 13."""
     return call.like(call.values, axis=after_steps(softmax_spec(call.node, call.opset, call.operand(0).rank).axis))
 
 

@@ -59,13 +59,14 @@ class Refused(Exception):
 class Call:
     """One operator to batch.
 
-    ``node``: the node in the body, with attributes, per-step types and shapes. At least one operand is batched.
-    ``operands``: one for each input of the node, None if an optional input is absent.
-    ``build``: collects the new nodes. ``build.opset`` is the opset of the old and the new nodes.
-    ``steps``: the length of the extra axis as a one-element int64 tensor.
-    ``may_be_empty``: True if there may be no steps. Rules must then only emit nodes that onnxruntime runs on empty tensors. This is
-    possible for a Loop, but not for a Scan, which fails without steps.
-    ``captured``: returns the operand of a value that graphs nested in ``node`` capture. By default, such values are loop-invariant.
+    Args:
+        node: The node in the body, with attributes, per-step types and shapes. At least one operand is batched.
+        operands: One for each input of the node, None if an optional input is absent.
+        build: Collects the new nodes. ``build.opset`` is the opset of the old and the new nodes.
+        steps: The length of the extra axis as a one-element int64 tensor.
+        may_be_empty: True if there may be no steps. This is possible for a Loop, but not for a Scan, which fails without steps.
+            Rules must then only emit nodes that onnxruntime runs on empty tensors.
+        captured: Returns the operand of a value that graphs nested in ``node`` capture. By default, such values are loop-invariant.
     """
 
     node: ir.Node

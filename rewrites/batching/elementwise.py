@@ -21,7 +21,7 @@ __all__ = ["broadcasting", "cast_like", "clip", "dropout", "fast_gelu", "paramet
 @rule(*operators("elementwise") - {"CastLike", "Clip", "PRelu"}, "BitCast", "Det", "RegexFullMatch", "StringConcat")
 @rule("Gelu", "QuickGelu", domain="com.microsoft")
 def broadcasting(call: Call) -> Sequence[Result]:
-    """Align the operands so that they broadcast as in one step. There may be any number of them."""
+    """Align the operands so that they broadcast as in one step. Any number of operands is allowed."""
     return call.like(aligned(call))
 
 

@@ -22,10 +22,13 @@ __all__ = ["Emission"]
 
 
 class Emission:
-    """The replacements of the values of ``body``. ``build`` collects the new nodes.
+    """Holds the replacements of the values of ``body``.
 
-    ``steps``: the length of the extra axis as a one-element int64 tensor. ``around``: returns the replacement of a captured value.
-    By default, captured values are loop-invariant. ``may_be_empty``: True if there may be no steps.
+    Args:
+        build: Collects the new nodes.
+        steps: The length of the extra axis as a one-element int64 tensor.
+        around: Returns the replacement of a captured value. By default, captured values are loop-invariant.
+        may_be_empty: True if there may be no steps.
     """
 
     def __init__(
@@ -43,7 +46,7 @@ class Emission:
         self._inside = {*body.inputs, *(value for node in body for value in node.outputs)}
 
     def has(self, value: ir.Value) -> bool:
-        """Return True if ``value`` was emitted, or comes from outside the body, so that ``get`` can return it."""
+        """Return True if ``get`` can return a replacement: ``value`` was emitted or comes from outside the body."""
         return value in self.known or value not in self._inside
 
     def get(self, value: ir.Value) -> Operand:
@@ -93,7 +96,10 @@ class Emission:
 
 
 def _learn_shape(value: ir.Value, result: Result) -> None:
-    """Refine the per-step shape of ``value`` by the shape of its replacement, whose inference could use outer constants."""
+    """Refine the per-step shape of ``value`` by the shape of its replacement.
+
+    The shape of the replacement may be more exact, because its inference could use outer constants.
+    """
     if result.value is not value:
         shape = without_axis(result.value.shape, 0) if result.batched else result.value.shape
         value.shape = refined(without_names(value.shape), without_names(shape), value.shape)

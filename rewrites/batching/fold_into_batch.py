@@ -1,10 +1,16 @@
-"""Operators with a batch axis. The steps are merged into the batch axis, and the results are split again.
+"""Operators with a batch axis. The steps are merged into this axis, and the results are split again.
 
-``MaxPool(x [N, C, ...])`` -> Reshape to ``[steps * N, C, ...]``, MaxPool, Reshape back. Several operands may have the batch axis.
-If such an operand is loop-invariant, it is repeated for each step. Operands without a batch axis must be loop-invariant, except the
-weights of a convolution. If the weights differ between steps, the channels of all steps are concatenated, and each step has groups:
-``Conv(x [N, steps * C, ...], w [steps * M, C / group, ...], group = steps * group)``. The number of steps must be known, unless the
-data are loop-invariant. ``LSTM(x [S, B, I])``: ``[steps, S, B, I]`` becomes ``[S, steps * B, I]``.
+    MaxPool(x [N, C, ...])    ->    Reshape x to [steps * N, C, ...], then MaxPool, then Reshape to [steps, N, C, ...]
+    LSTM(x [S, B, I])         ->    LSTM(x' [S, steps * B, I])
+
+Several operands may have the batch axis. If such an operand is loop-invariant, it is repeated for each step. Operands without a
+batch axis must be loop-invariant. Only the weights of a convolution may differ between steps. The channels of all steps are then
+concatenated, and each step has its own groups:
+
+    Conv(x [N, C, ...], w [M, C / group, ...])
+    ->    Conv(x' [N, steps * C, ...], w' [steps * M, C / group, ...], group = steps * group)
+
+For such a convolution, the number of steps must be known, unless the data are loop-invariant and there is one group.
 
 Works around ONNX-STFT-ONESIDED, ORT-RECURRENT-LAYOUT and ORT-RECURRENT-NO-ROWS.
 """
@@ -216,7 +222,7 @@ _WEIGHTS = (1, 2, 3, 7)
 def recurrent(call: Call) -> Sequence[Result]:
     """Fold the steps into the batch of a recurrent node.
 
-    It is axis 1 of data and states, and axis 0 of the sequence lengths.
+    The batch is axis 1 of data and states, and axis 0 of the sequence lengths.
     """
     call.needs_steps("onnxruntime crashes on an empty batch")
     call.same_weights(*_WEIGHTS)

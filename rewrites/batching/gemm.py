@@ -1,8 +1,8 @@
 """Gemm and onnxruntime's FusedGemm: ``alpha * A @ B + beta * C`` on matrices.
 
-If B is loop-invariant, MatMul and Add replace Gemm, because onnxruntime runs them fastest. If they would round differently (because
-of alpha, beta or 16-bit floats), one Gemm multiplies the rows of all steps. If B differs between steps, the result is a batched
-MatMul, followed by Mul and Add for alpha, beta and C.
+If B is loop-invariant, MatMul and Add replace Gemm, because onnxruntime runs them fastest. If MatMul and Add would round
+differently (because of alpha, beta or 16-bit floats), one Gemm multiplies the rows of all steps. If B differs between steps, the
+result is a batched MatMul, followed by Mul and Add for alpha, beta and C.
 """
 
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ def _spread_rows(call: Call, c: Operand, rows: Dim) -> ir.Value:
 def _oriented(call: Call, index: int, flag: str) -> Operand:
     """Return matrix ``index``, transposed if ``flag`` is set.
 
-    In this case, ``inner`` of the result is a placeholder with the transposed shape.
+    If it is transposed, ``inner`` of the result is a placeholder with the transposed shape.
     """
     operand = call.operand(index)
     if not call.node.attributes.get_int(flag, 0):

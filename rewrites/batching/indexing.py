@@ -22,7 +22,9 @@ __all__ = ["compress", "gather", "gather_elements", "gather_nd", "one_hot", "sca
 
 @rule("Gather")
 def gather(call: Call) -> Sequence[Result]:
-    """Shift the axis if the data are batched. If the indices are, move their steps to axis 0. If both are, emit a GatherND.
+    """Shift the axis if only the data are batched. If only the indices are batched, move their steps to axis 0.
+
+    If both are batched, emit a GatherND.
 
     Strings are refused, because onnxruntime copies only the first element of each slice.
     """
@@ -66,9 +68,9 @@ def gather_elements(call: Call) -> Sequence[Result]:
 
 @rule("GatherND")
 def gather_nd(call: Call) -> Sequence[Result]:
-    """If the data are loop-invariant, keep the node: it accepts more indices.
+    """If the data are loop-invariant, keep the node, because GatherND accepts indices of any rank.
 
-    Otherwise, use the steps as one more batch axis.
+    If the data are batched, use the steps as one more batch axis.
     """
     batch_dims = call.node.attributes.get_int("batch_dims", 0)
     if batch_dims == 0 and not call.batched(0):
@@ -80,7 +82,7 @@ def gather_nd(call: Call) -> Sequence[Result]:
 
 @rule("Scatter", "ScatterElements")
 def scatter_elements(call: Call) -> Sequence[Result]:
-    """Shift the axis. An element keeps its position along all other axes, and so its step."""
+    """Shift the axis. An element keeps its position along all other axes, so it stays in its step."""
     return call.like([expanded(call, index) for index in range(3)], axis=axis_after_steps(call, 0))
 
 
@@ -120,6 +122,6 @@ def compress(call: Call) -> Sequence[Result]:
 @rule("Trilu")
 @rule("Trilu", domain="com.microsoft")
 def triangle(call: Call) -> Sequence[Result]:
-    """Keep the node. It works on the last two axes, and all other axes are batch axes."""
+    """Keep the node. Trilu works on the last two axes and treats all other axes as batch axes."""
     call.same_each_step(1)
     return call.like(call.values)

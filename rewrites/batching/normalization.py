@@ -52,7 +52,7 @@ _NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 @rule("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
 def trailing_normalization(call: Call) -> Sequence[Result]:
-    """Shift the axis. If the scale or bias is batched, apply it by Mul and Add. Both are aligned with the trailing axes."""
+    """Shift the axis. If the scale or bias is batched, apply both by Mul and Add, aligned with the trailing axes."""
     if not call.batched(1) and not call.batched(2):
         return call.like(call.values, axis=axis_after_steps(call, -1))
     b, x, scale = call.build, call.operand(0), call.operand(1)

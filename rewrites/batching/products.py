@@ -1,8 +1,11 @@
-"""Matrix products: MatMul, FusedMatMul and MatMulInteger of all steps become few large products.
+"""Matrix products: a few large products replace the MatMul, FusedMatMul or MatMulInteger of every step.
 
-The operands of a step are vectors, matrices or stacks of matrices, as in numpy's matmul. ``emit`` emits the product operator.
-MatMulInteger is ``(A - a0) @ (B - b0)`` in int32. If the zero point a0 differs between steps, it becomes ``A @ (B - b0) - a0 *
-colsum(B - b0)``. This is exact, because integers wrap the same way in any order.
+The operands of a step are vectors, matrices or stacks of matrices, as in numpy's matmul. The functions get a parameter ``emit``,
+which emits the product operator.
+
+MatMulInteger computes ``(A - a0) @ (B - b0)`` in int32, with the zero points a0 and b0. If a0 differs between steps, the rule emits
+``A @ (B - b0) - a0 * colsum(B - b0)`` instead. Both expressions return exactly the same integers, because integers wrap the same
+way in any order.
 
 Works around ORT-TRANSPOSED-TIMES-VECTOR and ORT-PRODUCT-OF-NOTHING.
 """
@@ -43,7 +46,10 @@ def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
 
 
 def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Multiply the steps by a loop-invariant matrix in one product. By a stack of matrices, use one product per matrix."""
+    """Multiply the steps by a loop-invariant matrix in one product.
+
+    If the loop-invariant operand is a stack of matrices, emit one product for each matrix.
+    """
     right_rank = call.rank(1)
     if right_rank == 1:
         return _by_vector(call, left.value, left.rank, right.value, emit)
@@ -75,7 +81,7 @@ def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product)
 def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
     """Multiply a loop-invariant matrix by the steps.
 
-    The steps become its columns, or its rows if the operands can be swapped.
+    The steps become columns of one matrix, or rows if the operands can be swapped.
     """
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == 1:
@@ -101,7 +107,10 @@ def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool
 
 
 def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Multiply if there may be no steps. To avoid broadcasting to size 0, use a matrix on the right, or equal batch axes."""
+    """Emit the product for a loop that may have no steps.
+
+    To avoid broadcasting to size 0, use a matrix on the right, or equal batch axes.
+    """
     left_rank, right_rank = call.rank(0), call.rank(1)
     if left.batched and right_rank == 2:
         return emit(left.value, right.value)

@@ -79,7 +79,7 @@ def reshape(call: Call) -> Sequence[Result]:
     A 0 copies the dimension of the same index, also after the shift.
 
     With ``allowzero``, the number of steps replaces the leading 0. A single computed dimension becomes -1, as in onnxruntime's
-    fusion. If it were 0 (an empty batch), it would copy another size.
+    fusion. A computed size of 0 (an empty batch) would copy another size.
     """
     call.same_each_step(1)
     x, b = call.operand(0).value, call.build

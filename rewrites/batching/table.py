@@ -1,6 +1,6 @@
 """The table from (domain, operator type) to batching rules.
 
-The modules that define rules are imported when it is first used.
+The modules that define rules are imported when the table is first used.
 """
 
 import functools
@@ -88,8 +88,8 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
     """Emit ``call``'s operator for all steps at once and return its results, one for each output of the node.
 
     A batched result has the type of the node's output, and its shape with the steps as an extra axis 0. A result may also be the
-    value of an operand, or a constant (the Shape of a batched value). If the call is refused, no new nodes remain in the
-    builder. Codes: ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``, ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``,
+    value of an operand, or a constant (the Shape of a batched value). If the call is refused, no new nodes remain in the builder.
+    The codes of refusals are ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``, ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``,
     ``BATCHED-WEIGHTS``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``, ``SHAPE-UNKNOWN``, ``PRECISION``, ``EMPTY-STEPS``,
     ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``, ``TYPE-UNKNOWN``, ``TYPE-MISMATCH``, ``SHAPE-MISMATCH``.
     """
@@ -110,9 +110,9 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
 
 
 def settle_shapes(call: Call, results: Sequence[Result], built: Sequence[ir.Node]) -> None:
-    """Complete the types and shapes of the results that ``built`` computes from the node's outputs.
+    """Complete the types and shapes of ``results`` by those that the node's outputs declare.
 
-    Refuse a contradiction.
+    Only the results that the nodes ``built`` compute are completed. Raise Refused if the declaration contradicts a result.
     """
     for output, result in zip(call.node.outputs, results, strict=True):
         value = result.value

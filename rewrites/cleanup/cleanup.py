@@ -148,7 +148,7 @@ def _may_go(node: ir.Node, source: ir.Value) -> bool:
 
 
 def _is_worth_it(node: ir.Node) -> bool:
-    """Return True if other users can read the source of a copy that must stay."""
+    """Return True if it pays to bypass a copy that must stay in the graph."""
     return node.op_type not in _PLAIN or bool(node.outputs[0].uses())
 
 

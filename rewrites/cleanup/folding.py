@@ -111,7 +111,7 @@ def _has_constant_inputs(node: ir.Node, known: dict[ir.Value, np.ndarray], compu
 
 
 def _is_small(node: ir.Node, ctx: Context, before: dict[ir.Value, ir.Shape | None]) -> bool:
-    """Return True if the results are known to be small. This is checked before they are computed: an Expand may be large."""
+    """Return True if the results are known to be small. This is checked before the computation, because an Expand may be large."""
     results = [value for value in node.outputs if value.name]
     vague = [value for value in results if static_dims(value) is None]
     shapes = infer_afresh(node, ctx.infer) if vague else {}

@@ -2,8 +2,8 @@
 
     w = Concat <axis = 1> (s, a)  n = Slice (w, [4], [7], [1])    s [2, 3], a [2, 4]    ->    n = Slice (a, [1], [4], [1])
 
-Models with overlapping frames keep their last samples as a state in this way. If the new frame contains these samples, the state
-becomes unnecessary.
+In models with overlapping frames, a state keeps the last samples of a frame in this way. If the new frame contains these samples,
+the state becomes unnecessary.
 
 Conditions: the Slice cuts one axis forwards at constant bounds, and the sizes of all parts along this axis are known.
 """
@@ -39,7 +39,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _part(node: ir.Node, opset: int) -> tuple[ir.Value, int, int, int] | None:
-    """Return the part that a Slice reads, the axis, and the start and end in that part; None if the Slice reads several parts."""
+    """Return four things: the part that a Slice reads, the axis, the start and the end in the part. None for several parts."""
     join = producer_of(node.inputs[0], "Concat") if node.op_type == "Slice" and node.domain == "" and node.inputs else None
     if join is None or join.graph is not node.graph:
         return None

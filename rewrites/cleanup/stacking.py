@@ -155,7 +155,7 @@ def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | N
 
 
 def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tuple[list[int], bool] | None:
-    """Return the positions of the steps that ``user`` reads, and True if it drops the axis of the steps.
+    """Return two things: the positions of the steps that ``user`` reads, and True if ``user`` drops the steps axis.
 
     Return None if ``user`` does not select steps at constant positions.
     """

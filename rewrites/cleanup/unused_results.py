@@ -4,8 +4,8 @@
     cT, ys = Scan(c0, xs)   # c an induction variable, else unused    ->    ys = Scan(xs)
 
 A state is needed if its final value is used, or if a needed body value depends on it. A Loop also needs its condition, and before
-opset 11 at least one state. onnxruntime requires a name for every result of a Scan, so an unused result cannot stay without a name:
-the result and its body output are removed together.
+opset 11 at least one state. onnxruntime requires a name for every result of a Scan, so an unused result cannot stay without a name.
+The result and its body output are removed together.
 
 Works around ORT-SCAN-UNNAMED-RESULT.
 """

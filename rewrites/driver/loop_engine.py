@@ -49,7 +49,7 @@ class LoopEngine:
         return loops_in(self._ctx.model.graph)
 
     def sweep(self, loops: Sequence[ir.Node], progress: Callable[[int, int], None] | None = None) -> list[ir.Node]:
-        """Apply rules to the ``loops`` that may have changed, in order. Return all loops of the model afterwards."""
+        """Apply the rules, in order, to those of the ``loops`` that may have changed. Return all loops of the model afterwards."""
         neighbours = Neighbours(self._ctx.model.graph)
         for i, node in enumerate(loops):
             if self._is_to_be_asked(node):

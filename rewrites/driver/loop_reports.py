@@ -18,7 +18,7 @@ __all__ = ["adopt_loops", "close_reports", "nature", "scope_of"]
 
 
 def adopt_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
-    """Return all loops, inner loops first, and create reports for new loops.
+    """Create reports for new loops. Return all loops, inner loops first.
 
     Raise MalformedLoop if a new loop is invalid.
     """

@@ -28,7 +28,10 @@ _PATCHES_PER_NODE = 40
 
 
 def may_be_refused(ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
-    """Return True if a recurrent node may need one of ``rules``. Before inference, it may return True needlessly."""
+    """Return True if a recurrent node may need one of ``rules``.
+
+    If shapes are not inferred yet, this function may return True needlessly.
+    """
     return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
 
 

@@ -4,7 +4,8 @@
 
 onnxruntime refuses some nodes on empty tensors, such as a Scan without steps, and then stops the run. A GRU or LSTM with an empty
 batch, or a GRU without steps, crashes the process. In the original model, the failure of the Scan may have prevented the crash,
-because the Scan may run first. The same holds for nodes of a body that now run before their loop, or once for all its steps.
+because the Scan may run before the GRU. The same holds for nodes of a body that now run before their loop, or once for all its
+steps.
 
 Works around ORT-SCAN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """
@@ -43,8 +44,11 @@ _REFUSE_NOTHING = frozenset(
 class Shielded:
     """The nodes of a model that may crash on empty tensors, and the nodes whose failure may prevent the crash.
 
-    ``shield``: nodes that may fail on empty tensors. ``nodes``: recurrent nodes. ``others``: other nodes that may crash.
-    ``depths``: the number of loops around each node of ``nodes`` and ``others``.
+    Args:
+        shield: Nodes that may fail on empty tensors.
+        nodes: Recurrent nodes.
+        others: Other nodes that may crash.
+        depths: The number of loops around each node of ``nodes`` and ``others``.
     """
 
     shield: frozenset[ir.Node]

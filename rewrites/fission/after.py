@@ -31,7 +31,7 @@ __all__ = ["After", "Groups", "NodeGroup", "find_after"]
 
 @dataclass(frozen=True)
 class After:
-    """The ``nodes`` that leave the loop. ``crossing`` maps body values that they read to future stacks."""
+    """The ``nodes`` that leave the loop. ``crossing`` maps the body values that these nodes read to their stacks."""
 
     nodes: list[ir.Node]
     crossing: dict[ir.Value, ir.Value]
@@ -41,7 +41,7 @@ class After:
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """A node with its backward slice among the chosen nodes. They read the values ``crossing`` and compute ``results``.
+    """A node with its backward slice among the chosen nodes. The group reads ``crossing`` and computes ``results``.
 
     ``copies``: all nodes are copies. ``few_rows``: a node multiplies few rows by weights. ``least_ns``: a lower bound of the time.
     """
@@ -149,7 +149,7 @@ def find_after(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepS
 def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: LeavingBefore) -> list[ir.Node]:
     """Return the nodes worth moving. A group stays if it only copies, or if its stacks are too large or cost more than its work.
 
-    Stacks that the loop returns anyway are free. Products by weights move even then if a step has few rows.
+    Stacks that the loop returns anyway are free. A group with products of few rows by weights moves in any case.
     """
     free = {through_identity(output.inner) for output in _reusable(loop, before)}
     groups = Groups(nodes, before, sizes, lambda value: 0 if value in free else sizes.step(value))
@@ -169,7 +169,7 @@ def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Lea
 
 
 def _reusable(loop: ScanView, before: LeavingBefore) -> list[ScanOutput]:
-    """Return the scan outputs that already are stacks: along axis 0, in the order of the other stacks."""
+    """Return the scan outputs that can serve as stacks, because their axis 0 is the steps in the order of all stacks."""
     return [output for output in loop.scan_outputs if output.reverse == before.stacks.backwards and output.axis == 0]
 
 

@@ -1,6 +1,7 @@
 """Finds the work that can move before a loop: it depends on scan inputs only, so it can run for all steps at once.
 
-A state leaves too if its next value does. The stack of the state is then the stack of its next values, shifted by one step.
+If the next value of a state leaves the loop, the state leaves too. Its stack is then the stack of the next values, shifted by one
+step.
 """
 
 import heapq
@@ -155,7 +156,7 @@ def _is_stacked(node: ir.Node, stacks: Stacks) -> bool:
 
 
 def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable | None:
-    """Emit ``node`` for all steps, or return why it cannot be emitted. ``bounded``: the stacks must fit in the memory budget."""
+    """Emit ``node`` for all steps. Return a reason if this is impossible, else None. ``bounded``: the memory budget applies."""
     stacks, build = before.stacks, before.stacks.build
     built, known = len(build.nodes), len(stacks.known)
     refusal = stacks.add(node)

@@ -40,7 +40,8 @@ _END = 2**63 - 1
 class Blocks:
     """The number of ``steps`` of a block; None if the model must compute that number.
 
-    In that case one step takes ``unit`` bytes for each element of ``sources``, which are outer values or rows of scan inputs.
+    If the model computes the number, one step takes ``unit`` bytes for each element of ``sources``, which are outer values or rows
+    of scan inputs.
     """
 
     steps: int | None
@@ -177,7 +178,7 @@ def _stand_in(output: ScanOutput, ctx: Context) -> ir.Value:
 
 
 def _fixed_rows(build: Builder, steps: int, most: int) -> BlockRows:
-    """Cut ``steps`` rows into equal blocks of at most ``most`` rows, as few and as small as possible."""
+    """Cut ``steps`` rows into equal blocks of at most ``most`` rows. Use as few blocks as possible, then the smallest size."""
     count = -(-steps // most)
     size = -(-steps // count)
     missing = count * size - steps
@@ -186,7 +187,7 @@ def _fixed_rows(build: Builder, steps: int, most: int) -> BlockRows:
 
 
 def _computed_rows(build: Builder, loop: ScanView, steps: ir.Value, blocks: Blocks) -> BlockRows:
-    """Build nodes that compute the block size: ``blocks.steps``, or else the steps that fit in the cache; from 1 to ``steps``."""
+    """Build nodes that compute the block size, from 1 to ``steps``: ``blocks.steps`` if known, else what fits in the cache."""
     unit = build.const([1])
     if blocks.steps is not None:
         wanted = build.const([blocks.steps])

@@ -4,9 +4,10 @@
 
 MatMul(B, MatMul(A, h)) and Gemm are joined as well. Sums of floats are added in another order. The new constants are computed in
 double and rounded once. Results of integers stay the same, also if they overflow.
+
 Conditions: nothing else reads the intermediate result, and the number of multiplications does not grow. Products of floats have
 further conditions. The matrices are finite. No element of A B or c B is much smaller than the sum of the magnitudes of its terms.
-Infinities stay the same, because h is bounded or because Softmax or LayerNormalization turns a row with infinities into NaN
+Infinities must not change the result: either h is bounded, or Softmax or LayerNormalization turns a row with infinities into NaN
 anyway. ``fast_math`` drops the conditions on infinities and cancellation. float16 products stay, because they round the
 intermediate result. Matrices of many megabytes stay as well.
 """

@@ -24,9 +24,9 @@ _VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 class Liveness:
-    """The bytes of the stacks held ``now``, and the ``most`` held so far. The loop's own scan outputs do not count.
+    """The bytes of the stacks that exist ``now``, and the ``most`` so far. The loop's own scan outputs do not count.
 
-    The stacks of earlier splits of the same loop count as held.
+    The stacks of earlier splits of the same loop count too.
     """
 
     def __init__(self, loop: ScanView, sizes: StepSizes) -> None:

@@ -61,7 +61,7 @@ class ConstantProduct:
 
 @dataclass(frozen=True)
 class ProductChain:
-    """Two products: ``second`` multiplies the result of ``first``, to which ``add``, unless None, first adds ``between``."""
+    """Two products. ``second`` multiplies the result of ``first``, to which the node ``add``, if not None, adds ``between``."""
 
     first: ConstantProduct
     second: ConstantProduct

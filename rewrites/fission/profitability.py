@@ -68,9 +68,10 @@ def not_worth_moving(
 ) -> dict[ir.Node, NotApplicable]:
     """Return the ``nodes``, with their forward slices, whose outputs to the recurrence are much larger than their inputs.
 
-    A large result, such as an outer product, is cheaper to compute in each step than to write for all steps and read back.
-    Products by weights leave even then if a step has few rows, because all steps at once read the weights once. The search goes
-    from the last node to the first. If a group stays, its producers are examined again. Producers of ``bound`` values always leave.
+    A large result, such as an outer product, is cheaper to compute in each step than to write for all steps and read back. A
+    product by weights leaves in spite of large results if a step has few rows, because the weights are then read only once. The
+    search goes from the last node to the first. If a group stays, its producers are examined again. Producers of ``bound`` values
+    always leave.
     """
     position = {node: i for i, node in enumerate(nodes)}
     moved = set(nodes)

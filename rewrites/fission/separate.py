@@ -154,7 +154,10 @@ def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) 
 
 @contextmanager
 def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Yield ``node``, a new Scan, as a loop in a separate graph, and a context for trying rules on it. Drop both afterwards."""
+    """Yield ``node``, a new Scan, as a loop in a separate graph, and a context for trying rules on it.
+
+    Discard the graph and the context afterwards.
+    """
     graph = ir.Graph([], [], nodes=[node], name="trial")
     try:
         with discarding(ctx) as recorded:

@@ -119,7 +119,10 @@ def _runs(joined: ir.Node, held: set[ir.Value]) -> Iterator[_Run]:
 
 
 def _leaves(node: ir.Node, free: Sequence[_Run], loop: ScanView, ctx: Context) -> bool:
-    """Return True if the products of ``free``, the parts without states, can leave the loop."""
+    """Return True if the products of ``free`` can be computed before the loop, for all steps at once.
+
+    ``free`` has the concatenated parts that do not depend on states.
+    """
     sizes = StepSizes.of(loop, ctx)
     behind = nodes_behind(loop.body, [part for run in free for part in run.parts])
     results = [value for before in behind for value in before.outputs]

@@ -1,4 +1,4 @@
-"""Finds the best cut of a loop in two. The second loop computes some states from stacks of the first.
+"""Finds the best cut of a loop in two. The second loop computes some of the states from stacks that the first loop returns.
 
 The second part holds all work that depends on its states. All other work may be in either part, or in both. The best cut carries
 the least data from the first part to the second. It is a minimum cut of a graph (algorithm of Edmonds and Karp).
@@ -192,7 +192,7 @@ def _graph(
 
 
 def _carrying(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the cost of carrying ``value``, or ``FOREVER`` if no stack can hold it. Of equal costs, a smaller value costs less."""
+    """Return the cost of carrying ``value``; ``FOREVER`` if no stack can hold it. Smaller values cost slightly less."""
     if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.not_a_stack(value) is not None:
         return FOREVER
     return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))

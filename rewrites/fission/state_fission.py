@@ -121,7 +121,7 @@ def _split_off(
 ) -> StateCut | NotApplicable:
     """Return the cut before component ``number``, or after this component if all components need it.
 
-    A recurrence is recognised from the work for its own states, so after such a cut the first loop does no other work.
+    After this second cut, the first loop does only the work for its own states, because rules then recognise its recurrence.
     """
     everything = (1 << len(components.members)) - 1
     return cut if late != everything else find_cut(loop, components, everything & ~(1 << number), sizes, bare=True)

@@ -51,7 +51,7 @@ def write_if(
 
 
 def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Value:
-    """Hide the sizes of ``value`` before opset 11, because onnxruntime uses the sizes of one branch for the If there."""
+    """Hide the sizes of ``value`` before opset 11, because onnxruntime then gives the If the sizes of one branch."""
     if b.opset >= since.IF_SIZES_APART:
         return value
     nothing = b.op("Mul", b.op("Cast", flag, to=ir.DataType.INT64), b.const(np.array(0, np.int64)))

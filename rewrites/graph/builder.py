@@ -22,7 +22,7 @@ __all__ = ["Builder", "ConstantPool"]
 class Builder:
     """Collects detached nodes in order.
 
-    They count as users of their inputs, so a rule that refuses must ``discard`` them.
+    The nodes count as users of their inputs, so a rule that refuses must ``discard`` the nodes.
     """
 
     def __init__(self, names: Names, constants: "ConstantPool", opsets: dict[str, int], ir_version: int) -> None:
@@ -93,7 +93,10 @@ class Builder:
         return tuple(node.outputs)
 
     def const(self, array: np.ndarray | Sequence[int] | int, dtype: Any = np.int64) -> ir.Value:
-        """Return an initializer of the main graph with this value. Equal constants share one. Python integers become int64."""
+        """Return an initializer of the main graph with this value.
+
+        Equal constants share one initializer. Python integers become int64.
+        """
         return self._constants.value(array if isinstance(array, np.ndarray) else np.asarray(array, dtype=dtype))
 
     def insert_before(self, anchor: ir.Node) -> None:
@@ -135,7 +138,7 @@ class Builder:
 
 
 class ConstantPool:
-    """Initializers that equal constants share.
+    """The initializers that hold new constants. Equal constants share one initializer.
 
     While a rule is matching, new constants are only collected. Its patch adds them to the model (``put``).
     """

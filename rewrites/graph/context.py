@@ -40,7 +40,8 @@ class Options:
         bidirectional: When two recurrent nodes of opposite directions become one: "always", "equal" (if their activations are
             equal), "narrow" (if they are narrow and run on one row), or "never".
         domains: Operator domains that the target supports besides the standard domain.
-        target, costs: Other abilities of the target, and its costs of loops and operators.
+        target: Other abilities of the target.
+        costs: The costs of loops and operators on the target.
         unroll: The limits up to which loops are unrolled.
     """
 
@@ -86,8 +87,10 @@ class Context:
     """The state that all rules share while one model is rewritten.
 
     Args:
-        evaluate, has_kernel: Run a small model; test if the runtime has a kernel for a node.
-        names, constants: The names of the model, and its shared constants.
+        evaluate: Runs a small model.
+        has_kernel: Returns True if the runtime has a kernel for a node.
+        names: The names of the model.
+        constants: The shared constants of the model.
         rules: The rules in use, for a rule that needs to know what other rules would do.
         left_out: Names of rules that the caller skips.
         changes: The patches applied so far by rules on the complete model.

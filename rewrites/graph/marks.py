@@ -49,12 +49,12 @@ class Marked(Protocol):
 
     @property
     def meta(self) -> Any:
-        """Return the facts attached to it, by key."""
+        """Return the recorded facts. The keys of the dictionary identify the kinds of facts."""
 
 
 @dataclass(frozen=True)
 class Mark(Generic[T]):
-    """A kind of fact, by its ``key``."""
+    """A kind of fact that can be recorded on a node, value or graph, identified by its ``key``."""
 
     key: Hashable
 
@@ -83,7 +83,7 @@ class Mark(Generic[T]):
 
 
 def carry(old: Marked, new: Marked) -> None:
-    """Copy all facts of ``old`` to ``new``, its copy or replacement."""
+    """Copy all facts of ``old`` to ``new``, which is its copy or replacement."""
     new.meta.update(old.meta)
 
 

@@ -42,7 +42,7 @@ class Names:
     def reserve(self, names: Iterable[str]) -> None:
         """Never use ``names`` for new values.
 
-        Removed values had them, and values are compared with the original model by name.
+        These are names of removed values. A new value with such a name would be compared with the old value of the original model.
         """
         self._taken.update(dict.fromkeys(set(names) - self._taken.keys(), 1))
 

@@ -121,7 +121,8 @@ def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
     """Move each DequantizeLinear that reads only constants from ``body`` and its nested graphs to ``main``.
 
     onnxruntime expects the weights of a product in the graph of their DequantizeLinear, and refuses the model if they are outside.
-    If the other operand of the product is dequantized too, onnxruntime multiplies the integers. Such a node is not moved.
+    If the other operand of the product is dequantized too, onnxruntime multiplies the integers. So a node for such a product is not
+    moved.
     """
     for graph in [body, *inner_graphs(body)]:
         for node in [node for node in graph if node.op_type == "DequantizeLinear" and not node.outputs[0].is_graph_output()]:

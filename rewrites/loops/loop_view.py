@@ -68,7 +68,7 @@ class LoopView:
 
     @property
     def body_inputs(self) -> list[ir.Value]:
-        """Return the body's inputs that change from step to step, which are all inputs of a Loop."""
+        """Return the body inputs whose values change between steps. For a Loop, these are all body inputs."""
         return list(self.body.inputs)
 
     @classmethod

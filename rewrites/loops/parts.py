@@ -89,7 +89,7 @@ def body_of(node: ir.Node) -> ir.Graph:
 
 
 def check_body_values(node: ir.Node, body: ir.Graph) -> None:
-    """Raise MalformedLoop for a repeated body input, or an output that the body does not compute, as onnxruntime does."""
+    """Raise MalformedLoop if a body input is repeated or the body does not compute an output. onnxruntime refuses both."""
     names = [value.name for value in body.inputs]
     if len(set(names)) != len(names):
         raise malformed(node, "body", "names the same input twice")

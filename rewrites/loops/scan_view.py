@@ -49,7 +49,7 @@ class ScanView:
 
     @property
     def body_inputs(self) -> list[ir.Value]:
-        """Return the body's inputs that change from step to step, which are all inputs of a Scan."""
+        """Return the body inputs whose values change between steps. For a Scan, these are all body inputs."""
         return list(self.body.inputs)
 
     @classmethod

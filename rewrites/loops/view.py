@@ -22,7 +22,7 @@ Loop = ScanView | LoopView
 
 
 def view(node: ir.Node, opset: int) -> Loop:
-    """Return the view of a Scan or Loop. Raise MalformedLoop if it violates the definition of its operator."""
+    """Return the view of a Scan or Loop. Raise MalformedLoop if the node violates the definition of its operator."""
     return ScanView.of(node, opset) if node.op_type == "Scan" else LoopView.of(node, opset)
 
 

@@ -16,13 +16,13 @@ __all__ = ["Components", "find_components"]
 
 @dataclass(frozen=True)
 class Components:
-    """The components of a loop. ``members``: the states of each component.
+    """The components of a loop. A component comes after the components that it needs.
 
-    A component comes after the components that it needs.
-
-    ``needs``: for each component, a bit for itself and for every component that it needs, directly or indirectly. ``behind``: for
-    each value of the body, a bit for every component from whose states the value is computed in one step. ``of``: the same bits for
-    each node.
+    Args:
+        members: The states of each component.
+        needs: For each component, a bit for itself and for every component that it needs, directly or indirectly.
+        behind: For each value of the body, a bit for every component from whose states the value is computed in one step.
+        of: The same bits for each node.
     """
 
     members: tuple[tuple[State, ...], ...]

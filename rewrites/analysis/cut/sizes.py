@@ -23,9 +23,12 @@ _PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "Einsum", "MatMulInteger", "Fus
 class StepSizes:
     """Sizes of the values of one loop. Unknown dimensions come from hints or are assumed.
 
-    ``steps``: the trip count (known, hinted or assumed). ``own``: the bytes per step of the loop's scan inputs and outputs. Callers
-    have memory for these, so temporaries of this size are acceptable. ``stacked``: the values that the loop already stacks; a stack
-    of one of them takes no new memory. ``known``: the sizes of named dimensions.
+    Args:
+        steps: The trip count (known, hinted or assumed).
+        own: The bytes per step of the loop's scan inputs and outputs. Callers have memory for these, so temporaries of this size
+            are acceptable.
+        stacked: The values that the loop already stacks. A stack of such a value takes no new memory.
+        known: The sizes of named dimensions.
     """
 
     options: Options
@@ -60,7 +63,7 @@ class StepSizes:
         return size_estimate(value, self.known, self.options.assumed_dim)
 
     def note(self, size: int, values: Iterable[ir.Value]) -> tuple[str, ...]:
-        """Return a note for the report: the stacks of ``values`` take ``size`` bytes at a time.
+        """Return a note for the report, which says that the stacks of ``values`` take ``size`` bytes at a time.
 
         Include the assumed sizes.
         """

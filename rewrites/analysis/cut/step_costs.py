@@ -49,8 +49,8 @@ def start_ns(sizes: StepSizes) -> int:
 def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
     """Return True if ``node`` is a product of few rows per step by weights, so that one product for all steps is faster.
 
-    A product of many rows is as fast in the loop. So is a product if writing its results for all steps costs more than reading the
-    weights once saves. Unknown sizes count as few rows.
+    A product of many rows is as fast in the loop. Any product is as fast in the loop if writing its results for all steps costs
+    more time than is saved by reading the weights only once. Unknown sizes count as few rows.
     """
     weights = weight_bytes([node], sizes)
     rows = sizes.rows(node) if weights else None

@@ -55,10 +55,15 @@ def out_of_scan(loop: ScanView, *, named: bool) -> dict[ir.Value | None, ir.Shap
 class Walk:
     """Infers shapes in a graph and its nested graphs, in topological order.
 
-    ``infer`` handles a node without nested graphs, ``at_loop`` a Loop. ``meet`` merges the shapes that branches return. ``afresh``:
-    infer all shapes from the shapes of the graph's inputs, so a name is the same size inside and outside; otherwise, keep known
-    shapes. ``declared_rows``: if the shape of a scanned input is unknown, its row in the body keeps its declared shape.
-    ``found``: the values whose shapes were inferred.
+    Args:
+        opset: The version of the standard operator set.
+        infer: Infers a node without nested graphs.
+        at_loop: Infers a Loop.
+        meet: Merges the shapes that branches return.
+        afresh: True to infer all shapes from the shapes of the graph's inputs, so a name is the same size inside and outside. False
+            to keep known shapes.
+        declared_rows: True if a row of a scanned input with an unknown shape keeps its declared shape in the body.
+        found: The values whose shapes were inferred.
     """
 
     opset: int
@@ -113,13 +118,19 @@ class Walk:
 
 
 def find_open_shapes(graph: ir.Graph, opset: int, infer: Callable[[ir.Node], None], *, proven: bool) -> Set[ir.Value]:
-    """Infer unknown shapes, including those in bodies.
+    """Infer the unknown shapes in a graph and in its bodies and branches.
 
-    Return the body inputs of states whose shape is known to change.
+    The names of varying dimensions (``varies``) remain in the model. They are only valid until the next call, which uses the same
+    names again.
 
-    ``infer`` sets the unknown shapes of a node's outputs. ``proven``: all known shapes except those of states were inferred from
-    operators, so no body needs a second pass. The names of varying dimensions (``varies``) remain in the model. They are only valid
-    until the next call, which uses the same names again.
+    Args:
+        graph: The main graph.
+        opset: The version of the standard operator set.
+        infer: Sets the unknown shapes of a node's outputs.
+        proven: True if all known shapes, except those of states, were inferred from operators. Then no body needs a second pass.
+
+    Returns:
+        The body inputs of states whose shape is known to change.
     """
     search = _Search(graph, opset, infer, proven)
     search.again.follow(graph)
@@ -132,7 +143,11 @@ def infer_body(body: ir.Graph, opset: int, infer: Callable[[ir.Node], None]) -> 
 
 
 class _Search:
-    """Two walks: ``again`` infers unknown shapes, and ``afresh`` infers all shapes in the body of a Loop from its inputs."""
+    """Searches a graph for unknown shapes by two walks.
+
+    ``again`` visits the complete graph. It keeps the known shapes and infers the unknown ones. ``afresh`` visits the body of one
+    Loop. It infers all shapes from the shapes of the body's inputs.
+    """
 
     def __init__(self, graph: ir.Graph, opset: int, infer: Callable[[ir.Node], None], proven: bool) -> None:
         self.graph, self.infer, self.proven = graph, infer, proven
@@ -144,7 +159,8 @@ class _Search:
     def _infer_open(self, node: ir.Node) -> None:
         """Infer a node with outputs of unknown shape if this may succeed now.
 
-        It may if the node is in a body, if ``infer_contrib`` supports it, or if the shape of an input was inferred here.
+        Inference may succeed if the node is in a body, if ``infer_contrib`` supports the node, or if this search inferred the shape
+        of an input.
         """
         better = any(value in self.again.found for value in node.inputs)
         if any(map(is_open, node.outputs)) and (node.graph is not self.graph or is_inferred_here(node) or better):
@@ -184,9 +200,10 @@ class _Search:
         self.afresh.tell({output.outer: _stacked(output.inner.shape) for output in loop.scan_outputs})
 
     def _meet(self, shapes: Sequence[ir.Shape | None]) -> ir.Shape | None:
-        """Return the sizes that all ``shapes`` share.
+        """Merge several ``shapes`` of one value, and keep the sizes on which all shapes agree.
 
-        Sizes that differ get a new name, or keep their name if the first varies.
+        If the shapes have different known sizes along an axis, the size becomes a new name of a varying dimension. If the first of
+        these sizes already is such a name, it is kept.
         """
         return meet(shapes, self._variation_of)
 

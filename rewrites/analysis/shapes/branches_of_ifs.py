@@ -9,8 +9,8 @@ runs, as in the original model.
     If (c) then [2, 3] else [n, 3]    ->    y [2, 3] for onnx, but in truth y is [?, 3]
 
 Before opset 11, onnx uses the size that one branch returns for the result. So the results of branches with different shapes are
-hidden in the copy of the model that onnx infers. Calls of functions that contain an If become unknown operators with declared
-results there.
+hidden in the copy of the model that onnx infers. In this copy, calls of functions that contain an If become unknown operators with
+declared results.
 
 Works around ORT-BRANCH-CONTRADICTION and ONNX-IF-10-SIZES.
 """

@@ -78,10 +78,16 @@ def _put_back_maps(graph: ir.Graph, nodes: list[ir.Node], outputs: list[ir.Value
 def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> bool:
     """Remove the declared shapes of node results and Loop states that contradict the inferred shapes.
 
-    ``infer`` runs without the declared shapes, and returns the states whose shape is known to change in some step. If the declared
-    shape of a state is wrong, all values of its Loop keep only the shapes that ``infer`` confirms. All other values have their
-    declared shapes afterwards. Return True if ``infer`` should run once more with the declared shapes, or False if it
-    has already inferred all of them.
+    If the declared shape of a state is wrong, all values of its Loop keep only the shapes that ``infer`` confirms. All other values
+    have their declared shapes afterwards.
+
+    Args:
+        graph: The main graph.
+        infer: Infers all shapes without the declared ones. Returns the states whose shape is known to change in some step.
+
+    Returns:
+        True if the shapes must be inferred once more, with the declared shapes. False if ``infer`` has already inferred all of
+        them.
     """
     results = [value for node in all_nodes(graph) for value in node.outputs]
     states = [state for node in all_nodes(graph) for state in _states(node)]

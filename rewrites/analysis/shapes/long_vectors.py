@@ -1,4 +1,4 @@
-"""Estimates, before onnx's inference runs, how long the vectors may be whose elements onnx would compute one by one.
+"""Bounds the lengths of the vectors whose elements onnx's inference would compute one by one. Runs before that inference.
 
     Concat (v, v): twice as long      Add (Tile (u, 2**40), w): 2**40 elements of 200 bytes each      Range (0, Mul (a, a))
 
@@ -72,11 +72,12 @@ def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, 
 
 @dataclass
 class Vectors:
-    """Upper bounds of values. ``own`` returns the bounds that a value's declaration or constant gives.
+    """Upper bounds of values.
 
-    ``known`` has better bounds.
-
-    ``joined_only``: assume that only Concat and StringConcat lengthen vectors.
+    Args:
+        own: Returns the bounds that a value's declaration or constant gives.
+        known: Better bounds of some values.
+        joined_only: True to assume that only Concat and StringConcat lengthen vectors.
     """
 
     own: Callable[[Hashable], Measure]

@@ -162,7 +162,10 @@ def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[
 
 @contextmanager
 def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tuple[NotApplicable | None, LearnedShapes]]:
-    """Infer the loop, if needed twice. Yield a reason if its shapes are not settled, and the old shapes of changed values."""
+    """Infer the shapes of the loop, and repeat this with inferred inputs if too little is known.
+
+    Yield two things: a reason if the shapes are not settled (else None), and the old shapes of changed values.
+    """
     with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]) as before:
         refusal = _unsettled(loop, ctx, growing, before)
         if refusal is not None:

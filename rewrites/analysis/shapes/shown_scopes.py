@@ -78,7 +78,7 @@ _Known = ChainMap[str, onnx.TensorProto | None]
 
 
 def show_captured_constants(graph: onnx.GraphProto, fed: Set[str]) -> None:
-    """Copy small constants into the graphs nested in ``graph`` that read them.
+    """Copy each small constant into those graphs nested in ``graph`` that read the constant.
 
     Inputs in ``fed`` do not count as constants.
     """

@@ -50,12 +50,13 @@ def unsteady_values(loop: ScanView, ctx: Context) -> frozenset[ir.Value]:
 
 
 class _Steps:
-    """The analysis of a body. ``changing``: values that may differ between steps.
+    """The analysis of a body.
 
-    ``unsteady``: values whose shape may differ
-    between steps, mapped to a shape that keeps only the sizes known to be equal in all steps.
-
-    ``steady``: values that have one shape in all steps because the Scan would fail otherwise.
+    Args:
+        changing: Values that may differ between steps.
+        unsteady: Values whose shape may differ between steps. Each is mapped to a shape with only the sizes known to be equal in
+            all steps.
+        steady: Values that have one shape in all steps because the Scan would fail otherwise.
     """
 
     def __init__(self, ctx: Context, steady: set[ir.Value]) -> None:
@@ -96,7 +97,7 @@ class _Steps:
     def _cut(self, node: ir.Node) -> ir.Shape | None:
         """Return the shape of a Slice whose bounds may change.
 
-        Only the sizes of the axes that it does not cut are known.
+        Only the sizes of the axes that the Slice does not cut are known.
         """
         source = node.inputs[0]
         shape = None if source is None else self.unsteady.get(source, source.shape)

@@ -2,9 +2,10 @@
 
     shape = Shape(x)  part = Slice(shape, start, {2})    ->    part = Slice(shape, <an unknown input>, {2})
 
-If such a Slice reads a vector of sizes, onnx 1.23 infers wrong ranks. If the shape of axes or steps is unknown, it treats them as
-absent and cuts along the wrong axes. It sees only the constants of the graph that contains the Slice, and no constant that a nested
-graph reads too. In opset 10, a dimension that a Slice cuts keeps its name. Only the copy of the model for onnx changes.
+If such a Slice reads a vector of sizes, onnx 1.23 infers wrong ranks. If the input axes or steps has an unknown shape, onnx treats
+this input as absent and cuts along the wrong axes. onnx sees only the constants of the graph that contains the Slice, and no
+constant that a nested graph reads too. In opset 10, a dimension that a Slice cuts keeps its name. Only the copy of the model for
+onnx changes.
 
 Works round ONNX-SLICE-UNKNOWN-BOUNDS, ONNX-AXES-WITHOUT-SHAPE and ONNX-SLICE-10-NAMES.
 """

@@ -45,7 +45,7 @@ DEFAULTS: Mapping[str, tuple[str, ...]] = {"RNN": ("Tanh",), "GRU": ("Sigmoid", 
 def spelling_of(name: str) -> str | None:
     """Return the name of an activation as the specification spells it. ``name`` may have any case.
 
-    Return None if unknown.
+    Return None if the specification has no such activation.
     """
     return next((known for known in PARAMETERS if known.lower() == name.lower()), None)
 
