@@ -78,8 +78,9 @@ def optimize(
         optimize("in.onnx", shapes={"x": [64, 1, 128]}, output="out.onnx")
 
     Args:
-        model: a path, bytes, a ModelProto or an onnx_ir Model. It is never changed. The result is an onnx_ir Model if it is one,
-            else a ModelProto. Without ``output`` the result holds all weights, so it cannot be serialised if they exceed 2 GB.
+        model: a path, bytes, a ModelProto or an onnx_ir Model. It is never changed. For an onnx_ir Model the result is an
+            onnx_ir Model, else a ModelProto. Without ``output`` the result holds all weights, so it must be smaller than 2 GB to be
+            serialised.
         report: also return the Report that ``explain`` returns, in a pair (model, report).
         options: those of the page of options.
 
@@ -183,11 +184,12 @@ def verify(
         rtol, atol: relative and absolute tolerance. By default they follow from the element types.
         shapes: the shapes of inputs by name; None leaves a size free.
         dims: the sizes of named dimensions.
-        level: ``full``; or ``quick``, which tries a few small cases and each loop of a large model separately.
+        level: ``full``, or ``quick`` to try few and small cases, and each loop of a large model separately.
         time_limit, memory_limit: the limits in seconds and bytes. By default they follow from the level.
 
     Returns:
-        A Verification: ``ok``, and for each output the largest error and the first difference.
+        A Verification. Its ``ok`` is True if the models agree. It also has the largest error of each output, and the first
+        difference.
     """
     from ortscan import verification
 

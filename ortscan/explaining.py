@@ -41,7 +41,7 @@ def explain(
 
     Args:
         model: as for ``optimize``.
-        advice: also look for options and sizes with which the model runs faster. Each is timed, which takes seconds.
+        advice: also look for options and sizes with which the model runs faster. Timing each candidate takes seconds.
         time_limit, memory_limit, options: as for ``optimize``.
 
     Raises:

@@ -1,4 +1,7 @@
-"""The options of ``optimize`` about the model: where it will run, its opset, and facts about its inputs. See ``options``."""
+"""The options of ``optimize`` about the model: its target, its opset, and facts about its inputs.
+
+See ``options``.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict

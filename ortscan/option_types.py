@@ -105,7 +105,10 @@ def check_path(output: Any) -> None:
 
 
 def count_of(option: str, unit: str, *, or_none: bool = False) -> Callable[[Any], int | None]:
-    """Return a check: a value must be a number of ``unit``, 0 or more, or None if ``or_none``."""
+    """Return a function that checks that a value is a number of ``unit``, 0 or more.
+
+    None is also valid if ``or_none`` is True.
+    """
 
     def check(value: Any) -> int | None:
         if value is None and or_none:

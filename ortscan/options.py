@@ -18,7 +18,7 @@ __all__ = ["RewritingOptions"]
 
 
 class RewritingOptions(ModelOptions, total=False):
-    """The options about the model, followed by those that control the rewriting."""
+    """The options about the model, and the options that control the rewriting."""
 
     max_unroll: Annotated[
         int | None,

@@ -47,7 +47,10 @@ def on_request_names() -> list[str]:
 
 
 def wanted(passes: Iterable[str] | None, target: Target, *, custom_ops: bool, native: bool) -> Iterable[str] | None:
-    """Return ``passes`` and the rules that the flags add. Raise OptionError if the target does not run native loops."""
+    """Return the names in ``passes``, and those that the flags add.
+
+    Raise OptionError if the target does not run native loops.
+    """
     if native and DOMAIN not in target.domains:
         raise OptionError(f"native loops run only on the target cpu, not on {target.name}.")
     plans = {rule.name for rule in RULES if rule.phase == "native"}

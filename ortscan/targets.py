@@ -1,9 +1,9 @@
 """The targets as data: operator domains, control flow, recurrent operators and their limits, and how far to unroll loops.
 
 Some execution providers run without their hardware. ``python -m tests.campaigns providers`` runs these providers and writes
-tests/data/providers.json, with which a test compares their rows here. The other rows follow from the kernel tables of onnxruntime
-1.31 and the operator lists of its execution providers. Nodes that a provider does not support run on onnxruntime's CPU provider,
-with copies in both directions.
+tests/data/providers.json, and a test compares their rows here with this file. The other rows follow from the kernel tables of
+onnxruntime 1.31 and the operator lists of its execution providers. Nodes that a provider does not support run on onnxruntime's CPU
+provider, with copies in both directions.
 """
 
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class Target:
         native: True if recurrent nodes are used even if onnxruntime on a CPU would run the loop faster.
         unroll: how far loops are unrolled if ``max_unroll`` is not set.
         bidirectional: which recurrent nodes are merged into bidirectional ones, as in ``rewrites.graph.context.Options``.
-        recurrent_until: the newest opset whose recurrent operators the target runs, if models of newer opsets load as well.
+        recurrent_until: the newest opset whose recurrent operators the target runs; set only if models of newer opsets also load.
     """
 
     name: str
@@ -124,7 +124,10 @@ def target_named(name: str) -> Target:
 
 
 def unroll_limits(target: Target, max_unroll: int | None) -> UnrollLimits:
-    """Return how far to unroll loops for ``target``. If ``max_unroll`` is set, it limits the steps and ``MOST_NODES`` the nodes."""
+    """Return how far to unroll loops for ``target``.
+
+    If ``max_unroll`` is set, it limits the steps, and ``MOST_NODES`` limits the nodes.
+    """
     if max_unroll is None:
         return target.unroll
     return UnrollLimits(max_unroll if max_unroll > 1 else 0, MOST_NODES)

@@ -30,10 +30,10 @@ class AdviceCandidate:
     """Options to try in addition to the caller's options.
 
     Attributes:
-        flags: The same options on the command line.
+        flags: The options as flags of the command line.
         options: The options as keywords.
         when: The condition under which these options help.
-        at: The sizes to time at.
+        at: The sizes at which the candidate is timed.
         is_portable: True if the gain holds in any session of onnxruntime.
     """
 

@@ -113,7 +113,10 @@ def _measure_costs(model: AnyModel, outcome: Rewritten) -> None:
 
 
 def _by_name(model: "BenchedModel") -> dict[str, float]:
-    """Return the seconds of each loop whose name is unique."""
+    """Return the seconds that each loop takes in a run, by the name of the loop.
+
+    Loops with the same name are left out.
+    """
     names = [loop.name for loop in model.loops]
     return {loop.name: loop.seconds for loop in model.loops if names.count(loop.name) == 1}
 
@@ -130,7 +133,7 @@ def _name_in(where: str) -> str:
 
 
 def _is_needless(candidate: AdviceCandidate, other: Tried) -> bool:
-    """Return True if ``other``, at a larger size of the same dimension, already helps."""
+    """Return True if ``candidate`` is superfluous, because ``other`` already helps at a larger size of the same dimension."""
     return bool(candidate.at) and candidate.at.keys() == other.candidate.at.keys()
 
 

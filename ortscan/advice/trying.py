@@ -34,7 +34,7 @@ class Tried:
 
     Attributes:
         candidate: the options that were tried.
-        rewriting: the model and the options with which it was rewritten.
+        rewriting: the model, and the options with which the model was rewritten.
         outcome: the optimised model and its report.
         better: the new fate of each improved loop, by its location.
         seconds: the duration of the rewriting.
@@ -90,7 +90,10 @@ def _is_better(before: LoopReport, after: LoopReport) -> bool:
 
 
 def timed(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: bool = False) -> "Bench | None":
-    """Time ``models``. Return None if that is not possible. Raise StillRunning if a run does not end."""
+    """Time ``models`` and return the result, or None if they cannot be timed.
+
+    Raise StillRunning if a run does not end.
+    """
     from ortscan.benchmark.measure import StillRunning, measure
 
     with warnings.catch_warnings():
@@ -104,9 +107,9 @@ def timed(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: boo
 
 
 def gain_of(attempt: Tried, without: LoadedModel) -> "Bench | None":
-    """Time the result of ``attempt`` against the result ``without`` its candidate.
+    """Compare the speed of the result of ``attempt`` with that of ``without``, the result without the candidate.
 
-    Return None unless the candidate is measurably faster at some sizes and slower at none.
+    Return the measurements if the candidate is measurably faster at some sizes and slower at none, else None.
     """
     from ortscan.benchmark.measure import StillRunning
 

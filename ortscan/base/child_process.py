@@ -15,7 +15,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def can_start() -> bool:
-    """Return True if there is an interpreter to start. Frozen programs, and programs that embed Python (uwsgi), do not have any."""
+    """Return True if a Python interpreter can be started.
+
+    Frozen programs, and programs that embed Python (uwsgi), have none.
+    """
     if getattr(sys, "frozen", False):
         return False
     executable = _executable()

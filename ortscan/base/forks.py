@@ -1,8 +1,9 @@
 """Keep forked processes usable. A forked child has only one thread, but inherits all locks that other threads held.
 
 A ``ForkSafeLock`` is released in the child. ``not_while_forking`` prevents a fork while ortscan creates a session, or runs one that
-calls Python, because threads hold locks of onnxruntime then. A fork and such a block wait for each other, for at most a second.
-Sessions that are not ortscan's, and other moments in which onnxruntime holds locks, are not protected.
+calls Python, because threads hold locks of onnxruntime then. A fork waits until such a block ends, and such a block waits
+until a fork ends, each for at most a second. Sessions that ortscan did not create, and other moments in which onnxruntime holds
+locks, are not protected.
 """
 
 import functools
@@ -45,7 +46,7 @@ class ForkSafeLock:
 
 @contextmanager
 def not_while_forking() -> Iterator[None]:
-    """Make forks of other threads wait for this block, and this block wait for such forks."""
+    """Make forks in other threads wait until this block ends, and make this block wait until such forks end."""
     _watch()
     token, thread = object(), threading.get_ident()
     nested = thread in list(_inside.values())

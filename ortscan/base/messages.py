@@ -1,7 +1,7 @@
 """Suppress messages of onnx_ir and numpy that users do not understand, and issue warnings at the line of the caller.
 
-onnx_ir logs internal values that the user never sees, and numpy warns of infinite weights. Only records of the working thread are
-dropped, and only while it works. Levels, handlers and all other records are unchanged.
+onnx_ir logs internal values that the user never sees, and numpy warns of infinite weights. Log records are
+dropped only in the thread that runs ``work``, and only during ``work``. Levels, handlers and other records are unchanged.
 """
 
 import functools

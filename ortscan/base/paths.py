@@ -1,4 +1,4 @@
-"""Recognise paths, and find the file that the location of external data names, as onnxruntime does.
+"""Recognise paths, and find files of external data in the same way as onnxruntime.
 
 A location must be a relative path to a regular file below the model's folder. If the model's path is a link, the folder of the link
 and the folder of its target both count. A path that leaves the folder is rejected even if it returns to it. A null character is
@@ -81,7 +81,7 @@ def real_path(location: str, folders: Sequence[str]) -> str:
 
 
 def leads_out(location: str) -> bool:
-    """Return True if ``location`` cannot be inside the folder of any model."""
+    """Return True if ``location`` leads out of the folder of the model, whatever that folder is."""
     return _is_no_relative_path(location) or _leaves(os.path.normpath(location))
 
 

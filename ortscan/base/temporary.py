@@ -42,7 +42,7 @@ def _remove(path: Path, owner: int) -> None:
 
 
 def insisting(work: Callable[[], None]) -> None:
-    """Do ``work`` twice, so that it is complete even if an interrupt stops the first attempt."""
+    """Call ``work`` twice, so that the work is complete even if an interrupt stops the first call."""
     try:
         work()
     finally:

@@ -1,4 +1,4 @@
-"""Choose the sizes and inputs to time models at: the caller's, else usual sizes and generated values."""
+"""Choose the sizes and inputs for timing models: those of the caller, or else usual sizes and generated values."""
 
 import itertools
 import numbers
@@ -73,7 +73,10 @@ def _is_within(value: Any, kind: type, least: int, most: int) -> bool:
 
 
 class BenchInputs:
-    """The inputs of the models at each choice of sizes. ``usual`` is True if the caller chose no sizes."""
+    """The inputs of the models for each combination of sizes.
+
+    ``usual`` is True if the caller chose no sizes.
+    """
 
     def __init__(self, prepared: InputPlan, points: Sequence[Point], usual: bool) -> None:
         self.inputs, self.usual = prepared.inputs, usual

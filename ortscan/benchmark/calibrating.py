@@ -1,7 +1,8 @@
 """Measure the ``Costs`` of this machine with small models that run in turns on one thread.
 
-Each cost is the difference between two models that differ in one thing. The 10th percentiles of their run times are compared, so
-shared overheads cancel, and so does most of the load by other programs. onnxruntime runs these models unoptimised.
+Each cost is the difference between the run times of two models that differ in one thing, so shared overheads cancel. The 10th
+percentiles of the run times are compared, because the fastest runs suffer least from the load by other programs. onnxruntime runs
+these models unoptimised.
 """
 
 from collections.abc import Callable, Mapping

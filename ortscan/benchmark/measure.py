@@ -1,7 +1,7 @@
 """Benchmark models: a trial run in subprocesses, which also measures memory, then rounds of timing.
 
 A model may crash, exhaust the memory or never end. For example, a loop with a computed condition may run forever on generated
-inputs. So each trial run has a timeout. After two timeouts, no further inputs are tried.
+inputs. Therefore each trial run has a timeout. After two timeouts, no further inputs are tried.
 """
 
 import os
@@ -127,7 +127,10 @@ def _file_bytes(source: ModelSource) -> int:
 
 
 class _Trial:
-    """A subprocess for each model. ``stack`` ends them all. ``run_seconds`` is the timeout of a run."""
+    """A subprocess for each model.
+
+    Closing ``stack`` ends all subprocesses. ``run_seconds`` is the timeout of a run.
+    """
 
     def __init__(self, names: Sequence[str], sources: Sequence[ModelSource], stack: ExitStack, run_seconds: float) -> None:
         self._names, self._run_seconds, self._stopped = names, run_seconds, 0
@@ -172,7 +175,10 @@ class _Trial:
         return feeds, refused
 
     def _feed(self, chosen: BenchInputs, point: Point) -> tuple[Mapping[str, Any] | None, str]:
-        """Return inputs at ``point``, or None and the reason. If a model rejects inputs, other integers are tried."""
+        """Return two things: inputs at ``point`` that all models accept, or None; and the reason for None.
+
+        If a model rejects inputs, other integers are tried.
+        """
         first = ""
         for attempt in ATTEMPTS:
             feed = chosen.inputs.feed(point, attempt)

@@ -1,8 +1,8 @@
 """The speed of one model relative to another, with a confidence interval, as numbers and in words.
 
-Each round creates new sessions, because the location of a session's memory changes times by a few per cent. The value is the
-median of the rounds' ratios. The interval holds for any distribution: the true median lies between the k-th smallest and the k-th
-largest of n ratios with probability 1 - 2 * P(fewer than k heads in n coin flips). Outliers therefore have no weight.
+Each round creates new sessions, because the location of a session's memory changes times by a few per cent. The reported speed
+is the median of the ratios of all rounds. The interval holds for any distribution: the true median lies between the k-th smallest
+and the k-th largest of n ratios with probability 1 - 2 * P(fewer than k heads in n coin flips). Outliers therefore have no weight.
 """
 
 import math

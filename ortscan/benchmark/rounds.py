@@ -1,4 +1,7 @@
-"""Rounds of timing. Each round creates a session of every model and times them in turns, so that they run under the same load."""
+"""Rounds of timing.
+
+Each round creates a session of every model and times them in turns, so that all sessions run under the same load.
+"""
 
 import gc
 import statistics
@@ -40,8 +43,8 @@ def clock_for(threads: int) -> Clock:
 def time_in_turns(runs: Sequence[Callable[[], object]], seconds: float, clock: Clock) -> list[Turns]:
     """Run ``runs`` in turns for about ``seconds``. Return the seconds of each run.
 
-    All have the same number of turns, at least one, and the order alternates. The first run of a turn counts only if the turn has
-    no other run.
+    All functions in ``runs`` have the same number of turns, at least one, and their order alternates. The first run of a turn
+    counts only if the turn has no other run.
     """
     timed: list[Turns] = [[] for _ in runs]
     order = list(range(len(runs)))

@@ -34,7 +34,7 @@ class TimedSession:
 
     Args:
         source: the model.
-        name: the name of the model in the UnsupportedModel that is raised if the model does not load or run.
+        name: the name of the model in error messages. UnsupportedModel is raised if the model does not load or run.
         threads: the threads within an operator; 0 lets onnxruntime choose.
         profile: the prefix of the path of a profile; None for no profile.
     """

@@ -2,7 +2,7 @@
 
     key_of([digest_of_file("m.onnx"), digest_of_file("weights")], {"target": "cpu"})    ->    "3fb2…", 64 hexadecimal digits
 
-The content of files is read at every start, because their times and sizes do not show every change.
+Files are read in full at every start, because the time and the size of a file do not show every change.
 """
 
 import functools
@@ -41,9 +41,9 @@ def key_of(digests: Sequence[str], options: Mapping[str, Any]) -> str:
 
 
 def digest_of_bytes(content: bytes) -> str:
-    """Return a digest of ``content``. Several threads digest its chunks.
+    """Return a digest of ``content``.
 
-    The result is the digest of these digests.
+    Several threads compute the digests of chunks of ``content``. The result is the digest of these digests.
     """
     view = memoryview(content)
     return _digest(len(view), lambda start: hashlib.sha256(view[start : start + _CHUNK]).digest())
@@ -52,7 +52,7 @@ def digest_of_bytes(content: bytes) -> str:
 def digest_of_file(path: str) -> str:
     """Return ``digest_of_bytes`` for the content of a file, without loading the whole file.
 
-    Raise OSError if it is unreadable.
+    Raise OSError if the file is unreadable.
     """
 
     def chunk(start: int) -> bytes:
@@ -105,7 +105,7 @@ def _digest(size: int, digest_of_chunk: Callable[[int], bytes]) -> str:
 def digest_of_code(folder: Path) -> str:
     """Return a digest of ortscan's files below ``folder``, so that different builds share no entries.
 
-    Compute it once per process.
+    The digest is computed once per process.
     """
     digest = hashlib.sha256()
     for package in _OWN_PACKAGES:

@@ -16,7 +16,7 @@ _VARIABLE = "ORTSCAN_CACHE_DIR"
 def cache_folder(folder: str | None = None) -> Path | None:
     """Return ``folder`` if it is not None, else the folder in ``ORTSCAN_CACHE_DIR``, else this user's usual cache folder.
 
-    Return None if that user has no home folder. Raise OptionError if a name is not a path.
+    Return None if the user has no home folder. Raise OptionError if a name is not a path.
     """
     if folder is not None:
         return check_folder(folder, "the cache folder")
@@ -25,9 +25,9 @@ def cache_folder(folder: str | None = None) -> Path | None:
 
 
 def check_folder(named: str, what: str) -> Path:
-    """Return the absolute path of the folder ``named``.
+    """Return ``named`` as the absolute path of a folder.
 
-    Raise OptionError, which calls it ``what``, if it is not a path.
+    Raise OptionError if ``named`` is not a path. The message calls the folder ``what``.
     """
     if not named or "\0" in named:
         raise OptionError(f"{what} cannot be {named!r}: it is not a path.")

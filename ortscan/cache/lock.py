@@ -1,4 +1,6 @@
-"""One lock for each entry. If several processes open a new model at once, one optimises it and the others wait for its entry.
+"""One lock for each entry.
+
+If several processes open a new model at once, one of them optimises the model and the others wait.
 
 The lock is released when its process ends or crashes. If files cannot be locked, or after a timeout, each process optimises the
 model itself.
@@ -40,9 +42,9 @@ def one_at_a_time(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
 
 
 def _locked(file: Path, deadline: float) -> tuple[int | None, bool]:
-    """Wait for the lock. Return its handle, or None if it was not obtained.
+    """Wait for the lock.
 
-    Also return True if this call had to wait for it.
+    Return two things: the handle of the locked file, or None if the wait timed out; and True if this call had to wait.
     """
     waited = False
     with contextlib.suppress(OSError, ImportError):

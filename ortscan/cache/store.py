@@ -130,7 +130,10 @@ class Store:
                 yield entry, size, used
 
     def folders(self) -> Iterator[tuple[Path, int, float]]:
-        """Yield the folder of each entry, finished or not, its size in bytes and the time of its last use. Raise OSError."""
+        """Yield the folder of each entry, finished or not, its size in bytes and the time of its last use.
+
+        Raise OSError if it fails.
+        """
         with suppress(FileNotFoundError):
             for item in _listed(self._models):
                 if _NAME.fullmatch(item.name) or _is_spare(item.name):
@@ -148,7 +151,7 @@ class Store:
         return Usage(self.folder, models, sum(size for _, size, _ in folders), self.limit)
 
     def clear(self) -> Usage:
-        """Remove all entries except entries that are being written. Return the usage before that.
+        """Remove all entries except those that are being written. Return the usage before the removal.
 
         Raise OSError if a folder cannot be removed.
         """
@@ -168,7 +171,10 @@ class Store:
         return self._models / f"tmp-{os.getpid()}-{secrets.token_hex(6)}"
 
     def _rename(self, aside: Path, key: str) -> None:
-        """Rename a finished entry to its final name. If several processes do so at once, one entry remains."""
+        """Rename a finished entry to its final name.
+
+        If several processes rename the same entry at once, one entry remains.
+        """
         for attempt in range(_ATTEMPTS):
             self.drop(key)
             try:
@@ -194,7 +200,10 @@ class Store:
                     total, count = total - size, count - 1
 
     def _remove(self, folder: Path) -> None:
-        """Remove an entry. It is renamed first, so that nobody reads a part of it. Open files stay readable. Raise OSError."""
+        """Remove an entry.
+
+        It is renamed first, so that nobody reads a part of it. Open files stay readable. Raise OSError if it fails.
+        """
         aside = self._spare()
         with suppress(FileNotFoundError):
             os.rename(folder, aside)

@@ -60,7 +60,7 @@ class _Verb(_Parser):
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser. The namespace of each verb has a function ``run``."""
+    """Return the parser of the command line. Parsing a verb sets ``run``, the function that runs the verb."""
     parser = _Parser(
         prog="ortscan",
         description="Take Scan and Loop out of ONNX models, and prove on onnxruntime that nothing changed.",

@@ -41,7 +41,7 @@ PATIENCE = 1.0
 def working(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Show ``what`` with a bar and a clock on stderr, if stderr is a terminal and the block runs longer than a second.
 
-    The block gets a function that it calls with the number of finished steps and the number of all steps.
+    The block receives a function, and calls it with the number of finished steps and the number of all steps.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None
@@ -69,7 +69,8 @@ def working(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], Non
 def open_closed_streams() -> None:
     """Replace closed streams by the null device.
 
-    Their file descriptors are opened too. Otherwise the next opened file would get one of these, and libraries would print to it.
+    Their file descriptors are opened too. Otherwise the next opened file would get one of these descriptors, and a library that
+    prints to stdout would write to that file.
     """
     if sys.stdout is not None and sys.stderr is not None:
         return

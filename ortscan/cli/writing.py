@@ -90,7 +90,7 @@ def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) ->
 
 
 def verified(verification: "Verification | None") -> str:
-    """Return the outcome of a comparison as a sentence."""
+    """Return a sentence on the outcome of a comparison."""
     if verification is None:
         return "not verified (--no-verify)"
     return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(verification.summary())}"

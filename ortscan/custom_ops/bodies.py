@@ -1,6 +1,6 @@
 """Prepare a body to run many times: as compiled numpy calls, with onnxruntime, or with onnx's reference operators.
 
-The first that supports the body runs it. numpy has the smallest overhead per step but only runs elementwise operators.
+The first of the three that supports the body runs it. numpy has the smallest overhead per step but only runs elementwise operators.
 The reference runs operators for which onnxruntime has no kernel.
 
 A body of elementwise operators becomes a Python function of numpy calls:

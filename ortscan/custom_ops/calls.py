@@ -97,7 +97,10 @@ def _stacked(steps: list[np.ndarray], plan: ScanPlan, number: int) -> np.ndarray
 def _empty_stacks(
     plan: ScanPlan, body: Body, states: Sequence[np.ndarray], streams: Sequence[np.ndarray], captured: Sequence[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Yield the stacks of a Scan without steps. A trial step on zeros shows their sizes. If it fails, they are as declared."""
+    """Yield the stacks of a Scan without steps.
+
+    A trial step on zeros shows their sizes. If the trial fails, the declared sizes are used.
+    """
     shapes = [dims for _, dims in plan.elements]
     with contextlib.suppress(Exception):
         results = body([*states, *(np.zeros(stream.shape[1:], stream.dtype) for stream in streams), *captured])

@@ -1,9 +1,9 @@
 """End all runs when the interpreter exits, and one run when ``RunOptions.terminate`` is set.
 
-At exit, Python stops a daemon thread when the thread next asks for the interpreter's lock. Inside an op this unwinds code of
-onnxruntime-extensions that must not be unwound, so the process aborts. Even earlier, an ``atexit`` function of that library frees
-the data that it needs to call Python, and the next call crashes. So once the exit begins, no run starts, ops in other threads fail,
-and the exit waits for the runs in progress.
+At exit, Python stops a daemon thread when the thread next asks for the interpreter's lock. If the thread is inside an op, Python
+unwinds code of onnxruntime-extensions that must not be unwound, and the process aborts. Even earlier, an ``atexit`` function of
+that library frees the data that it needs to call Python, and the next call crashes. So once the exit begins, no run starts, ops in
+other threads fail, and the exit waits for the runs in progress.
 
 onnxruntime checks ``RunOptions.terminate`` between nodes. Loops in Python check it between their steps.
 """
@@ -41,7 +41,7 @@ def watch_termination(arguments: Iterable[Any], thread: int = 0) -> Callable[[],
 def raise_if_terminated() -> None:
     """Raise onnxruntime's exception if the run of this thread was terminated.
 
-    A thread of onnxruntime's pool belongs to an unknown run, unless only one run is active.
+    For a thread of onnxruntime's pool, the run is known only if a single run is active.
     """
     if not _active:
         return

@@ -1,4 +1,4 @@
-"""Declare the Python custom op to onnxruntime-extensions, and register it on session options.
+"""Declare the Python custom op to onnxruntime-extensions, and register the op on session options.
 
 The op is declared once in a process, before any session uses it. If onnxruntime-extensions is registered twice on the same
 SessionOptions, every session with these options fails. So this module remembers the SessionOptions that have the library. To find

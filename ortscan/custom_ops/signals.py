@@ -38,7 +38,7 @@ class _Protection:
         self.waiting: dict[int, tuple[Callable[..., Any], FrameType | None]] = {}
 
     def deliver(self) -> None:
-        """Call all deferred handlers. If several raise, the last exception is raised."""
+        """Call all deferred handlers. If several handlers raise, the last exception is raised."""
         if self.waiting:
             number, (handler, frame) = self.waiting.popitem()
             try:
@@ -59,7 +59,10 @@ protection = _Protection()
 
 
 class _Deferring:
-    """A replacement for a signal handler. It defers the original handler if ``protection`` requires that, else it calls it."""
+    """A replacement for a signal handler.
+
+    It defers the original handler if ``protection`` requires that, else it calls the original handler.
+    """
 
     def __init__(self, original: Callable[..., Any]) -> None:
         self.original = original

@@ -97,7 +97,7 @@ def picture_of(nodes: Iterable[ir.Node], results: Iterable[ir.Value], opset: int
         nodes: nodes of a single graph, in their order.
         results: the outputs to draw.
         opset: the opset of the model.
-        steps: the trip counts of loops whose nodes do not fix them.
+        steps: the trip counts of loops whose nodes have no constant trip count.
     """
     drawing = _Drawing(opset, steps or {})
     drawing.add_nodes(nodes)
@@ -117,7 +117,10 @@ def operator_counts(nodes: Iterable[ir.Node]) -> Picture:
 
 @dataclass
 class _Node:
-    """A drawn node with its operands and outputs, each with a port: a node index in its first box, or -1."""
+    """A drawn node with its operands and outputs.
+
+    Each operand and output has a port, a node index in the first box of the node or -1.
+    """
 
     node: PictureNode
     operands: Sequence[tuple[ir.Value, int]]

@@ -79,7 +79,10 @@ def region_of(loop: ir.Node, before: NamedGraph, after: NamedGraph) -> Region | 
 
 
 def _results(loop: ir.Node, after: NamedGraph) -> list[ir.Value]:
-    """Return the loop's results in ``after``. For a result that no longer exists, return the first values computed from it."""
+    """Return the loop's results in ``after``.
+
+    If a result no longer exists, return the first values that are computed from it instead.
+    """
     results: dict[ir.Value, None] = {}
     visited: set[ir.Value] = set()
     ahead = list(loop.outputs)

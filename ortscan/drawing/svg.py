@@ -29,7 +29,10 @@ class PlacedNode:
 
 @dataclass(frozen=True)
 class Way:
-    """The points of an edge. Straight lines join points with the same x, and curves join the others."""
+    """The points of an edge.
+
+    Straight lines join points with the same x. Curves join points with different x.
+    """
 
     points: Sequence[tuple[float, float]]
     tip: str
@@ -133,7 +136,7 @@ _ROUND = 7.0
 
 
 def svg_of(picture: Picture, label: str) -> tuple[str, float]:
-    """Return an ``svg`` element and its width. ``label`` describes it to screen readers."""
+    """Return an ``svg`` element and its width. ``label`` describes the picture to screen readers."""
     box = arrange(picture)
     size = f'width="{box.width:.0f}" height="{box.height:.0f}" viewBox="0 0 {box.width:.0f} {box.height:.0f}"'
     return f'<svg {size} role="img" aria-label="{safe(label)}">{_contents(box)}</svg>', box.width

@@ -1,8 +1,8 @@
 """The error boundary of the public functions: they raise every error about a model or an option as an ``OrtscanError``.
 
 Errors from elsewhere pass unchanged: interrupts, lack of memory, and errors of the caller's own code such as a signal handler or
-a callback. Any other error is either the fault of the model, if onnx's checker rejects it too, or a defect of ortscan. The
-message says which.
+a callback. If onnx's checker rejects the model too, any other error is the fault of the model. Otherwise it is a
+defect of ortscan. The message says which.
 """
 
 import functools

@@ -2,8 +2,9 @@
 
     g(x, sr, W = {...})    fix_inputs={"sr": 16000}, freeze=True    ->    g(x) {sr = {16000}, W = {...}}
 
-Ifs, trip counts and shapes may depend on such an input, and become known. If an initializer is listed as an input, it is only a
-default. Each run may replace it, so no rule may rely on its value. In the result, neither of the two is an input any more.
+Ifs, trip counts and shapes that depend on such an input become known. An initializer that is listed as an input is only a
+default, which each run may replace, so no rule may rely on its value. ``freeze`` makes it a constant. In the result, neither kind
+of input is listed any more.
 """
 
 import math
@@ -113,7 +114,7 @@ def _array(formal: ir.Value, value: Any) -> np.ndarray:
 def _converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray | None:
     """Return ``value`` as ``dtype``.
 
-    Return None if its kind does not fit, or if a number would change or become infinite.
+    Return None if the kind of ``value`` does not fit, or if a number would change or become infinite.
     """
     try:
         array = np.asarray(value)

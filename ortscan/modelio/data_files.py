@@ -1,7 +1,7 @@
 """Files of external data.
 
-They are mapped when they are first read, with the content that they had when the model was loaded. A file stays open, so that
-replacing it on disk (saving a model over itself) does not change the tensors of the loaded model. Only the first 64 files of a
+A file is opened when the model is loaded, and mapped when it is first read. It stays open, so that replacing it on disk (saving a
+model over itself) does not change the tensors of the loaded model. Only the first 64 files of a
 model stay open. Any other file is opened for each read, and rejected if it has changed.
 """
 
@@ -28,7 +28,7 @@ _NO_KERNEL_COPY = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, er
 
 
 class DataFile:
-    """A data file. Raise OSError if the file cannot be opened.
+    """A data file. Creating it raises OSError if the file cannot be opened.
 
     Reading raises ModelFileError if the file has changed meanwhile.
     """
@@ -63,7 +63,7 @@ class DataFile:
     def view(self, offset: int, length: int) -> memoryview:
         """Return ``length`` bytes at ``offset``.
 
-        If the file stays open, they are part of a memory map that all reads share.
+        If the file stays open, the bytes are part of a memory map that all reads share.
         """
         if self._held is None:
             with self._open() as file:

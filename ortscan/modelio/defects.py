@@ -1,9 +1,9 @@
 """Find the structural defects of a loaded model.
 
-Each is reported as a sentence that names the problem and its location. After these checks, attributes and the numbers of operands
-fit the schemas of their operators. Every value is defined once in its graph, and no Scan contradicts the declarations around it.
-Three kinds of nodes are not checked: unknown operators in imported domains, onnxruntime's own operators, and calls of the model's
-own functions.
+Each defect is reported as a sentence that names the problem and its location. After these checks, attributes and the numbers of
+operands fit the schemas of their operators. Every value is defined once in its graph, and no Scan contradicts the declarations
+around it. Three kinds of nodes are not checked: unknown operators in imported domains, onnxruntime's own operators, and calls of
+the model's own functions.
 
 Works around ONNX-SPLIT-OUTPUTS.
 """
@@ -155,7 +155,7 @@ def _span(allowed: range) -> str:
 def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
     """Return the requirements of an operator.
 
-    Return a phrase if the opset lacks the operator, or None if it cannot be checked.
+    Return a phrase if the opset lacks the operator, or None if the operator cannot be checked.
     """
     if domain not in _DOMAINS:
         return None
@@ -200,7 +200,7 @@ def _singles(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[
 def _since_in_onnxruntime(op_type: str, domain: str) -> int | None:
     """Return the first version of an operator in onnxruntime, which has more operators than onnx.
 
-    Return None if it has none.
+    Return None if onnxruntime does not have the operator.
     """
     from onnxruntime.capi import onnxruntime_pybind11_state as native
 

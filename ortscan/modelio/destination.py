@@ -1,7 +1,4 @@
-"""Choose the files for a model and its external data.
-
-Replace these files either all together or not at all.
-"""
+"""Choose the files for a model and its external data, and replace these files either all together or not at all."""
 
 import os
 import re
@@ -76,8 +73,8 @@ class DataPath:
 def data_path(target: Path, source: Path | None, used: Iterable[DataFile]) -> DataPath:
     """Return the paths for the external data of ``target``, usually ``NAME.data``.
 
-    If ``NAME.data`` is still needed, the data gets a numbered name. If the replaced model refers to it, the numbered name is only
-    temporary. ``source`` is the file that the model was read from, and ``used`` are the model's data files.
+    If ``NAME.data`` is still needed, the new data gets a numbered name. If only the replaced model needs ``NAME.data``, the
+    numbered name is temporary. ``source`` is the file that the model was read from, and ``used`` are the model's data files.
     """
     usual = target.with_name(f"{target.name}.data")
     if usual.is_dir():
@@ -116,7 +113,8 @@ class Replacement:
 
     Every file is written in its destination's folder. It gets the permissions (and the owner, if allowed) of the file that it
     replaces. Hard links to the replaced file keep the old content. If a move fails, files that were created by earlier moves are
-    removed, but replaced files are not restored. So only the last file should replace a file that is in use. Raise OSError.
+    removed, but replaced files are not restored. So only the last file should replace a file that is in use. The methods raise
+    OSError if a file cannot be written or moved.
     """
 
     def __init__(self) -> None:

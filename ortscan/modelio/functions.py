@@ -8,8 +8,8 @@ A function has a loop if its body contains a Scan or Loop at any depth, or calls
 the graphs nested in it are inlined. A definition is removed if inlining removed its last call. A function that was never called
 stays.
 
-A function stays, with a reason, if inlining would not be exact: its operators mean something else in the model's operator sets,
-it calls itself, or a call does not match its definition.
+A function stays, with a reason, if inlining would change the result. This is so if its operators have another meaning in the
+model's operator sets, if it calls itself, or if a call does not match its definition.
 """
 
 from collections.abc import Callable, Iterator
@@ -95,9 +95,9 @@ def _callees(model: ir.Model, key: _Id) -> set[_Id]:
 
 
 def _obstacle(model: ir.Model, key: _Id, imports: dict[str, int]) -> str | None:
-    """Return why the function cannot be inlined.
+    """Return the reason why a function cannot be inlined.
 
-    If it can be, return None and add its missing operator sets to ``imports``.
+    If it can be inlined, return None and add its missing operator sets to ``imports``.
     """
     reached: set[_Id] = set()
     while new := {callee for caller in (reached or {key}) for callee in _callees(model, caller)} - reached:
@@ -148,7 +148,7 @@ class _CannotInline(Exception):
 
 
 def _inline_call(call: ir.Node, function: ir.Function, names: Names, opset: int) -> list[ir.Node]:
-    """Replace ``call`` by the function's nodes. Return these and all nodes nested in them.
+    """Replace ``call`` by the function's nodes. Return these nodes and all nodes nested in them.
 
     Raise _CannotInline if that fails.
 

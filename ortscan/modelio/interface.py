@@ -35,7 +35,7 @@ class Interface:
     def of(cls, model: ir.Model, proto: onnx.ModelProto | None = None) -> "Interface":
         """Return the interface of ``model``.
 
-        If ``proto`` is not None, it is the source of ``model``, and its declarations are used.
+        If ``model`` was read from ``proto``, the declarations of ``proto`` are used.
         """
         declared = proto if proto is not None else _interface_proto(model)
         listed = {value.name for value in model.graph.inputs}

@@ -4,8 +4,8 @@
 
 In IR 3 every initializer must be listed as an input, although it is a constant. From IR 4 on, a listed initializer is an input
 with a default, which onnxruntime neither folds nor packs (ten times slower in a chain of MatMuls). So the weights are removed
-from the list, and listed again at the end if a node still needs them. New constants of the main graph become Constant nodes, so
-that the list does not grow. Before opset 9, Constant supports only floats, so other constants are listed.
+from the list of inputs. At the end, weights that a node still needs are listed again. New constants of the main graph become
+Constant nodes, so that the list does not grow. Before opset 9, Constant supports only floats, so other constants are listed.
 
 A weight that a body or branch lists is always a constant, because no node can replace it. onnxruntime accepts such lists in every
 IR version and in any order, and passes operands only to the inputs without an initializer. tf2onnx writes such bodies in IR 4
@@ -79,7 +79,7 @@ def _unlist(graph: ir.Graph) -> None:
 def list_weights(model: ir.Model, before: ListedWeights) -> None:
     """List the weights of ``model`` as inputs again, in place.
 
-    If its IR version was raised meanwhile, do nothing.
+    If the IR version of ``model`` was raised meanwhile, do nothing.
     """
     if model.ir_version != _PLAIN_IR:
         return

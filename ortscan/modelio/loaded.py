@@ -83,7 +83,7 @@ def sealed(loaded: LoadedModel) -> Iterator[None]:
 
     All callers get the same message and must not change it.
 
-    If a large model will be returned as a message, only the message stays in memory.
+    If a large model will be returned as a message, only this message stays in memory.
     """
     loaded.seal, loaded.judged = _Seal(loaded.judged), None
     if loaded.kind != "ir" and not any(isinstance(slot.get(), ir.ExternalTensor) for slot in tensor_slots(loaded.model)):
@@ -121,7 +121,7 @@ def declare_negative_sizes_free(loaded: LoadedModel) -> None:
 def retake_interface(loaded: LoadedModel) -> None:
     """Declare the current types and shapes of the inputs and outputs.
 
-    This is for shapes that an option fixed.
+    This is used if an option fixed shapes.
     """
     redeclare(loaded, loaded.interface.retaken(loaded.model))
 
@@ -150,9 +150,7 @@ def unsettle(loaded: LoadedModel) -> None:
 def to_proto(loaded: LoadedModel) -> onnx.ModelProto:
     """Serialise the model with its declared interface and its references to external data.
 
-    Raise the errors of ``written``.
-
-    For a sealed model, return the same message again.
+    A sealed model returns the same message each time. Raise the errors of ``written``.
     """
     if loaded.seal is None:
         return written(loaded)
@@ -174,7 +172,7 @@ def written(loaded: LoadedModel) -> onnx.ModelProto:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the first line of the root cause of an error. If it is a MemoryError, raise it."""
+    """Return the first line of the root cause of an error. If the root cause is a MemoryError, raise it."""
     while error.__cause__ is not None:
         error = error.__cause__
     if isinstance(error, MemoryError):

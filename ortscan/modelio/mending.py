@@ -27,7 +27,7 @@ __all__ = ["declare_first_types", "free_negative_sizes", "is_sorted", "is_undefi
 
 
 def is_sorted(model: ir.Model) -> bool:
-    """Return True if every node comes after all nodes that it, or a graph nested in it, reads."""
+    """Return True if every node follows all nodes whose outputs are read by it or by a graph nested in it."""
     return all(map(has_order, (model.graph, *(function.graph for function in model.functions.values()))))
 
 
@@ -52,7 +52,7 @@ def declare_first_types(model: ir.Model, proto: onnx.ModelProto) -> None:
 
     ``proto`` is the source of ``model``.
 
-    Declarations of inputs precede declarations of outputs, and these precede declarations of other values.
+    Declarations as inputs have the highest priority, followed by declarations as outputs and declarations as inner values.
     """
     pairs = [_graph_pairs(proto.graph, model.graph)]
     for function in proto.functions:

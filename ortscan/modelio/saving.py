@@ -43,11 +43,9 @@ def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.Mod
 def return_model(
     loaded: LoadedModel, output: str | os.PathLike[str] | None, unchanged: AnyModel | None = None
 ) -> onnx.ModelProto | ir.Model:
-    """Write the model to ``output`` if that is not None.
+    """Write the model to ``output`` unless ``output`` is None, and return the model in the form of ``to_caller_type``.
 
-    Return the model in the form of ``to_caller_type``.
-
-    ``unchanged`` is the caller's model if nothing was done to it. If it is a ModelProto or bytes, an equal model is returned. A
+    ``unchanged`` is the caller's model if nothing was changed. If it is a ModelProto or bytes, an equal model is returned. A
     model that was read from a path and written to ``output`` refers to the external data next to the output. Raise the errors of
     ``save`` and ``to_caller_type``.
     """

@@ -1,7 +1,7 @@
 """Open any kind of model as a protobuf without its external data, and as a path or bytes that onnxruntime opens.
 
-onnxruntime opens a path as it is. Models of other kinds become bytes. If such a model is too large for bytes, or has weights in
-several folders, it is written to a temporary folder.
+A path is passed to onnxruntime unchanged. Models of other kinds become bytes. If such a model is too large for bytes, or has
+weights in several folders, it is written to a temporary folder.
 """
 
 import math
@@ -79,7 +79,7 @@ def _opened(model: AnyModel, stack: ExitStack) -> ModelSource:
 def model_of(source: ModelSource) -> ir.Model:
     """Return a copy of the model of ``source``.
 
-    It reads external data from the same folder as onnxruntime.
+    The copy reads external data from the same folder as onnxruntime.
     """
     return _with_base_dir(own_ir(source.proto), _folder_of(source))
 

@@ -1,7 +1,7 @@
 """The tensors of a loaded model. They share only data with the caller's model or its files.
 
-``onnx_ir`` lets a model, its clone and its protobuf share a tensor, and writes names into it when values are renamed. Therefore
-each loaded model has its own tensor objects.
+In ``onnx_ir``, a model, its clone and its protobuf may share a tensor object. If a value is renamed, ``onnx_ir`` writes the new
+name into this object. Therefore each loaded model has its own tensor objects.
 """
 
 import copy
@@ -75,7 +75,7 @@ class FileTensor(ir.ExternalTensor):
         self.data = data
 
     def numpy(self) -> np.ndarray:
-        """Return the array. It is mapped from the file if its elements are whole bytes."""
+        """Return the array. The array is mapped from the file if its elements are whole bytes."""
         if self.size == 0:
             return np.empty(self.shape.numpy(), self.dtype.numpy())
         content = self.data.view(self.offset or 0, self.nbytes)
@@ -100,9 +100,7 @@ class FileTensor(ir.ExternalTensor):
 class AbsentTensor(ir.ExternalTensor):
     """A reference to external data that cannot be read. The reference is kept unchanged.
 
-    Reading it raises UnsupportedModel.
-
-    ``valid()`` is False.
+    Reading the tensor raises UnsupportedModel, and ``valid()`` is False.
     """
 
     __slots__ = ("_was_valid", "why")
@@ -128,7 +126,7 @@ class AbsentTensor(ir.ExternalTensor):
 
 
 def own_tensor(tensor: ir.TensorProtocol, *, is_ours: bool) -> ir.TensorProtocol:
-    """Return a tensor object of our own with the data of ``tensor``, which must not be external."""
+    """Return a new tensor object with the data of ``tensor``, which must not be external."""
     if isinstance(tensor, ir.serde.TensorProtoTensor):
         return MessageTensor(tensor.raw, is_ours=is_ours)
     return tensor if is_ours else copy.copy(tensor)

@@ -1,4 +1,6 @@
-"""Write a model and a file of external data such that at every moment there is a model with its data on disk.
+"""Write a model and a file of external data.
+
+At every moment, a complete model with its data is on disk.
 
 The model is replaced in one step, and its new data has another name than the old data. To keep the old name, the data is copied
 to that name once the model no longer needs the old data. Then the model is replaced once more. If the process is killed, either
@@ -39,7 +41,7 @@ def write_with_data(loaded: LoadedModel, slots: Sequence[Slot], output: Path, ta
     """Write the model to ``target``, and tensors of more than SMALL bytes to a file next to it.
 
     ``output`` is the path that the caller gave, before links were followed. ``source`` is the file that the model was read from.
-    Raise ModelFileError and OSError.
+    Raise ModelFileError or OSError if a file cannot be written.
     """
     outside = [slot for slot in slots if _belongs_outside(slot)]
     inside = [slot for slot in external_slots(slots) if not _belongs_outside(slot)]
@@ -93,7 +95,10 @@ def _tidy(location: DataPath, files: Replacement, again: Replacement) -> None:
 
 
 def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: DataPath) -> None:
-    """Write the model to ``target`` so that it refers to the existing data file, if that has the same content as ``data``."""
+    """Write the model to ``target`` with references to the existing data file.
+
+    Raise ModelFileError unless that file has the same content as ``data``.
+    """
     existing = location.settled
     assert existing is not None
     if existing.is_symlink() or not filecmp.cmp(data, existing, shallow=False):
@@ -163,11 +168,11 @@ def external_slots(slots: Iterable[Slot]) -> list[Slot]:
 
 
 def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple[Slot, ir.ExternalTensor]] = ()) -> onnx.ModelProto:
-    """Serialise the model.
+    """Serialise the model. The external tensors in ``embed`` become part of the message.
 
-    The external tensors of ``embed`` become part of it, and ``moved`` get other references.
+    The tensors in ``moved`` get other references.
 
-    At most one tensor is in memory twice. The loaded model is not changed.
+    At any time, at most one tensor is in memory twice. The loaded model is not changed.
 
     Raises:
         InvariantBroken: another reference to external data would remain, or the model is broken.

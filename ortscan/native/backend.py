@@ -53,7 +53,7 @@ Settings = dict[str, Any] | None
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
-    """Build a wheel for this platform and any Python 3, or a pure wheel if there is no library."""
+    """Build a wheel for this platform and any Python 3. Without the native library, build a pure wheel."""
     built = _build_library()
     name = str(_setuptools().build_wheel(wheel_directory, config_settings, metadata_directory))
     return str(_packed(Path(wheel_directory, name), _platform_tag() if built else None).name)
@@ -120,9 +120,9 @@ def description_of(readme: str) -> str:
 
 
 def _compiler_to_ask_for() -> list[str]:
-    """Return the package of a compiler if it is needed and pip can download it.
+    """Return the package of a compiler if a compiler is needed and pip can download the package.
 
-    Without pip, another tool runs the build. Then the package is required on every platform that the library supports.
+    If another tool than pip runs the build, the package is required on every platform that the library supports.
     """
     building = _building()
     if os.environ.get("ORTSCAN_BUILD_NATIVE") == "0" or building["compiler"]() is not None:

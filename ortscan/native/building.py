@@ -40,7 +40,7 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class _Target:
-    """A platform: its name for zig with the oldest C library, the library's name, the instruction sets."""
+    """A platform: its name for zig, which includes the oldest C library; the file name of our library; and the instruction sets."""
 
     triple: str
     library: str = LIBRARIES["linux"]

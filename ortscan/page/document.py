@@ -68,7 +68,7 @@ class Bar:
 
 
 def bars(shown: Sequence[Bar]) -> str:
-    """Return bars as long as their values, relative to the largest bar of their group."""
+    """Return bars. The length of a bar is its value relative to the largest value of its group."""
     most: dict[str, float] = {}
     for bar in shown:
         most[bar.of] = max(most.get(bar.of, 0.0), bar.value)

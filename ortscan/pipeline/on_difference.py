@@ -72,7 +72,7 @@ def kept(rewriting: Rewriting, compare: Compare) -> Rewritten:
 def named(rewriting: Rewriting, outcome: Rewritten | None, compare: Compare, leave_out: str = "skip=['{}']") -> str:
     """Return a sentence on the patch that makes the difference.
 
-    ``outcome`` is the result that differs, or None to rewrite again. ``leave_out`` is a format for the option that skips a rule.
+    ``outcome`` is the result that differs; None to compute it again. ``leave_out`` is a format for the option that skips a rule.
     """
     outcome = self_checked(rewriting) if outcome is None else outcome
     patches = outcome.report.patches

@@ -159,7 +159,7 @@ def _migration_notes(migration: Migration) -> list[str]:
 def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]], *, runs_plans: bool) -> list[str]:
     """Inline, in place, the functions that contain nodes that rules change. Return notes.
 
-    With ``runs_plans``, functions that hold loop plans are kept.
+    If ``runs_plans`` is True, functions that hold loop plans are kept.
     """
     messages = _inlining_notes(inline_functions_with_loops(model, stay=DOMAIN if runs_plans else ""), "holds a loop")
     if has_loops(model):

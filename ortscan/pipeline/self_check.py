@@ -77,9 +77,9 @@ def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | N
 
 
 def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
-    """Return True if the model is in memory, unchanged and rejected by onnx. The caller then gets back exactly this model.
+    """Return True if the caller gets back exactly the same model, because it is in memory, unchanged and rejected by onnx.
 
-    Return False if it does not import ONNX's operators, because the result imports the version that onnxruntime assumes.
+    Return False if the model does not import ONNX's operators, because the result imports the version that onnxruntime assumes.
     """
     if outcome.is_touched or not isinstance(rewriting.model, onnx.ModelProto | bytes):
         return False
@@ -153,7 +153,10 @@ def _untouched(rewriting: Rewriting) -> RewriteReport:
 
 
 def _warn(rewriting: Rewriting, sentences: list[str]) -> None:
-    """Issue warnings about patches that were taken back. They ask for a report unless a run of the original fails too."""
+    """Issue warnings about patches that were taken back.
+
+    The warnings ask the user to report the defect, unless a run of the original fails too.
+    """
     failure = _failure_of(rewriting.model) if sentences else None
     for sentence in sentences:
         warn(f"{sentence}; {_REPORT_IT}." if failure is None else f"{sentence}; the original model fails too: {failure}")

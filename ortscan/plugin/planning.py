@@ -1,6 +1,6 @@
 """Answer a request of the library for a loop with a plan or a model without loops (loop-plans.md).
 
-planned(model)      a plan of the loop as it is, or of an equivalent form; takes milliseconds
+planned(model)      a plan of the loop, or of an equivalent form of the loop; takes milliseconds
 rewritten(model)    a model that is fully rewritten and compared; takes seconds, for plans that are stored
 """
 
@@ -143,7 +143,10 @@ def _reason(outcome: Rewritten) -> str:
 
 
 def _plan_alone(proto: onnx.ModelProto, outcome: Rewritten) -> Answer | None:
-    """Return the answer if the result is one call of a plan, else None. All other nodes must copy values that the loop reads."""
+    """Return the answer if the result is one call of a plan, and all its other nodes copy values that the loop reads.
+
+    Else return None.
+    """
     graph = outcome.loaded.model.graph
     calls = [node for node in graph if node.op_type != "Identity"]
     if len(calls) != 1 or calls[0].domain != DOMAIN or calls[0].op_type not in (OPERATOR, LOOP_OPERATOR):

@@ -1,4 +1,4 @@
-"""Store the plans of a model's loops in its metadata, where the library finds them without Python. The rest is unchanged."""
+"""Store the plans of a model's loops in its metadata, where the library finds them without Python."""
 
 import base64
 import hashlib
@@ -68,7 +68,10 @@ def store_plans(model: Path, output: Path) -> list[Asked]:
 
 
 def _all_options() -> Iterator["ort.SessionOptions"]:
-    """Yield session options without, then with optimisation of the model before the provider is asked."""
+    """Yield two SessionOptions.
+
+    With the second, onnxruntime optimises the model before it asks the provider.
+    """
     import onnxruntime as ort
 
     for level in (ort.GraphOptimizationLevel.ORT_DISABLE_ALL, ort.GraphOptimizationLevel.ORT_ENABLE_ALL):

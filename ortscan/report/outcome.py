@@ -34,14 +34,20 @@ class Report(Outcome):
 
     @classmethod
     def of(cls, outcome: Outcome, drawings: Mapping[str, Drawings] | None = None, model: object = None) -> "Self":
-        """Return ``outcome`` with drawings. The page is named after the file ``model``, if it is a path."""
+        """Return ``outcome`` as a Report with drawings.
+
+        If ``model`` is a path, its file name becomes the title of the page.
+        """
         report = cls(**{field.name: getattr(outcome, field.name) for field in fields(outcome)})
         report.drawings = drawings or {}
         report.title = Path(model).name if isinstance(model, str | os.PathLike) else cls.title
         return report
 
     def summary(self) -> str:
-        """Return one line on all loops and one on each loop. A remaining loop has its most important reason."""
+        """Return one line on all loops, and one line on each loop.
+
+        The line of a remaining loop ends with its main reason code.
+        """
         lines = [headline(self)]
         for loop in self.loops:
             code = f" ({loop.reasons[0].code})" if loop.reasons else ""
@@ -61,6 +67,9 @@ class Report(Outcome):
 
 
 def drawn(outcome: Outcome, original: AnyModel, result: ir.Model, model: object) -> Report:
-    """Return ``outcome`` with drawings of the loops of ``original`` and ``result``. ``model`` is the caller's argument."""
+    """Return ``outcome`` with drawings of the loops of ``original`` and ``result``.
+
+    ``model`` is the caller's model, whose path becomes the title.
+    """
     steps = {loop.where: loop.steps for loop in outcome.loops}
     return Report.of(outcome, drawings_of(steps, original, result), model)

@@ -55,7 +55,7 @@ def patch_list(report: RewriteReport) -> RenderableType:
 
 
 def explanation(report: RewriteReport, every: bool = True) -> RenderableType:
-    """Return for each loop and recurrent node: its fate, the changes, why the rest remains, and advice.
+    """Return an explanation of each loop and recurrent node: its fate, the changes, why the rest remains, and advice.
 
     ``every`` also includes changes that only prepare other changes.
     """
@@ -126,5 +126,5 @@ def conversion_table(migration: Migration, every: bool = False) -> RenderableTyp
 
 
 def scan_table(migration: Migration) -> RenderableType:
-    """Return a list of what each opset-8 Scan became, with the reason if its rows run one by one."""
+    """Return a list of what each opset-8 Scan became. If its rows run one by one, the reason is included."""
     return Entries((f"Scan {scan.name}", became(scan)) for scan in migration.scans)

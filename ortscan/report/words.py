@@ -64,7 +64,10 @@ def gone(report: RewriteReport) -> str:
 
 
 def refused_node(report: RewriteReport) -> str | None:
-    """Return a sentence on a recurrent node that onnxruntime still does not run, with the reason, or None if it runs them all."""
+    """Return a sentence on the first recurrent node that onnxruntime still does not run, and why.
+
+    Return None if it runs all of them.
+    """
     node = next((node for node in report.nodes if node.reasons), None)
     if node is None:
         return None

@@ -77,7 +77,7 @@ def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 @dataclass(frozen=True)
 class KnownSizes:
-    """The largest value for each set of free dimensions: its bytes if these dimensions are 1, and its name."""
+    """For each set of free dimensions, the largest value with these dimensions: its bytes if they are all 1, and its name."""
 
     largest: Mapping[tuple[str, ...], tuple[int, str]]
 

@@ -1,4 +1,4 @@
-"""The time and memory limits of a comparison, and which of them were reached."""
+"""The time and memory limits of a comparison, with a record of the limits that were reached."""
 
 import time
 from dataclasses import dataclass, field
@@ -66,7 +66,7 @@ class Budget:
         return max(0.0, self.started + self.seconds + self.granted - time.monotonic())
 
     def grant(self, seconds: float) -> None:
-        """Let ``seconds`` remain, or the time spent so far if that is shorter, even beyond the time limit.
+        """Extend the time limit so that ``seconds`` remain, or as much time as was spent so far if that is shorter.
 
         This is for a comparison that has not compared anything yet.
         """

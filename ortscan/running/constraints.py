@@ -4,7 +4,7 @@
     x [N],  Add(x, c [7])                   ->   N is 7, or 1
     Scan over x [T, 4] and y [S, 4]         ->   T and S are equal
 
-A fact may be wrong. Then the original fails at the chosen sizes, and other sizes are tried.
+If a fact is wrong, the original fails at the chosen sizes, and other sizes are tried.
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,7 +70,7 @@ class SizeFacts:
             self._likely.join(left, right)
 
     def groups(self, names: Iterable[str]) -> list[list[list[str]]]:
-        """Group ``names``, and divide each group into parts.
+        """Return ``names`` in groups, each divided into parts.
 
         Dimensions of a group are equal unless they are broadcast. Dimensions of a part are always equal.
         """

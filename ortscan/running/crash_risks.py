@@ -56,7 +56,7 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
 def crashes_on_empty_input(proto: onnx.ModelProto) -> str | None:
     """Return an operator that crashes, hangs or returns uninitialised memory on empty inputs, or None.
 
-    Nodes that an If guards from empty inputs do not count. If such a guard is wrong, the run is in a subprocess anyway
+    Nodes that an If guards from empty inputs do not count. A wrong guard does no harm, because such models run in a subprocess
     (``may_crash``).
     """
     constants, guarded = _constants(proto), guarded_nodes(proto)
@@ -184,7 +184,10 @@ def _has_unnamed_output(node: onnx.NodeProto) -> bool:
 
 
 def _captured_dequantized(proto: onnx.ModelProto) -> list[str]:
-    """Describe nodes that move a dequantized value for a nested graph that captures it. Loading them crashes onnxruntime."""
+    """Describe nodes that move a dequantized value, if a nested graph captures the result.
+
+    Loading such nodes crashes onnxruntime.
+    """
     risks = []
     for graph in (*all_graphs(proto), *proto.functions):
         if not any(node.op_type == "DequantizeLinear" for node in graph.node):

@@ -13,9 +13,9 @@ __all__ = ["GraphIndex", "Slice", "all_nodes", "names_read"]
 
 @dataclass(frozen=True)
 class Slice:
-    """The nodes that compute some values, by position, and the leaves that they compute them from.
+    """The positions of the nodes that compute some values, and the leaves: the values that the computation starts from.
 
-    The leaves are inputs of the model, and values at which the search was told to stop.
+    A leaf is an input of the model, or a value at which the search had to stop.
     """
 
     nodes: set[int]
@@ -52,9 +52,9 @@ class GraphIndex:
         return [users] if isinstance(users, int) else users
 
     def backward(self, names: Iterable[str], stops: set[str], most_nodes: int) -> Slice | str:
-        """Return the nodes that compute ``names`` from ``stops`` and inputs. If that fails, return the reason.
+        """Return the nodes that compute ``names`` from ``stops`` and inputs, or the reason if that is impossible.
 
-        The search goes on at ``names``, even if ``stops`` contains them.
+        The search does not stop at ``names``, even if ``stops`` contains them.
         """
         nodes: set[int] = set()
         leaves: set[str] = set()

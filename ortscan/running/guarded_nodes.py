@@ -20,7 +20,7 @@ _DEEPEST = 8
 
 
 def guarded_nodes(proto: onnx.ModelProto) -> set[tuple[str, ...]]:
-    """Return the outputs of each guarded node: the condition of its If tests all sizes that must not be 0."""
+    """Return the outputs of each guarded node, that is a node in an If whose condition tests all sizes that must not be 0."""
     guarded: set[tuple[str, ...]] = set()
     for graph in all_graphs(proto):
         producers = {name: node for node in graph.node for name in node.output}

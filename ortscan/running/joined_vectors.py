@@ -48,7 +48,7 @@ def _known_lengths(proto: onnx.ModelProto) -> dict[str, int]:
 
         x [1, 40, 8] -> LSTM -> Slices -> Concat    the result has 40 steps again, not 40 * 40
 
-    Only shapes that onnx infers in the main graph count, because other declarations may be wrong.
+    Only shapes that onnx infers in the main graph are used, because other declarations may be wrong.
     """
     bare = onnx.ModelProto()
     bare.CopyFrom(without_weights(proto))

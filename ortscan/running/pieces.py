@@ -2,9 +2,9 @@
 
     x ─► a ─► b ─► c ─► y    ->    x ─► a ─► b        b ─► c ─► y
 
-Each value has the type that the model declares, so onnxruntime checks a node in a piece as it does in the whole model. Loading
-the whole model would take 3 KB of memory per node, and time that grows with the square of the nodes. onnxruntime does not check
-names across pieces. A model is therefore not cut if a nested graph reuses a name of the graph around it.
+Each value of a piece has the type that the model declares, so onnxruntime checks a node in a piece in the same way as in the
+whole model. Loading the whole model would take 3 KB of memory per node, and time that grows with the square of the nodes.
+onnxruntime does not check names across pieces. A model is therefore not cut if a nested graph reuses a name of the graph around it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -54,7 +54,7 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class Bare:
-    """The source of a session: a path or bytes, and the folder of external data."""
+    """The source of a session, which is a path or bytes, and the folder of external data."""
 
     target: str | bytes
     folder: str | None
@@ -174,7 +174,10 @@ def register_called(options: "ort.SessionOptions", target: str | bytes) -> None:
 
 
 def on_one_thread(options: "ort.SessionOptions") -> None:
-    """Make the session run on one thread. Starting more takes ten times as long as creating a small session."""
+    """Make the session run on one thread.
+
+    Starting more threads takes ten times as long as creating a small session.
+    """
     options.intra_op_num_threads = 1
 
 

@@ -1,4 +1,7 @@
-"""``Applied`` tells callers what ortscan did to the model of a session. ``Prepared`` is the model to open."""
+"""``Applied`` tells callers what ortscan did to the model of a session.
+
+``Prepared`` is the model that the session opens.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -39,9 +42,9 @@ class Applied:
     """What ortscan did to the model of a session: the value of ``session.ortscan``.
 
     Attributes:
-        source: ``optimized`` if the model was optimised now, ``cached`` if an earlier start optimised it, ``unchanged`` if there
-            was nothing to do, or ``original`` if it was not optimised, on purpose or because of an error.
-        why: why the original runs, or why the model was not cached, in one sentence; None in other cases.
+        source: ``optimized`` if the model was optimised now; ``cached`` if an earlier start optimised it; ``unchanged`` if there
+            was nothing to do; ``original`` if it was not optimised, on purpose or because of an error.
+        why: a sentence on why the original runs, or why the model was not cached; None in other cases.
         seconds: the time that ortscan added to the start.
         entry: the folder of the cache entry; None without a cache entry.
         target: the target that the model was optimised for.

@@ -32,8 +32,8 @@ class Slot:
     def fits(self, source: SessionSource, locations: Sequence[str]) -> bool:
         """Return True if the model that was optimised has the content from which the key was computed.
 
-        Its files may have been written after the key was computed, or while they were read. ``locations`` are the locations of
-        external data in the model that was optimised.
+        The files of the model may have changed after the key was computed, or while they were read. ``locations`` are the locations
+        of external data in the model that was optimised.
         """
         with suppress(OSError, OrtscanError):
             is_same = digest_of_bytes(source.content) == self.fingerprint[0] and set(locations) <= set(source.outline.locations)
@@ -42,7 +42,10 @@ class Slot:
 
 
 def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
-    """Optimise the model now. Store the result in ``slot`` unless a file of the model has changed meanwhile. Raise any error."""
+    """Optimise the model now.
+
+    Store the result in ``slot`` unless a file of the model has changed meanwhile. Errors are not caught.
+    """
     from ortscan.session.optimizing import let_go, optimized
 
     result = optimized(source, options)
@@ -91,7 +94,7 @@ def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slo
 
 
 def _keep(slot: Slot | None, facts: Facts) -> None:
-    """Store the facts if that is possible. Otherwise the next start computes them again."""
+    """Store the facts if that is possible. Otherwise the next start computes the facts again."""
     if slot is not None:
         with suppress(OSError):
             slot.store.put(slot.key, facts)

@@ -4,10 +4,10 @@ onnxruntime looks for external data below the folder of the model file. For a mo
 of the SessionOptions names. This entry cannot be removed, and would apply to every later model with the same SessionOptions. So
 it is set only on SessionOptions that ortscan created.
 
-With a caller's SessionOptions, the optimised model becomes a temporary file in the folder of the original model. It is removed
-when the session has been created. If that folder is read-only, the file is in a temporary folder, together with hard links to the
-data files or copies of them. Hard links are only the second choice, because onnx rejects data with two names, and the links would
-remain if the process were killed.
+With a caller's SessionOptions, the optimised model becomes a temporary file in the folder of the original model. The file is
+removed when the session has been created. If the folder of the original is read-only, the file is in a temporary folder, together
+with hard links to the data files or copies of them. Hard links are only the second choice, because onnx rejects data with two
+names, and the links would remain if the process were killed.
 
 If a location is not a path below the folder of the original model, the model is rejected. So every location is also a valid path
 below a temporary folder.

@@ -2,7 +2,7 @@
 
     fresh(source, …)    ->    the same in a subprocess, which returns the optimised model as a file
 
-The file is in the cache. If it cannot be cached, it is in a temporary folder. Logs and warnings of the subprocess are passed on.
+The file is in the cache, or in a temporary folder if it cannot be cached. Logs and warnings of the subprocess are passed on.
 """
 
 import logging
@@ -161,7 +161,9 @@ def _done(request: dict[str, Any], content: bytes | None) -> dict[str, Any]:
 
 
 def _handed_over(prepared: Prepared, spare: Path) -> Prepared:
-    """Return ``prepared`` in a form that can be sent to the parent, with its model in a file. Raise OSError.
+    """Return ``prepared`` in a form that can be sent to the parent, with its model in a file.
+
+    Raise OSError if the file cannot be written.
 
     The file is not removed when the subprocess ends.
     """

@@ -64,7 +64,7 @@ class Optimized:
 def optimized(source: SessionSource, options: Mapping[str, Any]) -> Optimized:
     """Optimise the model of a session, and compare the result with the original unless that is disabled.
 
-    Raise OrtscanError and OSError.
+    Raise OrtscanError if the model cannot be optimised, and OSError if a file cannot be read.
     """
     proto = parse(source.content, source.path or "the given bytes")
     locations = locations_in(proto)
@@ -113,7 +113,7 @@ def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None,
 def let_go(loaded: LoadedModel) -> None:
     """Drop the weights of a model that is no longer needed.
 
-    The reference cycles of the model would keep its weights until the next garbage collection.
+    Otherwise its reference cycles would keep the weights in memory until the next garbage collection.
     """
     for graph in graphs_in(loaded.model):
         for value in graph.initializers.values():

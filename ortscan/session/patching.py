@@ -18,7 +18,7 @@ _active: list[type] = []
 class _StandIn(abc.ABCMeta):
     """The metaclass of a class that replaces another class.
 
-    ``isinstance`` and ``issubclass`` return the same for both classes. Subclasses of the replacement are ordinary classes. The
+    For both classes, ``isinstance`` and ``issubclass`` return the same. Subclasses of the replacement are ordinary classes. The
     metaclass is an ABCMeta so that abstract classes can be derived from the replacement too.
     """
 

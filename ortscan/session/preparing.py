@@ -85,7 +85,9 @@ def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
 
 
 def prepare(source: SessionSource, settings: Settings, target: str, look_up: bool) -> Prepared:
-    """Return the model that a session opens instead of ``source``. Take it from the cache only if ``look_up`` is True.
+    """Return the model that a session opens instead of ``source``.
+
+    The cache is searched only if ``look_up`` is True.
 
     Raise OSError if the model cannot be read, OrtscanError if it cannot be optimised, and any unexpected error.
     """
@@ -179,7 +181,10 @@ def _optimised(source: SessionSource, options: Mapping[str, Any], slot: Slot | N
 
 
 def _cached(source: SessionSource, entry: Entry) -> Prepared:
-    """Return the model of an entry. Raise VerificationFailed if the entry says that it differs from the original."""
+    """Return the model of an entry.
+
+    Raise VerificationFailed if the entry records that the model differs from the original.
+    """
     facts, path = entry.facts, entry.model
     if facts.refuted:
         raise VerificationFailed(facts.refuted)

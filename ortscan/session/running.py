@@ -30,9 +30,9 @@ class FixedInputs:
         return name in self._values
 
     def in_feed(self, feed: Mapping[str, Any], *, as_ort_values: bool = False) -> dict[str, Any]:
-        """Return ``feed`` with exactly those fixed inputs that the model has.
+        """Return ``feed`` with the values of the fixed inputs that the model has, and without the other fixed inputs.
 
-        Raise OptionError if a value in it differs.
+        Raise OptionError if ``feed`` has another value for a fixed input.
         """
         for name in self._values.keys() & feed.keys():
             now = np.asarray(feed[name].numpy() if isinstance(feed[name], ort.OrtValue) else feed[name])

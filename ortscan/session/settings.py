@@ -1,6 +1,6 @@
 """Read the options of a session from the entries ``ortscan.*`` of its SessionOptions.
 
-onnxruntime keeps unknown entries, so they travel unchanged through code that creates sessions for its callers.
+onnxruntime keeps unknown entries, so third-party code that creates sessions passes these entries on unchanged.
 """
 
 import argparse

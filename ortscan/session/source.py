@@ -37,7 +37,7 @@ class SessionSource:
 
     @lazy
     def content(self) -> bytes:
-        """The bytes of the model. Raise OSError."""
+        """The bytes of the model. Raise OSError if its file cannot be read."""
         if self.serialized is not None:
             return self.serialized
         assert self.path is not None
@@ -70,7 +70,7 @@ class SessionSource:
     def data_files(self) -> dict[str, str]:
         """The paths of the existing data files by location. Raise the errors of ``data_file``.
 
-        If weights in memory may replace the files, the result is empty.
+        The dict is empty if weights in memory may replace the files.
         """
         locations = self.outline.locations
         if not locations or self.is_in_memory:
@@ -96,13 +96,16 @@ class SessionSource:
 
     @lazy
     def outline(self) -> Outline:
-        """The structure of the model, read without its weights. Raise OSError."""
+        """The structure of the model, read without its weights. Raise OSError if its file cannot be read."""
         with self.mapped() as content:
             return outline_of(content)
 
     @contextmanager
     def mapped(self) -> Iterator[bytes | mmap.mmap]:
-        """Map the bytes of the model, so that only the parts that are read are loaded into memory. Raise OSError."""
+        """Map the file of the model into memory, so that only the parts that are read are loaded.
+
+        Raise OSError if that fails.
+        """
         if self.serialized is not None or "content" in vars(self) or not os.path.getsize(self.path or ""):
             yield self.content
             return
@@ -111,7 +114,10 @@ class SessionSource:
 
     @property
     def size(self) -> int:
-        """The size of the model in bytes, including external data on disk. Raise OSError."""
+        """The size of the model in bytes, including external data on disk.
+
+        Raise OSError if a file cannot be read.
+        """
         size = len(self.serialized) if self.serialized is not None else os.path.getsize(self.path or "")
         if size < _LARGE_FOR_A_PROTO and not self.is_in_memory:
             with suppress(ModelFileError):

@@ -1,11 +1,11 @@
 """Find weights in SessionOptions (``add_initializer``).
 
 Such weights replace weights on disk or in the model. SessionOptions cannot list their weights, but sessions of small models reveal
-them:
+the weights:
 
 * ``hold_weights`` opens ``_PROBE``, a model whose weight is at an absolute path. onnxruntime rejects such a path. If the
   SessionOptions hold weights that do not fit this model, onnxruntime reports these weights first.
-* ``check_weights`` runs a model with empty weights of the same names. It returns the weights in the SessionOptions.
+* ``check_weights`` runs a model with empty weights of the same names. This model returns the weights in the SessionOptions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

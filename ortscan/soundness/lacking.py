@@ -108,7 +108,7 @@ def _operator_text(domain: str, op_type: str, types: dict[str, str]) -> str:
 def fit_versions(model: ir.Model, runtime: Runtime) -> list[str]:
     """Lower the IR version and an unused ai.onnx.ml version of ``model`` to the newest of ``runtime``.
 
-    Return a message on each.
+    Return a message on each version that was lowered.
     """
     messages = []
     if model.ir_version > runtime.ir_version:

@@ -1,6 +1,6 @@
 """Check that a rewritten model is still valid and has the same shapes, before it is returned.
 
-If the result fails a check, the same check runs on the original, because the result need not be better than its original. Large
+If the result fails a check, the same check runs on the original, because the result need not be better than the original. Large
 weights are declared as inputs, because the validity of an operator does not depend on their values.
 
 Works around ONNX-NAMES-OF-OTHER-GRAPHS, ONNX-OUTER-PRODUCT and ONNX-LONG-VECTORS.
@@ -81,7 +81,7 @@ class Original:
     def fault_shown(self) -> str | None:
         """The fault that onnx finds in the original if it sees all constants.
 
-        In the result it may see more, because rewrites move constants to other graphs.
+        onnx may see more constants in the result, because rewrites move constants to other graphs.
         """
         shown = onnx.ModelProto()
         shown.CopyFrom(self.proto)
@@ -177,7 +177,10 @@ def _loading_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
 
 
 def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_crash: bool = False) -> str | None:
-    """Load a model. Return onnxruntime's error. Return None if it loads or if loading takes too long."""
+    """Load a model, and return the error of onnxruntime.
+
+    Return None if the model loads, or if loading takes too long.
+    """
     source = ModelSource(proto, proto.SerializeToString())
     runner: Runner | OwnProcessRunner
     if may_crash:

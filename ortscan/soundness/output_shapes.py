@@ -5,9 +5,9 @@ An output with a wrong declaration gets the shape that onnxruntime returns.
     hT = Loop (n, , h0)    h0 [4], hT declared as [4, 1]    ->    hT = Scan (h0, xs), declared as [4]
     ys = Loop (128, , h0)    ys declared as [6, 6]    ->    ys = Scan (h0, xs), declared as [128, 6]
 
-onnx accepts the original, because it cannot infer all shapes of a Loop's results, nor shapes computed from values of unknown
-rank. In the rewritten model, onnx infers the shape and therefore rejects the wrong declaration. onnxruntime only warns of such an
-output and returns it.
+onnx accepts the original, because it can neither infer all shapes of the results of a Loop, nor shapes that are computed from
+values of unknown rank. In the rewritten model, onnx infers the shape and therefore rejects the wrong declaration. onnxruntime only
+warns of such an output and returns it.
 """
 
 from collections.abc import Mapping

@@ -31,9 +31,10 @@ _Free = list[tuple[str, onnx.TensorShapeProto.Dimension]]
 def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
     """Return the first difference between the types or shapes of an output or an inner value, in one line, or None.
 
-    First, all free dimensions get different numbers. These numbers may contradict the operators of ``before``. So if there is a
-    difference, it must also occur when dimensions that these operators require to be equal get the same number. Then all free
-    dimensions get the size 1. If inference rejects ``before`` at some sizes, nothing is compared at these sizes.
+    First, all free dimensions get different numbers. These numbers may contradict the operators of ``before``, which may require
+    equal dimensions. If there is a difference, the comparison is therefore repeated with the same number for such dimensions, and
+    only a repeated difference counts. Finally, all free dimensions get the size 1. If inference rejects ``before`` at some sizes,
+    nothing is compared at these sizes.
     """
     old, new = _bare(before, after.graph.input), _bare(after)
     free = [_free_dims(old.graph), _free_dims(new.graph)]
@@ -137,8 +138,8 @@ def _inferred(model: onnx.ModelProto, strict: bool) -> onnx.ModelProto | None:
 
 
 def _has_impossible_expand(model: onnx.ModelProto) -> bool:
-    """Return True if an Expand is impossible at these sizes. onnx does not report that: it infers [11, 3] for an operand of the
-    shape [11, 3] that is expanded to [2, 3].
+    """Return True if an Expand is impossible at these sizes. onnx does not report such an Expand. For an operand of
+    the shape [11, 3] that is expanded to [2, 3], it infers [11, 3].
     """
     shapes = dict[str, list[int | None] | None]()
     constants = dict[str, onnx.TensorProto]()

@@ -49,8 +49,8 @@ def compare_loops(
 ) -> Verification:
     """Compare each loop and recurrent node of the main graph separately, in random order, until the time is up.
 
-    If a loop differs, the whole models are compared too, because the loop may have run on inputs that never reach it in its model.
-    The difference counts if the whole models differ. If their comparison is inconclusive, the difference counts too, unless
+    If a loop differs, the whole models are compared too, because the loop may have run on inputs that never occur in its model. If
+    the whole models agree, the difference is ignored. If their comparison is inconclusive, the difference is ignored only if
     ``sizes`` is not empty and an input of the loop has an unknown size. If no loop can be compared separately, the whole models
     are compared if there is time. See `compare_models` for the arguments.
     """

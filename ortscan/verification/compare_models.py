@@ -86,7 +86,7 @@ class CompareSettings:
 def static_problems(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
     """Return the problems that are known without running the models.
 
-    With a problem, the models are not run.
+    If there is a problem, the models are not run.
     """
     problems = [f"the original would crash onnxruntime: {risk}" for risk in crash_risks(before)]
     problems += [f"the result would crash onnxruntime: {risk}" for risk in crash_risks(after)]
@@ -103,9 +103,9 @@ def compare_models(
     settings: CompareSettings,
     recorded: Sequence[Mapping[str, Any]] = (),
 ) -> Verification:
-    """Run both models on the caller's inputs, with generated values for missing inputs.
+    """Run both models on the caller's inputs, and compare the outputs.
 
-    Compare the outputs.
+    Values of missing inputs are generated.
 
     Args:
         old: the original.
@@ -194,9 +194,8 @@ def compare_models(
 def _stand_in(old: ModelSource, refused: Runs, runs: Callable[..., Runs], stack: ExitStack) -> tuple[Runs, ModelSource, list[str]]:
     """Replace an original that onnxruntime rejects by a model that runs.
 
-    Return its runs, the model and notes.
-
-    If there is no replacement, return the rejected runs and the original.
+    Return three things: the runs of the replacement, the replacement, and notes. If there is no replacement, return the rejected
+    runs and the original instead.
     """
     assert refused.error is not None
     stand_in = reference_oracle(old, refused.error, stack)

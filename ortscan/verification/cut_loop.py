@@ -5,8 +5,8 @@
     before:  p ─► Scan ─► y                                  after:  p ─► LSTM ─► Squeeze ─► y
 
 Models are cut only at floats that may have any value. A rewrite may rely on the possible values of a mask, a count or a shape, so
-the nodes that compute them are cut out together with the loop. Models are not cut at a value that only one of them needs, because
-both parts must have the same inputs.
+the nodes that compute them are cut out together with the loop. If only one of the models needs a value, the
+models are not cut at this value, because both parts must have the same inputs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,9 +38,8 @@ _FARTHEST = 40
 class LoopCut:
     """The parts of two models to compare.
 
-    ``before`` and ``after`` are the positions of their nodes in the main graphs.
-
-    Both parts have the same inputs and outputs.
+    ``before`` and ``after`` are the positions of the nodes of each part in the main graphs. Both parts have the same inputs and
+    outputs.
     """
 
     before: Sequence[int]
@@ -105,7 +104,7 @@ def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
 
 
 def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> bool:
-    """Return True if the value ``name`` is a float and no rewrite can know more about it."""
+    """Return True if the value ``name`` is a float that may have any value, as far as a rewrite can know."""
     if name not in types or types[name].tensor_type.elem_type not in _FLOATS or depth > _DEEPEST:
         return False
     if name not in index.producers:

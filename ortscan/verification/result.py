@@ -110,7 +110,7 @@ class Verification:
         cases: all cases that were tried.
         outputs: the result for each output.
         first_difference: the first element that differs.
-        problems: other reasons than different numbers why the result is not ok (interface, loading, nothing compared).
+        problems: reasons why the result is not ok, other than different numbers (interface, loading, nothing compared).
         notes: notes for the reader.
         inconclusive: True if nothing could be compared, for example because the first model ran on none of the inputs.
         level: how thorough the comparison was.
@@ -142,7 +142,7 @@ class Verification:
         return self.ok
 
     def summary(self) -> str:
-        """Return one to three lines. They say what was compared with which outcome, then the notes, then what was not tried."""
+        """Return one to three lines. The lines contain the outcome, what was compared, the notes, and what was not tried."""
         ran = [case for case in self.cases if case.status in ("equal", "different")]
         lines = [self._headline(ran)]
         skipped = [case for case in self.cases if case.status == "skipped"]

@@ -65,7 +65,8 @@ def verify(
         after: the model to check, in any of these forms.
         inputs: values that replace generated ones: a dict of input names to arrays (a list of arrays for a sequence), a list of
             such dicts, the path of an .npz with keys ``name`` or ``in:name``, or a folder of test data (``input_0.pb``). Missing
-            inputs are generated. Outputs recorded there too (``out:name`` or ``out:0``, ``output_0.pb``) are compared as well.
+            inputs are generated. Outputs that are recorded in the same place (``out:name`` or ``out:0``, ``output_0.pb``) are
+            compared too.
         seed: the seed of generated values.
         rtol: the tolerance relative to the largest magnitude of the element's own row or column in that case. The default depends
             on the coarsest float type that the output is computed from: float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
@@ -76,7 +77,7 @@ def verify(
         providers: the execution providers for ``after``, by default the CPU. ``before`` always runs on the CPU.
         configure: a function that is called with the SessionOptions of each session before it is created, to register custom
             operators or to set threads.
-        level: ``full``; or ``quick``, which tries few and small cases, and each loop of a large model separately.
+        level: ``full``, or ``quick`` to try few and small cases, and each loop of a large model separately.
         time_limit: the seconds after which nothing more is tried and the current run stops. Default QUICK_SECONDS or FULL_SECONDS.
         memory_limit: the most bytes of generated inputs, and of any value whose size is known beforehand. Default QUICK_BYTES or
             FULL_BYTES.

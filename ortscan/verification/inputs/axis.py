@@ -37,8 +37,8 @@ _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.m
 class Axis:
     """A quantity that varies: a group of equal dimensions, or one trip count. The first of ``values`` is the usual value.
 
-    The dimensions are divided into ``parts``. A part may also have the size 1 while the other parts have another size
-    (broadcasting).
+    The dimensions are divided into ``parts``. In a broadcast, the dimensions of a part may have the size 1 while the other parts
+    have another size.
     """
 
     parts: tuple[tuple[str, ...], ...]
@@ -78,7 +78,10 @@ def raised(values: tuple[int, ...], least: int) -> tuple[int, ...]:
 
 
 def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:
-    """Return the trip counts to try, the usual count first. A full comparison also tries a few small counts of ``named``."""
+    """Return the trip counts to try, the usual count first.
+
+    A full comparison also tries a few small counts from ``named``.
+    """
     if level == "quick":
         return (3, 1, 2, 0)
     counts = [value for value in named if isinstance(value, int) and _LEAST_TRIPS <= value <= _MOST_TRIPS]
@@ -101,11 +104,11 @@ def likely_values(
 
     Args:
         parts: the names of the dimensions.
-        beside: the fixed size of other dimensions that they must equal unless broadcast; 1 without such dimensions.
+        beside: the fixed size of other dimensions that these dimensions must equal unless broadcast; 1 if there are none.
         position: the number of the group.
         learned: the known facts about sizes.
         level: how thorough the comparison is.
-        asked: the largest number that the result compares sizes with; 0 for none. One of the returned sizes exceeds this number.
+        asked: the largest number that the result compares sizes with, or 0. One of the returned sizes exceeds this number.
     """
     if learned is not None:
         number = next((size for part in parts if (size := learned.number(part[0])) is not None), None)

@@ -50,7 +50,7 @@ class Inputs:
         fixed: the values that the caller fixed, by input.
         sizes: the fixed sizes of free dimensions.
         defaults: the defaults that some cases replace.
-        roles: the role of each input that has one.
+        roles: the roles of inputs, by name. Some inputs have no role.
         inner: the bytes of the values inside the model.
         large: the integer inputs that may be very large.
         divided: the inputs that must not be the lowest integer.
@@ -217,7 +217,7 @@ class Inputs:
         return [name for name in dict.fromkeys(dims) if name in self.sizes or name in generated]
 
     def axes(self, learned: SizeFacts | None) -> list[Axis]:
-        """Return the axes: first the dimensions, with equal dimensions joined into one axis, then the trip counts."""
+        """Return one axis for each group of equal dimensions, followed by one axis for each trip count."""
         derived = derived_dims(self._names())
         names = [name for name in self._names() if name not in derived]
         groups = [[[name]] for name in names] if learned is None else learned.groups(names)

@@ -32,7 +32,15 @@ _ENDS = 2
 def make_integers(
     dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role | None, attempt: str, random: np.random.Generator
 ) -> np.ndarray:
-    """Return integers for one input, drawn in the way ``attempt``."""
+    """Return an array of integers for one input.
+
+    Args:
+        dtype, shape: the type and the shape of the array.
+        point: the case, which decides the kind of integers.
+        role: the integers that the input can have; None if they are unknown.
+        attempt: one of ATTEMPTS, the way to choose the range of the integers.
+        random: the source of random numbers.
+    """
     by_use, turn = attempt == ATTEMPTS[0], point.draw % 10
     if role is None and by_use and point.kind in ("large integers", "divided integers"):
         return _any_integers(dtype, shape, turn if point.kind == "large integers" else None, random)
@@ -55,7 +63,10 @@ def make_integers(
 
 
 def some(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
-    """Return booleans. About one in eight is True, and at least one of them."""
+    """Return an array of random booleans.
+
+    About one in eight is True, and at least one is True unless the array is empty.
+    """
     chosen = np.asarray(random.random(shape) < 1 / 8)
     if chosen.size:
         chosen.reshape(-1)[random.integers(chosen.size)] = True
@@ -63,7 +74,10 @@ def some(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
 
 
 def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
-    """Put ``numbers`` into every second element. Each ``turn`` continues with the numbers after those of the previous turn."""
+    """Put ``numbers`` into every second element.
+
+    Each ``turn`` begins after the last number of the previous turn.
+    """
     flat = values.reshape(-1)
     positions = range(0, flat.size, 2)
     for position, number in zip(positions, itertools.islice(itertools.cycle(numbers), turn * len(positions), None), strict=False):
@@ -71,7 +85,7 @@ def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
 
 
 def takes_row_kind(role: Role | None, kind: str) -> bool:
-    """Return True if an input of this role should have lengths of this kind.
+    """Return True if an input with ``role`` should get sequence lengths of the given ``kind``.
 
     Lengths of 0 are used only if onnxruntime accepts them.
     """
@@ -140,7 +154,10 @@ def _bounds(dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role
 
 
 def _row_lengths(values: np.ndarray, kind: str, most: int, random: np.random.Generator) -> np.ndarray:
-    """Return lengths of the given ``kind``. ``values`` are lengths from 1 to ``most``, and may be part of the result."""
+    """Return sequence lengths of the given ``kind``.
+
+    Some may be kept from ``values``, which are lengths from 1 to ``most``.
+    """
     first, last = (np.arange(values.size).reshape(values.shape) == position for position in (0, values.size - 1))
     match kind:
         case "no rows but empty ones":

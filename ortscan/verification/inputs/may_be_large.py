@@ -1,7 +1,8 @@
 """Find the integer inputs that may be very large, because they cannot become a size, a number of steps or an index.
 
-A model that adds ids can also add 2**40. But a Range or a Tile with such a number would exhaust the memory. An input is followed
-through all values that are computed from it. If a loop reads such a value, all values of the loop count as computed from it.
+A model that adds ids can also add 2**40. But a Range or a Tile with such a number would exhaust the memory. The search follows an
+input through all values that are computed from it. If a loop reads such a value, all values of the loop count as computed from
+the input.
 """
 
 from collections.abc import Callable

@@ -1,13 +1,13 @@
-"""Find the values that a model names for its inputs.
+"""Find the constants at which the behaviour of a model changes, called named values.
 
-Such a value is one that the model compares an input with, looks up, clips to or rounds at.
+A named value is a constant that the model compares an input with, looks up, clips to or rounds at.
 
     c = Equal(ids, 50256)                    ->   50256 for ids, and 50257, 50255
     s = Mul(x, 2)   c = Greater(s, 10)       ->   5 for x, and a little more and less
     Scan(..., x) with Less(e, 7.25) inside   ->   7.25 for x, ...
 
-Random values would almost never equal them. An input is followed through operators that keep its values or are linear, into
-bodies and functions.
+Random inputs would almost never equal these constants. The search follows an input through linear operators and operators that
+keep its values, and into bodies and functions.
 """
 
 import math
@@ -40,11 +40,11 @@ _RESHAPING = frozenset(["Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"
 
 @dataclass(frozen=True)
 class Named:
-    """The values that models name.
+    """The constants that models compare their inputs with, such as thresholds.
 
     Attributes:
-        exact: the named values, by input.
-        beside: the values next to the named values, by input.
+        exact: the constants for each input.
+        beside: the values just below and above these constants, for each input.
         elsewhere: the numbers that the model compares with computed values that are not traced to an input.
         patterns: the patterns that the model matches strings with.
     """
@@ -55,7 +55,7 @@ class Named:
     patterns: Sequence[str] = ()
 
     def values(self, name: str) -> list[Known]:
-        """Return the values to feed to an input: first the named values, then the values next to them."""
+        """Return the values to feed to an input: first the constants, then the values just below and above the constants."""
         return list(dict.fromkeys((*self.exact.get(name, ()), *self.beside.get(name, ()))))[:MOST_VALUES]
 
 
@@ -64,7 +64,7 @@ _Constant = onnx.TensorProto | tuple[Known, ...]
 
 @dataclass(frozen=True)
 class _Value:
-    """The known facts about a value: the constant that it is, if any, its traces, and True if it depends on an input."""
+    """The known facts about a value: its content if it is a constant, its traces, and True if it depends on an input."""
 
     constant: _Constant = ()
     traces: tuple[Trace, ...] = ()
@@ -144,7 +144,8 @@ class _NameReader:
     ) -> Sequence[_Value]:
         """Read each body with the operands of the node.
 
-        A state of a loop is treated like its initial value. An output has the traces of this output in all bodies.
+        A state of a loop gets the facts about its initial value. An output of the node gets the traces of the same output of all
+        bodies.
         """
         results: list[list[_Value]] = []
         for body in bodies:
@@ -158,7 +159,7 @@ class _NameReader:
         ]
 
     def _note(self, node: onnx.NodeProto, operands: Sequence[_Value]) -> None:
-        """Record the values that ``node`` names for those inputs that its operands are computed from."""
+        """Record the constants that ``node`` compares its operands with, for the inputs from which the operands are computed."""
         self.patterns.update(dict.fromkeys(patterns_of(node)))
         for position, operand in enumerate(operands):
             if not operand.fed:

@@ -1,6 +1,6 @@
 """Choose which sizes, trip counts and kinds of values are tried together.
 
-A row has one value for each axis, that is for each group of equal free dimensions and each trip count. Each free dimension has the
+A row has one value for each axis. An axis is a group of equal free dimensions, or a trip count. Each free dimension has the
 sizes 1 to 8, 16, one of 9 to 15, one above 16 and one above 128. Each trip count has similar values, 0 and -1. Every value occurs
 at least once: in row ``i`` the k-th axis has its ``(i + k)``-th value. In further rows, one of the first eight axes is the
 largest, 1 or 0, or two of these axes are equal, 1 or 0. A quick comparison has few rows: each free dimension is 1, 2, 3 and one
@@ -60,7 +60,7 @@ def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "
 
 
 def plan_case(axes: Sequence[Axis], row: Sequence[int]) -> Point:
-    """Return the case with these sizes and usual values."""
+    """Return the case with the sizes and trip counts in ``row``, and usual values."""
     return _point(axes, row, 0)
 
 
@@ -83,7 +83,10 @@ def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]]
 
 
 def plan_uniform_cases(axes: Sequence[Axis], *, large: bool) -> list[Point]:
-    """Return cases with all free dimensions equal, up to 16 or ``large``, for models that need this."""
+    """Return cases in which all free dimensions have the same size.
+
+    This is up to 16, or larger sizes if ``large`` is True.
+    """
     if not any(axis.free for axis in axes):
         return []
     rows = [[size if axis.free else axis.values[0] for axis in axes] for size in _UNIFORM[large]]
@@ -91,7 +94,7 @@ def plan_uniform_cases(axes: Sequence[Axis], *, large: bool) -> list[Point]:
 
 
 def plan_empty_cases(axes: Sequence[Axis], level: Level = "full") -> list[Point]:
-    """Return cases with dimensions of size 0. In each case one dimension is 0.
+    """Return cases in which one dimension has the size 0.
 
     A full comparison also has cases in which the other dimensions are smallest, and cases in which several dimensions are 0.
     """
@@ -202,7 +205,10 @@ def _pairs(axes: Sequence[Axis]) -> Iterator[_Row]:
 
 
 def _rounds(axes: Sequence[Axis]) -> Iterator[list[tuple[Axis, Axis]]]:
-    """Yield the rounds of a tournament. In each round an axis is in at most one couple, and each two axes meet once."""
+    """Yield the rounds of a tournament.
+
+    In a round, each axis is in at most one pair. Over all rounds, each two axes form a pair once.
+    """
     players: list[Axis | None] = [*axes, *([None] if len(axes) % 2 else [])]
     for _ in range(len(players) - 1):
         couples = zip(players[: len(players) // 2], reversed(players), strict=False)

@@ -38,7 +38,7 @@ class PlannedCase:
     def varied(self, attempt: str) -> dict[str, Any]:
         """Return the properties of the case besides its sizes.
 
-        ``attempt`` is the way in which its integers were drawn. It is empty if nothing ran.
+        ``attempt`` is the way in which the integers of the case were drawn, or empty if nothing ran.
         """
         point = self.point
         alone = f" for '{point.only}'" if point.only else ""

@@ -1,4 +1,4 @@
-"""Find out what a pair of models reveals about its inputs, and prepare the inputs to try."""
+"""Find out what two models reveal about their inputs, and prepare the inputs to try."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class InputPlan:
         notes: notes for the reader.
         perilous: True if a run may crash the process.
         not_tried: what the cases do not cover.
-        too_large: the reasons why creating a session would take too much memory; empty if it would not.
+        too_large: the reasons why creating a session would take too much memory; empty without such reasons.
     """
 
     inputs: Inputs

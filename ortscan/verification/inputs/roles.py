@@ -4,8 +4,8 @@
     LSTM(..., sequence_lens)         ->   sequence_lens in 1..T
     Loop(n, ...)                     ->   n is a trip count
 
-An input is followed to these operators through other operators that keep or shift its values (Cast, Reshape, Add, bodies of
-loops, ...). If a role is wrong, the original fails, and other values are tried.
+The search follows an input to these operators through other operators that keep or shift its values (Cast, Reshape, Add, bodies
+of loops, ...). If a role is wrong, the original fails, and other values are tried.
 """
 
 from collections.abc import Iterator, Mapping
@@ -220,7 +220,7 @@ def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]
 
 
 def _leaving(value: ir.Value, body: ir.Graph, node: ir.Node) -> list[ir.Value]:
-    """Return the values that an output of a body becomes: an output of its node, and a state of the next step."""
+    """Return the values that receive an output of a body: an output of its node, and a state of the next step."""
     targets: list[ir.Value] = []
     for position, output in enumerate(body.outputs):
         if output is not value:

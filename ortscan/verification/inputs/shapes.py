@@ -25,7 +25,9 @@ _LARGEST = 2**63 - 1
 
 
 def given_shapes(shapes: Any, option: str = "shapes") -> dict[str, _Shape]:
-    """Return ``shapes`` as a dict of lists, or an empty dict for None. The model is not looked at.
+    """Return ``shapes`` as a dict of lists, or an empty dict for None.
+
+    This function does not check names against the model.
 
     ``option`` is the name of the option in errors.
 
@@ -56,7 +58,9 @@ def _sizes(name: Any, dims: Any, option: str) -> list[int | None]:
 
 
 def given_dims(dims: Any, option: str = "dims") -> dict[str, int]:
-    """Return ``dims`` as a dict, or an empty dict for None. The model is not looked at.
+    """Return ``dims`` as a dict, or an empty dict for None.
+
+    This function does not check names against the model.
 
     ``option`` is the name of the option in errors.
 

@@ -1,6 +1,6 @@
-"""Learn from a single operator at which values of an input its behaviour changes.
+"""Find the values of an operand at which the behaviour of an operator changes.
 
-Also learn how its output depends on the input, if the output is linear in it.
+If the output of the operator is linear in the operand, also find its scale and shift.
 
     Greater(x, 5.0)          ->   5.0
     LabelEncoder <keys_strings = ["cat", "dog"]> (x)   ->   "cat", "dog"
@@ -145,7 +145,10 @@ def traces_of(node: onnx.NodeProto, operands: Sequence[Sequence[Trace]], constan
 
 
 def _moved(trace: Trace, kind: str, number: float, at: int) -> Iterator[Trace]:
-    """Yield the trace of the result of the operator ``kind``. Its operand at position ``at`` is ``trace``, the other ``number``."""
+    """Yield the trace of the result of the operator ``kind``.
+
+    The operand at ``at`` has ``trace``, and the other is ``number``.
+    """
     scale, shift = trace.scale, trace.shift
     if kind == "Add":
         yield Trace(trace.input, scale, shift + number)

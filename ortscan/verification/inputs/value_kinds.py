@@ -90,7 +90,10 @@ def steady_kinds(missing: Sequence[SessionSpec]) -> list[str]:
 
 
 def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid_nothing: bool) -> list[str]:
-    """Return the inputs that may be all zero, or False, while other inputs are not. A single input does not count."""
+    """Return the inputs that may be all zero, or False, while other inputs are not.
+
+    If there is only one input, return none.
+    """
     types = onnx.TensorProto
     left_out = (types.STRING, types.BOOL) if avoid_nothing else (types.STRING,)
     names = [spec.name for spec in missing if spec.elem_type not in left_out and not roles.get(spec.name, Role()).trips]

@@ -38,7 +38,7 @@ def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Ca
         proto: the original.
         comparer: compares the outputs.
         witness: the first case that differs.
-        plain: a function that returns runs of the original with graph optimisation off.
+        plain: a function that returns runs of the original without graph optimisation.
     """
     assert witness.witness is not None
     feed, after = witness.witness

@@ -173,7 +173,10 @@ class Comparer:
                     self.disowned.add(name)
 
     def _without_guesses(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
-        """Compare the outputs that are empty only in the original again, with more declared sizes. Return those that are equal."""
+        """Repeat the comparison of outputs that are empty only in the original, with more declared sizes.
+
+        Return equal outputs.
+        """
         pairs = enumerate(zip(self.before.outputs, expected, actual, strict=True))
         positions = {name: at for at, (name, old, new) in pairs if name in gaps and _is_empty(old) and not _is_empty(new)}
         sized = self.sized() if positions else None

@@ -68,8 +68,8 @@ class Judge:
     _witnessed: bool = False
 
     def judge(self, plan: PlannedCase, inputs: Inputs) -> Judged:
-        """Run the original, and try other integers as long as it rejects the inputs. Then run the result on the same inputs and
-        compare the outputs.
+        """Run the original. While it rejects the inputs, try other integers. Then run the result on the same inputs and compare
+        the outputs.
         """
         first_error, timed_out, kind = None, False, plan.point.kind
         for attempt in sorted(plan.attempts, key=lambda a: a != self._attempts.get(kind)):

@@ -3,14 +3,15 @@
     x [B, N],  Pad <mode = "reflect"> (x, 128, 128),  Conv with a window of 400  ->    N is 400 or more
     x [B, N], h [C, 8],  LSTM in a branch of an If, on frames of x               ->    B and C are equal
 
-For example, a model may cut a waveform into windows, or shrink a page several times. onnxruntime's messages differ from operator
-to operator, so only the numbers in them are used. Most of these are wrong, but trying them is fast:
+For example, a model may cut a waveform into windows, or shrink a page several times. The messages of onnxruntime differ between
+operators, so only the numbers in a message are used as sizes. Most of these sizes fail, but trying a size is fast:
 
     Pad reflect: post-pad (64) exceeds maximum allowed (1) for axis 1              ->   64 and 65 for each dimension
     Input initial_h must have shape {1,3,128}. Actual:{1,7,128}, sizes 3 and 7     ->   3 for both, 7 for both
 
-Then larger and larger sizes are tried, for one dimension, all but one, or all. If some sizes lead to a message of another kind,
-the search continues from these sizes. At the end the sizes are made as small as possible, and equal dimensions are recorded.
+If no number in a message helps, larger and larger sizes are tried, for one dimension, all but one, or all. If some sizes lead to
+a message of another kind, the search continues from these sizes. Finally, the search makes the sizes as small as possible, and
+records which dimensions must be equal.
 """
 
 import copy
@@ -44,9 +45,17 @@ _MOST_NUMBERS = 12
 def least_sizes(
     judge: Judge, inputs: Inputs, learned: SizeFacts | None, kind: str = "normal"
 ) -> tuple[Mapping[str, int], SizeFacts] | None:
-    """Return the smallest sizes of free dimensions with which the original runs, by name, and the facts about sizes.
+    """Find the smallest sizes of free dimensions with which the original runs.
 
-    Return None if no such sizes were found, or if the original runs with the usual sizes. ``kind`` is the kind of values to feed.
+    Args:
+        judge: runs the cases.
+        inputs: the inputs of the models.
+        learned: the known facts about sizes, or None.
+        kind: the kind of values to feed.
+
+    Returns:
+        The sizes by the names of the dimensions, and the facts about sizes that are known now. None if no such sizes were found, or
+        if the original runs with the usual sizes.
     """
     search = _SizeSearch(judge, inputs, inputs.axes(learned), kind)
     usual = tuple(axis.values[0] for axis in search.axes)
@@ -114,9 +123,9 @@ class _SizeSearch:
 
 
 def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> list[list[int]]:
-    """Return the positions of free dimensions, in classes of dimensions that must be equal.
+    """Group the positions of the free dimensions into classes of dimensions that must be equal.
 
-    Two must be equal if the original rejects a larger size for either, but accepts a larger size for both.
+    Two dimensions must be equal if the original rejects a larger size for either alone, but accepts a larger size for both.
     """
     classes = [[position] for position in search.free]
     for first, second in combinations(search.free, 2):

@@ -1,7 +1,7 @@
 """Find the precision of each output: the coarsest floats, and the less exact nodes, that it depends on.
 
     x (float16) ─► Cast ─► MatMul ─► y (double)         y has the roundings of float16
-    x (double)  ─► MatMul ─► z (double)                  z has its own, though another output of the model is coarser
+    x (double)  ─► MatMul ─► z (double)                  z has only roundings of double
     y, z = Scan (h, x)  with a body (s, e) => (n, o)     y depends on n and h, s on h and n, e on x, z on o
 
 If an output depends on a float only through integers or booleans, the precision of this float does not count, because an integer

@@ -1,4 +1,4 @@
-"""Measure how far the original is from its result in float64, and how far other roundings move it.
+"""Measure how far the original is from its result in float64, and how far its result moves with other roundings.
 
     float64: 1.00    original: 1.02    result: 1.05, which is allowed, because 0.05 is at most 16 times 0.02
 
@@ -84,8 +84,10 @@ class Sensitivity:
 
 
 def _furthest(before: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
-    """Return how far each element may move: the most that elements in its row or column move, or elements of at most its size
-    if that is less.
+    """Return how far each element may move.
+
+    This is the smaller of two distances: the most that any element in its row or column moves, and the most that any element of at
+    most its magnitude moves.
     """
     move: np.ndarray = np.maximum.reduce([np.zeros(before.shape), *(_move(before, np.asarray(other)) for other in others)])
     if before.dtype.kind in "biuOSU" or not move.any():

@@ -1,7 +1,7 @@
 """Run all planned cases, and other cases if the original rejects the planned ones.
 
 Exporters often use the same name, such as ``N`` or ``dynamic``, for different dimensions, and onnxruntime does not compare sizes
-with the same name. So if the original accepts no common size, each of these dimensions gets its own name:
+with the same name. So if the original accepts no common size, each dimension gets its own name:
 
     x [T, N],  z [N],  x @ W [5, 4] + z @ V [7, 4]    ->    x [T, 'N of x[1]'],  z ['N of z[0]']
 """
@@ -74,7 +74,8 @@ def run_all(
 def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
     """Run the cases of one set of inputs.
 
-    * If a size was above 1 in no planned case that ran, cases with equal sizes follow. If the original ran, cases with sizes of 0
+    * If some size was never above 1 in a planned case that ran, cases with equal sizes follow. If the original ran, cases with
+    sizes of 0
       and with unusual values follow.
     * If the original ran in few cases, a search looks for sizes that it accepts, and the planned cases run with these sizes. The
       same search runs if the original rejects the values that the models name, because another branch of an If may need larger

@@ -5,8 +5,9 @@
             1500  0.3                       1500  0.3
 
 For each axis, take the largest magnitude among the elements with the same index on that axis. The scale of an element is the
-minimum over the axes. If all cases have the same shape, there is another upper bound for the scale: the maximum of this case,
-multiplied by the largest ratio of this element to the maximum of its case in all cases so far. An element may differ by
+minimum over the axes. If all cases have the same shape, the scale has another upper bound, computed from the ratio of the
+element to the maximum of its case. The bound is the largest such ratio so far, multiplied by the maximum of this case. An element
+may differ by
 
     atol + rtol * scale
 
@@ -37,8 +38,9 @@ _LEAST_CASES = 4
 class Tolerances:
     """The caller's tolerances. None means the default for the type of the output.
 
-    If ``computed`` is a coarser type, its default counts instead. ``roundings`` is the error of a single operator, in roundings of
-    the number 1. It is larger for recurrent nodes, because onnxruntime implements their activations differently.
+    If ``computed`` is a coarser type than that of the output, the default for ``computed`` is used. ``roundings`` is the error of a
+    single operator, in roundings of the number 1. It is larger for recurrent nodes, because onnxruntime implements their
+    activations differently.
     """
 
     rtol: float | None = None

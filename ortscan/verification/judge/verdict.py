@@ -36,8 +36,8 @@ class RecordedOutcome:
     """The result of the comparison with recorded outputs.
 
     Attributes:
-        broken: problems with outputs that equal the record in the original but not in the result.
-        unlike: problems with outputs that differ from the record even in the original.
+        broken: problems with outputs of the result that differ from the record, although the original agrees with the record.
+        unlike: problems with outputs of the original that differ from the record.
         notes: notes for the reader.
     """
 
@@ -47,10 +47,7 @@ class RecordedOutcome:
 
 
 def compare_with_records(judge: Judge, sets: Sequence[Mapping[str, Any]], recorded: Sequence[Mapping[str, Any]]) -> RecordedOutcome:
-    """Run both models on each set of the caller's inputs.
-
-    Compare their outputs with the ``recorded`` outputs.
-    """
+    """Run both models on each set of the caller's inputs, and compare their outputs with the ``recorded`` outputs."""
     records, equal, tolerances = RecordedOutcome(), 0, judge.comparer.tolerances
     for number, (feed, record) in enumerate(zip(sets, recorded, strict=True)):
         if not record:

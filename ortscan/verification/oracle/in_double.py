@@ -48,7 +48,7 @@ _BY_TYPE = ("BitCast", "RandomNormal", "RandomNormalLike", "RandomUniform", "Ran
 def in_double(source: ModelSource, stack: ExitStack) -> ModelSource | None:
     """Return the model with float64 instead of narrower floats, or None if it is too large or unreadable.
 
-    `feed_in_double` converts its inputs.
+    `feed_in_double` converts inputs for this model.
     """
     if weight(source.proto) > _LARGEST or called_nodes(source.proto) > _MOST_INLINED:
         return None

@@ -5,7 +5,7 @@ The comparison runs the model with the replacements.
     LSTM <layout = 1> (x, W, R)    ->    Scan (h0, c0, x @ W') of the LSTM's equations
     y = Max (a, b) of int16        ->    y = ortscan.python.Call <Max> (a, b), which onnx's reference operator computes
 
-These Scans differ from the nodes that rewrites create, except for recurrent nodes in float64.
+The Scans differ from the nodes that rewrites create for the same recurrent nodes, except in float64.
 
 Works around ORT-RECURRENT-LAYOUT and ORT-RECURRENT-DOUBLE.
 """
@@ -42,8 +42,8 @@ _Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
 def runnable_oracle(before: ModelSource, after: ModelSource, stack: ExitStack) -> tuple[ModelSource, list[str]]:
     """Return ``before`` with Scans for recurrent nodes that onnxruntime does not run, and notes on the Scans.
 
-    If ``before`` has no such nodes, or if ``after`` has some too, return ``before`` itself. Then both models are compared as
-    onnxruntime runs them.
+    Return ``before`` itself if onnxruntime runs all its recurrent nodes, or if ``after`` also has recurrent nodes that onnxruntime
+    does not run. Then both models are compared as onnxruntime runs them.
 
     Raises:
         MigrationError: a model that is too old for Scans cannot be migrated to a later opset.
@@ -64,9 +64,9 @@ def with_scans(source: ModelSource, stack: ExitStack) -> ModelSource:
 
 
 def _refused(source: ModelSource) -> _Refused | None:
-    """Load the model. Return the model with the recurrent nodes that onnxruntime does not run.
+    """Load a model.
 
-    Return None without such nodes.
+    Return it, its context and the recurrent nodes that onnxruntime does not run, or None if it runs all.
     """
     if not any(node.op_type in _RECURRENT and node.domain in ("", "ai.onnx") for node, _ in all_nodes(source.proto)):
         return None
@@ -84,7 +84,10 @@ def _refused(source: ModelSource) -> _Refused | None:
 
 
 def _loaded(source: ModelSource) -> tuple[LoadedModel, bool]:
-    """Load the model. Migrate it if its opset has no Scan. Also return True if its recurrent nodes are too old to run."""
+    """Load a model, in opset 18 if its own opset has no Scan.
+
+    Return it, and True if its recurrent nodes are too old to run.
+    """
     from ortscan.migration import migrated
 
     model = model_of(source)

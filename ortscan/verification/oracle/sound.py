@@ -7,8 +7,8 @@ output repairs the model:
     body (s, x) => (s, n, n)      ->      body (s, x) => (s', n, n')   with  s' = Identity(s),  n' = Identity(n)
     body (i, c, s) => (c, s, i)   ->      body (i, c, s) => (c, s, i') with  i' = Identity(i)
 
-The body of a Loop may return strings that are an Identity of another value, or that it returns twice. When onnxruntime stacks
-such strings, it moves them and thereby clears the other value. A Where with two equal operands copies the strings instead:
+The body of a Loop may return strings twice, or return an Identity of strings. When onnxruntime stacks such strings, it moves them
+out of the value, and thereby clears the other value. A Where with two equal operands copies the strings instead:
 
     body (i, c, s) => (c, s', y)      ->      body (i, c, s) => (c, s', y')  with  y' = Where(true, y, y)
 
