@@ -7,12 +7,13 @@ __all__ = ["NOTHING_HERE", "NotApplicable"]
 
 @dataclass(frozen=True)
 class NotApplicable:
-    """The reason why a rule does not apply. ``code``: a stable code such as ``NO-BATCHING-RULE``.
+    """The reason why a rule does not apply.
 
-    ``detail``: the values that led to it.
-
-    ``silent``: the rule is about other subjects, so reports omit the reason. ``is_a``: a description of what the loop computes, if
-    the rule recognised it.
+    Args:
+        code: A stable code such as ``NO-BATCHING-RULE``.
+        detail: The values that led to the reason.
+        silent: True if the rule is about other subjects, so reports omit the reason.
+        is_a: A description of what the loop computes, if the rule recognised it.
     """
 
     code: str

@@ -139,9 +139,9 @@ def nested_loop(call: Call) -> Sequence[Result]:
 
 
 def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]:
-    """Return a flag for each stacked result: True if it is batched.
+    """Return a flag for each stacked result: True if the result is batched.
 
-    If the Loop is unsupported, discard its nodes and refuse.
+    If the Loop is unsupported, discard the Loop's new nodes and refuse the call.
     """
     stacked = [inside.get(output.inner).batched for output in loop.scan_outputs]
     reason = None

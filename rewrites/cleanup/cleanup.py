@@ -141,7 +141,7 @@ def _there_and_back(node: ir.Node, inner: ir.Node, opset: int) -> ir.Value | Non
 
 
 def _may_go(node: ir.Node, source: ir.Value) -> bool:
-    """Return True if ``source`` can replace the copy everywhere, including as an output of the graph."""
+    """Return True if ``source`` can replace the copy everywhere, even if the graph returns the copy."""
     producer = source.producer()
     may_return = producer is not None and producer.graph is node.graph and not source.is_graph_output()
     return may_return or not node.outputs[0].is_graph_output()

@@ -39,7 +39,7 @@ class LoopEngine:
         self._clock = 0
 
     def repair(self, loops: Sequence[ir.Node]) -> list[ir.Node]:
-        """Apply the rules with use "always" to ``loops``, because onnxruntime computes garbage without them.
+        """Apply the rules with use "always" to ``loops``, because onnxruntime computes wrong results without these rules.
 
         Return all loops.
         """

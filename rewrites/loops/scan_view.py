@@ -148,9 +148,9 @@ def _refuse_unlike(node: ir.Node, axes: Sequence[tuple[ir.Value, int]], what: st
 
 
 def _certain(value: ir.Value) -> Sequence[int | ir.SymbolicDimProtocol] | None:
-    """Return the shape of an initializer or a graph input. The run fails if the value has another shape.
+    """Return the shape of an initializer or a graph input, else None.
 
-    Else return None.
+    The run fails if such a value has another shape at run time.
     """
     if value.is_initializer() and not value.is_graph_input() and value.const_value is not None:
         return value.const_value.shape.dims

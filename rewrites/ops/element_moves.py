@@ -39,7 +39,7 @@ class Movement:
 
 
 def movement(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
-    """Return how ``node`` moves elements; None if it does something else or an operand is unknown.
+    """Return how ``node`` moves elements. Return None if it also computes, or if an operand is unknown.
 
     ``dims``: the sizes of the first input. ``known``: returns the elements of an input, or None if they are unknown.
     """
