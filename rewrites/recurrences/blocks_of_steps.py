@@ -121,7 +121,7 @@ def _is_replaced(loop: ScanView, cut: _StepCut, ctx: Context) -> bool:
 
 
 def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
-    """Return the first rule that replaces or splits ``loop``, and its patch; None for a native cell, which needs no blocks."""
+    """Return the first rule that replaces or splits ``loop``, and its patch. Return None if that rule writes a native cell."""
     for rule in ctx.rules:
         if rule.subject == "loop" and rule.phase in _CUTTING and rule.name != RULE.name:
             answer = rule.check(loop, ctx)

@@ -93,7 +93,7 @@ def write_fallback(
     hint: str | None,
     ctx: Context,
 ) -> tuple[ir.Value, ...]:
-    """Write an If with the branches ``closed`` and ``kept``. Mark the branch of ``scan`` as a fallback; return the If's outputs."""
+    """Write an If with the branches ``closed`` and ``kept``. Mark ``scan``'s branch as a fallback. Return the If's outputs."""
     values = write_if(build, condition, closed, kept, hint)
     assert scan.graph is not None
     scan.graph.name = ctx.names.fresh(_FALLBACK)

@@ -81,7 +81,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The parts of an array: ``blocks`` are joined on axis 0, and each block is the sum of its pieces and a constant."""
+    """How to assemble an array from weights. ``blocks`` are joined on axis 0; each is the sum of its pieces and a constant."""
 
     blocks: tuple[tuple[tuple[Piece, ...], np.ndarray], ...]
 
@@ -122,9 +122,12 @@ def source_of(state: State) -> Hashable:
 class Cell(Equations):
     """One recurrent cell of a loop.
 
-    ``hidden``, ``cell``: the hidden state, and the cell state of an LSTM. ``sources``: the scanned values that are concatenated to
-    the input, with their widths. ``recipes``: for each array that depends on run-time weights, its name and its parts. The cell
-    then holds example numbers for that array.
+    Args:
+        hidden: The hidden state.
+        cell: The cell state of an LSTM.
+        sources: The scanned values that are concatenated to the input, with their widths.
+        recipes: The parts of each array that depends on run-time weights, by the name of the array. For such an array, the cell
+            itself holds example numbers.
     """
 
     hidden: State

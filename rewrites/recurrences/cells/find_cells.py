@@ -1,12 +1,12 @@
-"""Find the cells that a loop may be, also cells with masks or with weights that are known only at run time.
+"""Find the recurrent cells in a loop's body, including cells with masks or with weights that are known only at run time.
 
     h' = f(x @ W + h @ R + b)               is an Elman RNN; GRUs and LSTMs are in ``gated_cells``
     body reads W, an input of the model     ->    LSTM(x, Transpose(Slice(W)), ...)
 
 Weights may be computed or fed at run time. The body is read with integers in place of such weights, and once more for each weight
 with its integers changed. Each element of a weight changes by a different odd integer. If an element of the cell's arrays then
-changes by s times one of these integers, it is s times that element of the weight plus a term without the weight. Integers avoid
-rounding. A last reading with new integers confirms the result.
+changes by s times the integer of one weight element, the array element is s times the weight element plus a term that does not
+depend on the weight. Integers avoid rounding. A last reading with new integers confirms the result.
 """
 
 import math
@@ -39,7 +39,7 @@ _STRUCTURE = ("op_type", "hidden", "cell", "sources", "functions", "linear_befor
 
 
 def find_cells(loop: ScanView, opset: int) -> Iterator[CellMatch]:
-    """Yield the cells that the body may be: cells without a mask or run-time weights first."""
+    """Yield the cells that are recognised in the body. Cells without a mask and without run-time weights come first."""
 
     def plain(numbers: Numbers) -> list[CellMatch]:
         reading = Interpretation.of_body(loop, opset, numbers=numbers)
@@ -57,7 +57,7 @@ def find_cells(loop: ScanView, opset: int) -> Iterator[CellMatch]:
 
 
 def _cells(reading: Interpretation) -> Iterator[Cell]:
-    """Yield every cell that states of the loop form. A state may be in several cells."""
+    """Yield each RNN, GRU and LSTM cell whose equations the states of the loop match. One state may match several cells."""
     nexts: dict[State, Polynomial] = {}
     for state in reading.loop.states:
         features, inner = reading.features(state.next), reading.features(state.inner)
@@ -94,8 +94,9 @@ def _elman(candidate: Candidate) -> Cell | None:
 def _partners(components: Components, state: State) -> list[State]:
     """Return the states that may be the cell state of an LSTM with the hidden state ``state``.
 
-    These are the other states of the component of ``state``, and states with a component of their own that ``state`` is computed
-    from in one step. In a loop of many layers, most pairs of states need not be tried.
+    Return the states that depend on ``state`` and on which ``state`` depends. Also return each state from which ``state`` is
+    computed in one step, if that state and no other state depend on each other. Skipping other pairs saves time in loops of many
+    layers.
     """
     behind, members = components.behind, components.members
     sources = behind.get(state.next, 0)
@@ -105,7 +106,7 @@ def _partners(components: Components, state: State) -> list[State]:
 
 
 def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
-    """Return the captured tensors of known shapes that may be weights and are not constant, or none if they are too many."""
+    """Return the captured tensors of known shapes that may be run-time weights. Return () if there are too many."""
     constants, weights = ConstantReader(opset), list[ir.Value]()
     for value in captured_values(loop.body):
         dims = static_dims(value)
@@ -118,7 +119,7 @@ def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
 
 
 def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], list[CellMatch]]) -> Iterator[CellMatch]:
-    """Yield the cells that the body is for any contents of ``weights``. ``find`` returns the cells for given contents."""
+    """Yield the cells that are recognised for any contents of ``weights``. ``find`` returns the cells for given contents."""
     base, last = _numbers(weights, 1), _numbers(weights, 2)
     matches = find(base)
     if not matches:
@@ -134,7 +135,15 @@ def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], l
 
 
 def _recipes(cell: Cell, others: Sequence[Cell], base: Numbers, changes: Numbers, last: Numbers) -> dict[str, Recipe] | None:
-    """Return the recipe of each array of ``cell``. ``others``: the cell as read with each weight changed, and with ``last``."""
+    """Return for each array of ``cell`` how to assemble the array from run-time weights, or None if some array cannot be assembled.
+
+    Args:
+        cell: The cell as read with the weights ``base``.
+        others: The cell as read with ``changes`` added to one weight, for each weight, and the cell as read with ``last``.
+        base: The first contents of the weights.
+        changes: The integers that are added to each weight.
+        last: New contents of all weights, which confirm the result.
+    """
     recipes = dict[str, Recipe]()
     for name in ARRAYS:
         array, *changed, final = (getattr(each, name) for each in (cell, *others))
@@ -173,7 +182,10 @@ def _are_alike(cell: Cell, other: Cell) -> bool:
 
 
 def _recipe(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers, block: int) -> Recipe | None:
-    """Read ``array`` as one block or as blocks of ``block`` rows, whichever gathers fewer numbers one by one."""
+    """Return how to assemble ``array`` from run-time weights, or None if that is impossible.
+
+    Try one block and blocks of ``block`` rows, and return the variant that gathers fewer numbers one by one.
+    """
     recipes = list[Recipe]()
     for size in dict.fromkeys((len(array), block)):
         cuts = [slice(start, start + size) for start in range(0, len(array), size)]
@@ -201,7 +213,7 @@ def _block(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers)
 
 
 def _piece(weight: ir.Value, difference: np.ndarray, change: np.ndarray) -> Piece | None:
-    """Return the piece of ``weight`` whose ``change``, times a factor, is ``difference``; None if there is no such piece."""
+    """Return the piece of ``weight`` for which a factor times ``change`` is ``difference``, or None if no piece fits."""
     flat, first = change.reshape(-1), difference.reshape(-1)[0]
     for factor in _FACTORS:
         if (first / factor) % 2 != 1 or not 0 < first / factor <= flat[-1]:

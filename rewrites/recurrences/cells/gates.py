@@ -1,6 +1,6 @@
 """Read gates: a polynomial as one activation, and the argument of the activation as weights of inputs and hidden state.
 
-Works round ORT-RECURRENT-SOFTPLUS.
+Works around ORT-RECURRENT-SOFTPLUS.
 """
 
 from collections.abc import Hashable, Sequence
@@ -62,7 +62,7 @@ def atoms_of(polynomial: Polynomial) -> list[Atom]:
 
 
 def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
-    """Return the activations (or multiples of them) and linear maps that may be summands, each with its own polynomial."""
+    """Return the activations, multiples of activations, and linear maps that may be summands, each with its polynomial."""
     terms: dict[Hashable, tuple[Activation, Polynomial]] = {}
     for product in polynomial.products.values():
         for atom in product.atoms:

@@ -43,7 +43,7 @@ class Mask:
         return self.kept.are_same(state.next, state.inner)
 
     def otherwise(self, value: ir.Value) -> np.ndarray | State | None:
-        """Return what ``value`` is in rows that do not take the step: a constant for each feature, a state, or None for neither."""
+        """Return ``value`` for rows that do not take the step: an array of constants, a state, or None if it is neither."""
         whole = self.kept.whole(value)
         if whole is None:
             return None

@@ -5,17 +5,19 @@ The lists of activation parameters have one entry for each activation that takes
 
     LSTM(xs, ...)    ->    If(xs is not empty) then LSTM(xs, ...) else an empty sequence, and the initial states
 
-On an empty sequence onnxruntime aborts or returns uninitialised memory. A loop runs on an empty batch, so an If guards the node if
-the number of rows is unknown. A Scan over no steps fails, but the If returns the result that the ONNX specification defines.
+onnxruntime's recurrent nodes abort or return uninitialised memory if the input has no steps. They do the same if it has no rows (an
+empty batch), except for an RNN without a mask. If such an input is possible, an If runs the node only on inputs that are not empty.
+For an empty batch the other branch returns the result of the loop. For no steps, which a Scan refuses in onnxruntime, the branch
+returns the result that the ONNX specification defines.
 
     steps of a row   a . b c .      ->   a b c    through the node with sequence length 3    ->   h1 h1 h2 h3 h3
 
-With a mask, a stable sort moves the steps that a row runs to the start, and the node's results are moved back to the original
-steps. Until a row first runs, it has its initial state. This equals the loop for every mask, because no result beyond the length of
-a row is used.
+With a mask, a row takes only some steps. A stable sort moves these steps to the start, and the node's results are moved back to the
+original steps. Before the first step that a row takes, the row has its initial state. The results equal those of the loop for every
+mask, because no result beyond the sequence length of a row is used.
 
-Works round ORT-RECURRENT-LAYOUT, ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS and
-ORT-RECURRENT-EMPTY-ROW.
+Works around ORT-RECURRENT-LAYOUT, ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS
+and ORT-RECURRENT-EMPTY-ROW.
 """
 
 import math

@@ -58,7 +58,7 @@ class Remainder:
 def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
     """Return the part of the loop that remains, or None if there is a mask and that part needs the cell state.
 
-    A cell state that is needed in each step remains a state. Its loop is cheap, because all hidden states are then known.
+    A cell state that is needed in each step remains a state of the loop. That loop is cheap, because it scans all hidden states.
     """
     cell, mask = match.cell, match.mask
     copied = through_identity(cell.hidden.next)
@@ -98,7 +98,10 @@ def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
 
 
 def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]]:
-    """Find Where nodes that choose the unmasked next hidden state in rows that take the step."""
+    """Find the Where nodes whose result is the unmasked next hidden state, for rows that take the step.
+
+    Return each node with the index of the operand that holds this state.
+    """
     behind = set(nodes_behind(loop.body, [cell.hidden.next]))
     choices = []
     for node in loop.body:
@@ -116,7 +119,7 @@ def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]
 def _read_by(
     wanted: Sequence[ir.Value], loop: ScanView, computed: set[ir.Value], choices: Sequence[tuple[ir.Node, int]]
 ) -> set[ir.Value]:
-    """Return ``wanted`` and the values they are computed from. Stop at values that are ``computed`` by the native node."""
+    """Return ``wanted`` and all values from which these are computed, down to the values ``computed`` by the native node."""
     waiting, needed, chosen = list(wanted), set[ir.Value](), dict(choices)
     while waiting:
         value = waiting.pop()
@@ -132,7 +135,7 @@ def _read_by(
 
 
 def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) -> NodeValues | NotApplicable:
-    """Write the native node and return the values it computes. Return a reason if its mask, or a size, is not known."""
+    """Write the native node and return the values that it computes, or a reason if the mask or a required size is not known."""
     cell, reading, mask, lead = match.cell, match.reading, match.mask, match.lead
     b, backwards = stacks.build, stacks.backwards
     for value in (*rest.after, *rest.elsewhere):
@@ -179,7 +182,10 @@ def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) 
 
 
 def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, lead: Dims) -> ir.Value:
-    """Return a scanned source as [steps, *lead, width]. Its own leading axes may differ from ``lead`` in axes of size 1."""
+    """Return the scanned source ``key``, reshaped to [steps, *lead, width].
+
+    The leading axes of the scanned tensor must equal ``lead``, except for axes of size 1.
+    """
     scanned, own = reading.scanned[key], reading.dims[key]
     value = stacks.ordered(scanned.outer, scanned.reverse)
     return value if own == lead else part_rows(stacks.build, join_rows(stacks.build, value, own, 1, width), lead, 1, width)

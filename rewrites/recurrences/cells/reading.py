@@ -1,7 +1,8 @@
 """The abstract values of a loop's body.
 
-A value is read as a constant array, as ``Features``, as ``Transposed`` features, or, if it is not understood, as None. Sources are
-states, scanned tensors, and products of activations to which a matrix is applied.
+A constant is read as an array. A value that varies from step to step is read as ``Features`` or as ``Transposed`` features. Any
+other value is read as None. Features are polynomials whose variables come from sources. A source is a state, a scanned tensor, or a
+product of activations that is multiplied by a matrix.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -35,8 +36,11 @@ AbstractValue = Features | Transposed | np.ndarray | None
 class Reading:
     """The facts known so far about the values of one Scan's body.
 
-    ``derived``: the polynomial of each source that is a product. ``dims``: the leading axes of each source in one step. ``same``:
-    for a symbolic size, a size found to be equal. ``decided``: conditions assumed true or false, and values that follow from them.
+    Args:
+        derived: The polynomial of each source that is a product.
+        dims: The leading axes of each source in one step.
+        same: For a symbolic size, another size that was found to be equal.
+        decided: The conditions that are assumed to be true or false, and the values that follow from these assumptions.
     """
 
     loop: ScanView
@@ -99,7 +103,7 @@ class Reading:
         return Polynomial.constant(flat) if abstract.ndim == 1 else None
 
     def are_same(self, value: ir.Value, other: ir.Value, *, axes: bool = False) -> bool:
-        """Return True if both hold the same numbers in each row; without ``axes`` they may differ in axes of size 1."""
+        """Return True if both hold the same numbers in each row. They may differ in axes of size 1, unless ``axes`` is True."""
         first, second = self.features(value), self.features(other)
         if first is None or second is None or rows_of(first.dims) != rows_of(second.dims):
             return False

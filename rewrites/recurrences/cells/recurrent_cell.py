@@ -5,9 +5,11 @@
 The body may use any operators for the cell: body values are read as polynomials of activations of linear maps, and cells are
 recognised in the polynomials. Conditions: weights are loop-invariant and of known shapes; states are tensors of float32 or float16
 whose last axis holds the features; the native node is faster on the target, or on onnxruntime's CPU if the target has no such node
-and cannot unroll the cell; body and cell agree on random numbers. The algebra is exact, so a difference is a defect of the
-recognition. Rows may keep their states in some steps, by one condition for each row (opset 11). The rest of the body stays in a
-loop that scans the hidden states. If each step needs the cell state, it stays in that loop too, because no node returns it.
+and cannot unroll the cell; body and cell agree on random numbers. If they disagree, the cell was recognised wrongly.
+
+A body may have a mask: a condition that decides for each row whether its states change in the step (opset 11). Nodes that are not
+part of the cell remain in a loop that scans the hidden states. An LSTM node returns only the last cell state. So if other nodes
+need the cell state of each step, the remaining loop also computes the cell states.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -109,7 +111,7 @@ def _why_no_cell(loop: ScanView, opset: int) -> NotApplicable:
 
     A quantized state is a reason, because a DynamicQuantizeLSTM computes something else. Measured: it quantizes its input once, by
     the range of all steps, and the state by the range of the rows of one thread. Its results, which are up to 1, differ by 0.01 to
-    more than 1 from a loop that quantizes each step. It cannot use a constant scale, which static quantization needs.
+    more than 1 from a loop that quantizes each step. Static quantization needs a constant scale, which the operator does not have.
     """
     states = [state for state in loop.states if state.inner.dtype is not None and state.inner.dtype.is_floating_point()]
     inner = [state.inner for state in loop.states]
@@ -172,7 +174,7 @@ def _agrees(match: CellMatch, ctx: Context) -> bool:
 
 
 def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: set[ir.Value]) -> dict[ir.Value, np.ndarray] | None:
-    """Return random numbers for each body input in ``fed``. Add the rows of the scanned sources they come from to ``sources``."""
+    """Return random numbers for each body input in ``fed``. Put the random numbers of the scanned sources into ``sources``."""
     rng = np.random.default_rng(7)
     reading, mask = match.reading, None if match.mask is None else match.mask.value
     loop, feeds, symbols = reading.loop, dict[ir.Value, np.ndarray](), dict[str, int]()
@@ -224,7 +226,7 @@ def _evaluated(
 
 
 def _add_constant(value: ir.Value, constants: dict[ir.Value, np.ndarray], nodes: list[ir.Node], depth: int) -> bool:
-    """Add a captured constant to ``constants``, or the nodes that compute it to ``nodes``. Return False if it is not constant."""
+    """Add a captured constant to ``constants``, or its nodes to ``nodes``. Return False if the value is not constant."""
     node, array = value.producer(), const_array(value, limit=1 << 31)
     if value in constants or node in nodes:
         return True

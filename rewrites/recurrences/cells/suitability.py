@@ -10,7 +10,7 @@ Weights that are known only at run time are copied in each run, at about 1 ns a 
 saves about 5 µs and 0.05 ns a number. A mask costs a sort and two gathers, about 15 µs. If the cell state of each step is needed,
 gates are computed twice; the node is still 3 times faster for states of 16 numbers, and as fast as the loop for 256.
 
-Works round ORT-RECURRENT-DOUBLE.
+Works around ORT-RECURRENT-DOUBLE.
 """
 
 import math

@@ -1,8 +1,9 @@
 """Find states that accumulate an operand by an associative operator, ``s' = s + x`` or ``s' = max(s, x)``, and stack the operands.
 
 A choice, ``s' = x if x > s else s``, and a latch, ``s' = x if c else s``, accumulate too. To add an operator, enter it in
-``_SIDES`` and ``neutral`` below, and in ``_FORMS`` of ``forms.py``. New Where nodes keep the loop's order of operands, which works
-round ORT-WHERE-MINUS-ZERO.
+``_SIDES`` and ``neutral`` below, and in ``_FORMS`` of ``forms.py``. New Where nodes keep the loop's order of operands.
+
+Works around ORT-WHERE-MINUS-ZERO.
 """
 
 from collections.abc import Collection, Iterator
@@ -40,8 +41,8 @@ class Accumulation:
         node: The node that combines ``state`` with ``operand``. The operand depends on no state.
         makers: All nodes that compute the next value: ``node`` and its duplicates, or the Where of a mask.
         also: The nodes that read the state only to compute the next value.
-        mask: A condition and a flag: the state changes only in steps whose condition equals the flag. None: in every step.
-        is_choice: ``node`` is a Where that keeps the larger (or smaller) of state and operand.
+        mask: A condition and a flag. The state changes only in steps whose condition equals the flag. None if it always changes.
+        is_choice: True if ``node`` is a Where that keeps the larger (or smaller) of state and operand.
     """
 
     state: State
@@ -100,7 +101,11 @@ def _operands(node: ir.Node) -> Collection[ir.Value | None]:
 
 
 def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | None:
-    """Read a Where that keeps the state or takes a new value; return its condition, the flag for the new value, and that value."""
+    """Read a Where that either keeps the state or takes a new value.
+
+    Return three things: the condition, the outcome of the condition that selects the new value, and the new value. Return None if
+    ``where`` is no such node.
+    """
     condition, *sides = (through_identity(value) for value in where.inputs)
     kept = [index for index, side in enumerate(sides) if side is state.inner]
     new_value = where.inputs[2 - kept[0]] if len(kept) == 1 else None
@@ -110,7 +115,7 @@ def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | Non
 def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accumulation | None:
     """Read a choice or a latch: a Where between the state and a value that depends on no state.
 
-    The condition of a choice compares both; the condition of a latch depends on no state.
+    The condition of a choice compares the state with that value. The condition of a latch depends on no state.
     """
     mask = _mask(where, state)
     new_value = None if mask is None else through_identity(mask[2])

@@ -12,7 +12,7 @@ Measured on onnxruntime 1.32, one thread. Sums and products are at least 2.5 tim
 rows of 8 KiB, and as fast for rows of 16 KiB, if the number of steps is unknown. Max and Min are twice as fast for rows of 1 KiB,
 and as fast for rows of 4 KiB while the stacks stay in the cache. Choices by a comparison and latches are as fast up to 2 KiB.
 
-Works round ORT-REDUCED-NAN and ORT-WHERE-MINUS-ZERO.
+Works around ORT-REDUCED-NAN and ORT-WHERE-MINUS-ZERO.
 """
 
 from collections.abc import Callable

@@ -4,7 +4,7 @@ The reader evaluates the step with numpy at many points and compares it with ``n
 the function; in the state's type it shows the range without overflow. Constants other than 0 and 1, and operators that could treat
 points between the samples differently, are refused.
 
-Works round ORT-LOG-SUM-EXP-28.
+Works around ORT-LOG-SUM-EXP-28.
 """
 
 import itertools
@@ -85,7 +85,7 @@ def _reduced(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
 
 
 def _unsqueezed(value: ir.Value | None, axis: int, rank: int, opset: int) -> ir.Value | None:
-    """Return the input of the Unsqueeze that computes ``value`` by inserting the one ``axis``; None for other nodes."""
+    """Return the input of the Unsqueeze that computes ``value`` by inserting only ``axis``, or None for other nodes."""
     node = _producer(value)
     if node is None or node.op_type != "Unsqueeze" or axes_of(node, opset, rank - 1) not in ((axis,), (axis - rank,)):
         return None

@@ -2,8 +2,8 @@
 
 onnxruntime's kernels add row after row, as the loop does. If the initial value is inserted as row 0, each result has the same bits
 as in the loop, also for NaN, infinities and overflows. If nothing reads the state before each step, the initial value is combined
-with the first row instead, from opset 16 on by ScatterND. Products that start from 1 and sums that start from 0 need neither. But a
-sum of only -0 would be -0, and the loop returns 0, so 0 is added to the first row or to all sums.
+with the first row instead, from opset 16 on by ScatterND. An initial value of 1 for a product, or 0 for a sum, is omitted. But a
+sum of only -0 would then be -0, while the loop returns 0. So 0 is added to the first row or to all sums.
 
     m = Scan(m0, xs) body(m, x) => m + (x - m) / (t + 1)    ->    before = CumSum(xs) / t;  m = before + (xs - before) / (t + 1)
 
@@ -158,7 +158,7 @@ def _divisor(stacks: Stacks, mean: Average) -> ir.Value | None:
 def _factors(stacks: Stacks, mean: Average, divisor: ir.Value | None) -> ir.Value:
     """Return the factor, one per step, that turns a sum into the mean before the step.
 
-    It is ``divisor`` divided by the number of values before the step. If there are none, any factor does.
+    The factor is ``divisor`` divided by the number of values before the step. If that number is 0, the factor may be any number.
     """
     b, initial, steps, rank = stacks.build, mean.state.initial, stacks.loop.steps, mean.rank
     assert initial.dtype is not None

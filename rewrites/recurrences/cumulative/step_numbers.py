@@ -71,7 +71,7 @@ class StepNumbers:
         self._outside = dict[tuple[ir.Value | None, bool], Numbers | None]()
 
     def of(self, value: ir.Value | None) -> Numbers | None:
-        """Return ``value``, of the body or captured, as a function of the step number; None if it depends on more than that."""
+        """Return ``value``, of the body or captured, as a function of the step number, or None if it is no such function."""
         value = through_identity(value)
         if value is None or self._depth > _FURTHEST:
             return None

@@ -4,9 +4,9 @@
     ->    If (all numbers are finite) then Y = MatMul([X, Z], V) ... (``scans/linear_system.py``) else the original Scan
 
 The matrix product of a block multiplies inputs of later steps by 0, and 0 times infinity is NaN. So an If keeps the loop for
-infinities, NaN, and numbers so large that a sum might overflow. It also keeps the loop for -0 if a -0 could reach a result. Results
-differ from the loop by rounding only: sums have another order, and products of constants are computed in advance. If the number of
-steps is unknown, an outer If keeps the loop for few steps.
+infinities, NaN, and numbers so large that a sum might overflow. If a -0 could reach a result, the If also keeps the loop for -0.
+Results differ from the loop by rounding only: sums have another order, and products of constants are computed in advance. If the
+number of steps is unknown, an outer If keeps the loop for few steps.
 
 Conditions: next states and scan outputs are linear in states, inputs and constants, with constant coefficients, in float or double;
 inputs do not depend on states. Either coefficients are single numbers and all values have one shape, or states are few and of known

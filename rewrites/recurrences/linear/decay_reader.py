@@ -4,7 +4,8 @@ The reader follows Identity, Neg, Add, Sub, Mul and Div, with any broadcasting. 
 operators, so that it is computed as in the loop.
 
 A body may have exponentially many paths to a state: each Add of ``a = Add(h, h)  b = Add(a, a)  ...`` doubles their number. So
-paths with the same factors are merged, and a drive that is read twice is one object. More than ``_MOST`` factors are refused.
+paths with the same factors are merged, and a drive that is read twice is one object. Bodies with more than ``_MOST`` factors are
+refused.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -79,9 +80,9 @@ class Path:
 
 @dataclass(frozen=True)
 class Linear:
-    """A sum of paths and a drive. ``paths``: the summands with a state; those of one state add up to its decay.
+    """A value that is a sum of ``paths``, the summands with a state, and ``drive``, the rest of the sum or None.
 
-    ``drive``: the rest of the sum, or None.
+    The factors of all paths with the same state add up to the decay of that state.
     """
 
     paths: tuple[Path, ...]

@@ -175,7 +175,7 @@ def _computed(
     reader: DecayReader,
     dtype: np.dtype,
 ) -> np.ndarray:
-    """Evaluate ``root`` in numpy with the body's own operators. ``inputs``: the numbers of the state and of the leaves."""
+    """Evaluate ``root`` in numpy with the body's own operators. ``inputs``: the numbers of the state and of other inputs."""
     known = dict[_Part, np.ndarray]()
     for part in postorder([root], operands):
         array = None if isinstance(part, Drive) else inputs.get(part, reader.constant(part))

@@ -152,7 +152,7 @@ class SystemReader:
         return _moved(moved.make, [part for part in parts if part is not None])
 
     def _scaled(self, node: ir.Node, first: AffineMap, second: AffineMap) -> list[AffineMap] | None:
-        """Return the product of a map and a constant number, or the quotient of a map by one."""
+        """Return the product of a map and a constant number, or the quotient of a map and a constant number."""
         left, right = (self._number(value) for value in node.inputs)
         if node.op_type == "Div":
             return [first.times(1 / right)] if right is not None and right != 0 else None

@@ -1,7 +1,8 @@
 """Read values of a body as sums of products, whose factors are states and values that depend on no state.
 
-The reader follows products (Mul, MatMul, Gemm, Einsum, ReduceSum), Add, Sub and Neg, and operators that only move axes. A value
-that depends on no state is split into the factors of an outer product at most. These factors are computed as in the loop.
+The reader follows products (Mul, MatMul, Gemm, Einsum, ReduceSum), Add, Sub and Neg, and operators that only move axes. If a value
+depends on no state, it is one factor, unless it is an outer product. An outer product is split into its two factors. The nodes that
+compute a factor are kept as they are in the loop.
 """
 
 from collections.abc import Sequence
@@ -29,8 +30,10 @@ _FREE_LETTERS = "0123456789"
 class ProductReader:
     """Read values of the body of ``loop`` as tensors.
 
-    ``varying``: the values that depend on a state. ``known``: the tensors of the varying values that were read so far. ``apart``:
-    split every Mul into its factors, not only outer products.
+    Args:
+        varying: The values that depend on a state.
+        known: The tensors of the varying values that were read so far.
+        apart: True to split every Mul into its factors, not only outer products.
     """
 
     def __init__(self, loop: ScanView, varying: set[ir.Value], opset: int, apart: bool) -> None:

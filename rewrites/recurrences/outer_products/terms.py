@@ -128,7 +128,7 @@ class Axes:
         return self.summed(Tensor(labels, tuple(pairwise)), {*first.labels, *second.labels})
 
     def summed(self, tensor: Tensor, before: Iterable[int | None]) -> Tensor:
-        """Return ``tensor``, a sum over the axes of ``before`` that it lacks. Raise NotAProduct if a product lacks one of these."""
+        """Return ``tensor``, a sum over the axes of ``before`` that it lacks. Raise NotAProduct if a product lacks such an axis."""
         kept = {self.of(label) for label in tensor.labels if label is not None}
         gone = {self.of(label) for label in before if label is not None} - kept
         for product in tensor.products:

@@ -1,12 +1,14 @@
-"""Read products by constant matrices as linear maps. Operands that are not linear become sources of their own.
+"""Read products by constant matrices as linear maps. An operand that is not linear is treated as a new source.
 
     h @ W    Transpose(Gemm(W, Transpose(h))) = h @ W.T    Einsum<bi,oi->bo>(h, W) = h @ W.T
 
     LSTM(Unsqueeze(x), W, R, B, , Unsqueeze(h), Unsqueeze(c))    is read as the polynomials of its equations
 
-A product is valid only for as many features as its matrix has rows. So it fixes a symbolic number of features, unless an axis of
-rows has the same symbol: some exporters use one symbol for all free sizes. For a cell inside a loop, TorchScript writes an RNN, GRU
-or LSTM node of one step. Such a node must have one direction, constant weights, no sequence lengths and ``layout`` 0.
+If the number of features of an operand is a symbol, a product tells what the symbol is: the number of rows of the matrix. No
+conclusion is drawn if an axis of rows has the same symbol, because some exporters use one symbol for all free sizes.
+
+For a cell inside a loop, TorchScript writes an RNN, GRU or LSTM node of one step. Such a node is read only if it has one direction,
+constant weights, no sequence lengths and ``layout`` 0.
 """
 
 from collections.abc import Mapping, Sequence
