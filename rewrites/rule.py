@@ -56,7 +56,7 @@ class Patch:
 
 
 def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
-    """Return the result of ``look``. Set the shapes that it infers in ``body`` when the patch is applied."""
+    """Return the result of ``look``. If ``look`` infers shapes in ``body``, set these shapes when the patch is applied."""
     before = shapes_of([*body.inputs, *inner_values(body)])
     outcome = look()
     learned = restore_shapes(before)
@@ -72,7 +72,7 @@ class Rule(Generic[S]):
         phase: The folder that holds the rule.
         check: Returns a patch for a subject, or the reason why the rule does not apply.
         recognises: True if the rule replaces a whole recurrence, so that other states should be split off first.
-        needed: Returns True for a subject on which onnxruntime may crash. In a changed model, the rule always runs on it.
+        needed: Returns True for a subject on which onnxruntime may crash. It always runs on such subjects of a changed model.
         formerly: The name of the rule in the previous release. ``passes=`` and ``skip=`` accept it for one more release.
         computes: What the loops that the rule replaces compute, in words for reports.
     """
@@ -89,5 +89,5 @@ class Rule(Generic[S]):
 
 
 def is_to_be_compiled(loop: Loop, ctx: Context) -> bool:
-    """Return True if a rule in use can compile the loop to a plan without further changes."""
+    """Return True if a rule in use can compile the loop to a plan as the loop is now."""
     return any(rule.phase == "native" and rule.subject == "loop" and isinstance(rule.check(loop, ctx), Patch) for rule in ctx.rules)

@@ -4,14 +4,14 @@
         ->    Reshape(Transpose(GRU <direction = "bidirectional"> (xs)))
 
 Conditions: both nodes have the same operator, sequence, lengths, hidden size, clip and settings, and neither depends on the other.
-Weights, biases and initial states are stacked (a missing bias or initial state is 0), and the activations are joined. If a Concat
-joins two results, its users read the new result. Other results are split. If the nodes are in two Ifs with the same condition, the
-two Ifs become one If, and Concats of their results move into this If:
+Weights, biases and initial states are stacked, and the activations are joined. A missing bias or initial state is 0. If a
+Concat joins two results, the users of the Concat read the new result. Other results are split. If the nodes are in two Ifs with
+the same condition, the two Ifs become one If, and Concats of their results move into this If:
 
     y = Concat(If(c) then f else 0, If(c) then g else 0)    ->    y = If(c) then Concat(f, g) else Concat(0, 0)
 
-On a CPU, onnxruntime runs the directions of a bidirectional node one after the other, and its result must be rearranged. Only
-narrow nodes with one row become faster.
+On a CPU, onnxruntime runs the directions of a bidirectional node one after the other, and the result of the node must be
+rearranged. Only narrow nodes with one row become faster.
 """
 
 from collections.abc import Sequence
@@ -40,9 +40,14 @@ _BRANCHES = ("then_branch", "else_branch")
 
 @dataclass(frozen=True)
 class _IfMeeting:
-    """A Concat ``node``, the only user of output ``first`` of one If and output ``second`` of the other.
+    """A Concat of two results that are computed in different Ifs. No other node reads these results.
 
-    ``axes``: the axes of the outputs in the order of the Concat. ``swapped``: output ``second`` is the first operand.
+    Args:
+        node: The Concat.
+        first: The index of the result among the outputs of the first If.
+        second: The index of the result among the outputs of the second If.
+        axes: The order in which the Concat reads the axes of the results.
+        swapped: True if the result of the second If is the first operand.
     """
 
     node: ir.Node
@@ -123,9 +128,9 @@ def _has_one_path(value: ir.Value) -> bool:
 
 
 def _between(forth: ir.Node, back: ir.Node) -> tuple[ir.Node, list[ir.Node]] | None:
-    """Return the earlier of two nodes, and the nodes between them that the later one needs.
+    """Return the earlier of two nodes, and the nodes between the two that the later node needs.
 
-    Return None if the later node needs the earlier one.
+    Return None if the later node depends on the earlier one.
     """
     graph = forth.graph
     assert isinstance(graph, ir.Graph)
@@ -145,7 +150,7 @@ def _move_up(first: ir.Node, late: list[ir.Node]) -> None:
 
 
 def _join_guards(first: ir.Node, second: ir.Node, ctx: Context) -> None:
-    """Replace two Ifs by one at the position of ``first``. The operands of both must exist there."""
+    """Replace two Ifs by one at the position of ``first``. All operands of both Ifs must be computed before this position."""
     met = _meetings(first, second, ctx.opset)
     joined = ((first, {meeting.first for meeting in met}), (second, {meeting.second for meeting in met}))
     indices = [[i for i in range(len(node.outputs)) if i not in gone] for node, gone in joined]
@@ -182,7 +187,7 @@ def _meetings(first: ir.Node, second: ir.Node, opset: int) -> list[_IfMeeting]:
 
 
 def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int, ...]] | None:
-    """Return the Concat that is the only reader of ``value``, by moves that keep all axes, or None."""
+    """Return the Concat that is the only reader of ``value``, directly or through moves that keep all axes, or None."""
     concats = arrivals(value, opset)
     if value.shape is None or len(concats) != 1 or len(concats[0][2]) != len(value.shape):
         return None
@@ -199,7 +204,7 @@ def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int,
 def _joined(
     first: ir.Node, second: ir.Node, name: str, met: Sequence[_IfMeeting], indices: Sequence[Sequence[int]], ctx: Context
 ) -> ir.Graph:
-    """Return a branch with the nodes of branch ``name`` of both Ifs. The branches of the Ifs become empty."""
+    """Move the nodes of branch ``name`` out of both Ifs into a new branch, and return this branch."""
     graphs = [node.attributes[name].as_graph() for node in (first, second)]
     outputs = list[list[ir.Value]]()
     for graph in graphs:
@@ -223,7 +228,7 @@ def _joined(
 
 
 def _drop(node: ir.Node) -> None:
-    """Remove an If with empty branches, and the nodes that moved the axes of its results, now unread."""
+    """Remove an If with empty branches, and the unread nodes that move the axes of its results."""
     waiting = list(node.outputs)
     users = list[ir.Node]()
     while waiting:

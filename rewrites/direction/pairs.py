@@ -1,6 +1,6 @@
 """Finds pairs of recurrent nodes that can become one bidirectional node, and Concats of their results.
 
-The results are neighbouring operands of the Concat. Equal nodes may move the axes of both results first:
+The results are neighbouring operands of the Concat. Between a result and the Concat, nodes may move axes, equally for both results:
 
     Concat <axis = 2> (Squeeze <axes = [1]> (Y1), Squeeze <axes = [1]> (Y2))
 """
@@ -27,7 +27,8 @@ _REVERSE = frozenset({"Gather", "ReverseSequence", "Slice"})
 class Pair:
     """A forward and a reverse node that otherwise differ only in weights, activations and initial states.
 
-    ``guards``: if the nodes are in different graphs, the two Ifs with one condition that hold them in the same branch.
+    ``guards``: if the nodes are in different graphs, the two Ifs that contain them. The Ifs have the same condition, and contain
+    the nodes in the same branch.
     """
 
     forward: RecurrentNode
@@ -41,16 +42,16 @@ class Pair:
 
     @property
     def outputs(self) -> list[tuple[ir.Value | None, ir.Value | None]]:
-        """Return the pairs of results: sequences, then final states. An unread result is None."""
+        """Return the pairs of results: first the sequences, then the final states. An unread result is None."""
         sides = [[value if is_read(value) else None for value in view.node.outputs] for view in self.views]
         return list(zip_longest(sides[0], sides[1]))
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """A Concat ``node`` along ``axis`` with the first result as operand ``index`` and the second as the next operand.
+    """A Concat ``node`` along ``axis`` that reads two results: the first as operand ``index``, the second as the next operand.
 
-    ``axes``: the axes of the results that the Concat still has, in its order.
+    ``axes``: the axes of the results that the operands of the Concat have, in the order of these operands.
     """
 
     node: ir.Node
@@ -144,7 +145,7 @@ def meetings(forth: ir.Value, back: ir.Value, opset: int) -> list[Meeting]:
 
 
 def arrivals(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int, ...]]]:
-    """Return the Concats that ``value`` reaches by moves of axes: node, operand index and remaining axes."""
+    """Return (Concat, operand index, remaining axes) for each Concat that reads ``value`` directly or through moves of axes."""
     concats, waiting = list[tuple[ir.Node, int, tuple[int, ...]]](), [(value, tuple(range(len(value.shape or ()))))]
     while waiting:
         moved, axes = waiting.pop()
@@ -165,7 +166,7 @@ def arrivals(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int,
 
 
 def may_be_reversed(node: ir.Node) -> bool:
-    """Return True if an operator that can be a reversal computes the sequence of a recurrent node."""
+    """Return True if the sequence of a recurrent node is the result of an operator that can reverse it."""
     producer = producer_of(node.inputs[0]) if node.inputs else None
     while producer is not None and producer.op_type in ("Identity", "Transpose"):
         producer = producer_of(producer.inputs[0])

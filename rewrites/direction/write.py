@@ -68,7 +68,7 @@ def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
 
 
 def constant_behind(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the constant that ``value`` holds, of any size, or None if the value is not constant."""
+    """Return the constant tensor, of any size, that ``value`` holds, or None if ``value`` is not constant."""
     return None if is_overridable(value) else ir.convenience.get_const_tensor(value)
 
 
@@ -117,7 +117,7 @@ def _replace_operands(meeting: Meeting, joined: ir.Value, names: Names) -> None:
 
 
 def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.Value:
-    """Rearrange ``value``, the result of both directions, to the two results as the Concat joins them."""
+    """Rearrange ``value``, the result of the bidirectional node, to the Concat of the two separate results."""
     axes, rank = meeting.axes, len(value.shape or ())
     direction, last = rank - 3, rank - 1
     gone = [axis for axis in range(rank) if axis not in axes and axis != direction]
@@ -132,7 +132,7 @@ def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.
 
 
 def _unread_moves(values: Sequence[ir.Value]) -> list[ir.Node]:
-    """Return the unread nodes that only move axes of ``values``. Users come before producers."""
+    """Return the unread nodes that only move axes of ``values``. In the list, a node precedes the producers of its inputs."""
     unread = list[ir.Node]()
 
     def is_unread(value: ir.Value) -> bool:

@@ -4,8 +4,8 @@
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y)
 
 Conditions: the sequence starts empty. In the body, only one SequenceInsert (at the end) reads it. Only ConcatFromSequence reads the
-final value. If the tensors are concatenated along an existing axis, its size is known. Every other state keeps its shape. If there
-is no step, the result is empty, although ConcatFromSequence would fail.
+final value. If the tensors are concatenated along an existing axis, its size is known. Every other state keeps its shape. If the
+loop runs no step, the result is empty, although ConcatFromSequence would fail.
 """
 
 from dataclasses import dataclass

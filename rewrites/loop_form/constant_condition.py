@@ -98,7 +98,7 @@ def _is_small_constant(value: ir.Value) -> bool:
 
 
 def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limit: int, ctx: Context) -> int | None:
-    """Run a Loop that contains only ``nodes``, at most ``limit`` steps. Return the number of steps, or None if it fails."""
+    """Run a Loop of only ``nodes`` and ``states`` for at most ``limit`` steps. Return the number of steps, or None if it fails."""
     inside = {value for node in nodes for value in node.outputs} | {state.inner for state in states}
     inside |= {loop.iteration, loop.condition_in}
     read = [value for node in nodes for value in node.inputs if value is not None]
@@ -140,7 +140,7 @@ def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limi
 
 
 def _info(name: str | None, kind: int, like: ir.Value | None = None) -> onnx.ValueInfoProto:
-    """Return the declaration of a value of one element, as a vector if ``like`` has one axis, else as a scalar."""
+    """Declare a value of one element: as a vector if ``like`` has one axis, otherwise as a scalar."""
     return onnx.helper.make_tensor_value_info(name or "", kind, [1] if like is not None and rank_of(like) == 1 else [])
 
 

@@ -2,7 +2,7 @@
 
     n = Gather(Shape(X), 0)   # X [5, 2];  Loop(n, Less(0, n), …)    ->    Loop(5, true, …)
 
-This rule runs before any rule on loops. It folds only the nodes that these operands depend on, if they are small.
+This rule runs before all rules on loops. It folds only nodes that trip counts and conditions depend on, and only if they are small.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def _inside_out(graph: ir.Graph) -> Iterator[ir.Graph]:
 
 
 def _operands(graph: ir.Graph) -> Iterator[tuple[ir.Node, int, ir.Value]]:
-    """Yield the trip counts and conditions in ``graph`` that are not constants, as (node, input index, value)."""
+    """Yield (node, input index, value) for each trip count and condition in ``graph`` that is not a constant."""
     for node in graph:
         if node.domain == "" and node.op_type in ("Loop", "If"):
             for index, value in enumerate(node.inputs[: 2 if node.op_type == "Loop" else 1]):

@@ -5,8 +5,8 @@
 
 Conditions: in the body, only one Concat reads the state, and nothing reads the result of the Concat. The added part has a known
 size along the axis, other than 0. Every other state keeps its shape. If an operand of a Concat is empty, onnxruntime does not
-compare its other sizes with those of the other operands. So the result has the sizes of the added parts if the loop runs a step,
-and the sizes of ``a0`` otherwise. If the added parts are empty too, the first part determines the sizes.
+check its other sizes. So if ``a0`` is empty and the loop runs a step, the result has the sizes of the added parts. If the loop runs
+no step, the result has the sizes of ``a0``. If the added parts are also empty, the first part determines the sizes.
 
 Works around ORT-CONCAT-MISFIT.
 """
@@ -114,7 +114,7 @@ def _has_other_size(growing: _Growing, axis: int) -> bool:
 
 
 def _is_size_of_all(growing: _Growing, axis: int) -> bool:
-    """Return True if all added parts are known to have the size of the initial tensor along ``axis``."""
+    """Return True if every added part is known to have the same size along ``axis`` as the initial tensor."""
     size = dim_of(growing.state.initial, axis)
     return size is not None and all(dim_of(value, axis) == size for value in growing.added)
 

@@ -67,7 +67,7 @@ def _may_go(counter: Counter, steps: AffineExpression | None) -> bool:
 
 
 def _casts_to_integers(counted: ir.Value) -> list[ir.Node]:
-    """Return the Casts of ``counted`` to integers. If it is an integer itself, return an empty list."""
+    """Return the Casts of ``counted`` to integers. If ``counted`` is an integer, return an empty list."""
     if counted.dtype in INTEGERS:
         return []
     users = {user: None for user, _ in counted.uses()}
@@ -88,7 +88,7 @@ def _now(b: Builder, counter: Counter, iteration: ir.Value, kind: ir.DataType | 
 
 
 def _after(b: Builder, counter: Counter, steps: AffineExpression | None, limit: ir.Value, zero: ir.Value) -> ir.Value:
-    """Emit the final value of the induction variable as an int64 without axes."""
+    """Emit the final value of the induction variable as an int64 scalar."""
     if steps is not None and steps.number is not None:
         return emit(b, counter.start + counter.step * max(0, steps.number))
     count = larger(b, scalar_of(b, limit), zero)

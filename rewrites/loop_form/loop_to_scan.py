@@ -6,7 +6,7 @@ Conditions: the trip count M is known before the loop. The condition never stops
 are known not to change. The rank of each result is known. If M may be 0, the Scan is in a branch of an If. The other branch returns
 the initial states and empty results of the shapes that onnxruntime returns. If rows of an outer tensor are read in ascending or
 descending order, the tensor becomes a scan input. If the step number has other users, it becomes a scan input too. A Gather of
-rows of strings does not change, because onnxruntime copies only the first string of each row there; a scan input would copy all.
+rows of strings stays. There onnxruntime copies only the first string of each row, whereas a scan input would contain all strings.
 
 Works around ORT-SCAN-NO-STEPS, ORT-GATHER-STRINGS and ORT-LOOP-NO-STEPS-SIZES.
 """
@@ -47,7 +47,7 @@ class RowRead:
 
     In each later step, the index increases by one, or decreases by one if ``reverse``.
 
-    ``single_axes``: the number of axes of size 1 that the result has instead of ``axis``.
+    ``single_axes``: the number of axes of size 1 that replace ``axis`` in the result.
     """
 
     node: ir.Node
@@ -176,7 +176,7 @@ def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: Affine
 
 
 def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
-    """Copy shapes from the results of the new node to results of the loop with incomplete shapes, except graph outputs."""
+    """If the shape of a result of the loop is incomplete, copy the shape from the new node. Skip graph outputs."""
     for old, new in zip(loop.node.outputs, node.outputs, strict=True):
         if new.shape is not None and not old.is_graph_output() and (old.shape is None or is_vague(old.shape)):
             old.shape = new.shape
@@ -185,7 +185,7 @@ def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
 def _guarded(
     ctx: Context, loop: LoopView, scan: ir.Node, build: Builder, steps: ir.Value, empty: Sequence[tuple[int, ...]]
 ) -> tuple[ir.Node, list[tuple[ir.Value, ir.Value]]]:
-    """Return a detached If with ``scan`` and the nodes of ``build``, and pairs (result of the loop, result of the If).
+    """Put ``scan`` and the nodes of ``build`` under a detached If. Return it, and pairs (result of the loop, result of the If).
 
     ``steps``: the trip count. ``empty``: the shapes of the stacked results if there is no step.
     """

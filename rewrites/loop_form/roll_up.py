@@ -4,9 +4,9 @@
     ->    h64, ys = Scan(h0, x) body(h, x_t) => f(h, x_t)
 
 A chain has at least four steps. Each step reads a row of a tensor and runs the same operators. The other operands of a step are
-shared by all steps, or are rows, constants, or results of the previous step. The first step to run may differ, for example because
-it starts from zeros. It is then computed before the Scan. ``driver/rolling.py`` restores the steps if other rules gain nothing from
-the Scan.
+shared by all steps, or are rows, constants, or results of the previous step. The first step may differ from the others, for example
+because it starts from zeros. It is then computed before the Scan. If other rules gain nothing from the Scan, ``driver/rolling.py``
+restores the unrolled steps.
 """
 
 from collections.abc import Collection, Iterator
@@ -37,7 +37,7 @@ _ALL_BYTES = 1 << 62
 
 @dataclass
 class _RolledBody:
-    """Builds the body of the Scan. ``outer`` collects nodes outside the Scan, ``inner`` the nodes of one step.
+    """Builds the body of the Scan. ``outer`` collects nodes outside the Scan, and ``inner`` collects the nodes of the body.
 
     ``of``: the body value of each column. ``states``: the state for each pair of a column and its initial value.
     """
@@ -83,7 +83,7 @@ class _RolledBody:
         return self.of[operand.column]
 
     def _row(self, rows: Rows) -> ir.Value:
-        """Return the body value of the row that a step reads. Add a scan input unless there is one for ``rows``."""
+        """Return the body value of the row that a step reads. Add a scan input for ``rows``, unless it exists."""
         family, steps = rows.family, self.chain.steps
         if rows not in self.scanned:
             least, width = rows.first - (steps - 1 if rows.falling else 0), family.width or 1
@@ -116,7 +116,7 @@ class _RolledBody:
 
 
 def check(chain: Chain, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch unless many results of steps are read one by one, because each of these needs a Gather."""
+    """Return a patch. Refuse if many results of steps are read one by one, because each of these reads would need a Gather."""
     inside = set(chain.nodes)
     read_alone = sum(1 for column in _columns(chain) for _ in _read_alone(column, chain, inside))
     if ctx.opset < since.SCAN or 2 * read_alone > len(chain.nodes):
@@ -163,7 +163,7 @@ def _roll_up(chain: Chain, ctx: Context) -> ir.Node:
 
 
 def _read_alone(column: Column, chain: Chain, inside: Collection[ir.Node]) -> Iterator[ir.Value]:
-    """Yield the values of ``column``, except the last step's, that a node other than a Concat reads or the graph returns."""
+    """Yield the values of ``column`` that a node other than a Concat reads or the graph returns. Skip the last step."""
     for value in column.values:
         if value is not chain.last(column) and (value.is_graph_output() or any(_alone(value, inside))):
             yield value
@@ -185,7 +185,7 @@ def _columns(chain: Chain) -> list[Column]:
 
 
 def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last: bool) -> Iterator[ir.Value]:
-    """Yield the values of ``column`` to read from its stack. ``but_last``: only a Concat reads the last from the stack."""
+    """Yield the values of ``column`` to read from its stack. ``but_last``: yield the last only if a Concat reads it."""
     for value in column.values:
         if but_last and value is chain.last(column):
             if any(_is_joining(node) for node, _ in value.uses() if node not in inside):
@@ -195,7 +195,7 @@ def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last
 
 
 def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], scan: ir.Node, ctx: Context) -> None:
-    """Replace ``column`` by ``stack``. A Concat of all values reads the complete stack; other users read one element."""
+    """Replace ``column`` by ``stack``. A Concat of all values reads the complete stack. Other users read one element."""
     for node in dict.fromkeys(node for node, _ in column.values[0].uses()):
         if _is_joining(node) and node not in inside:
             _join(node, stack, column, scan, ctx)
@@ -208,7 +208,7 @@ def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], sca
 
 
 def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Context) -> None:
-    """Replace the values of ``column`` in the Concat ``node`` by the elements of ``stack``, concatenated."""
+    """If the values of ``column`` are consecutive operands of the Concat ``node``, replace them by one computed from ``stack``."""
     rank, steps, inputs = len(column.values[0].shape or ()), len(column.values), list(node.inputs)
     for values in (list(column.values), list(column.values[::-1])):
         first = inputs.index(values[0]) if values[0] in inputs else len(inputs)
@@ -229,7 +229,7 @@ def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Co
 
 
 def _side_by_side(b: Builder, stack: ir.Value, value: ir.Value, axis: int) -> ir.Value | None:
-    """Concatenate the elements of ``stack``, which are like ``value``, along ``axis``; None for unknown sizes."""
+    """Concatenate the elements of ``stack`` along ``axis``. They have the shape of ``value``. Return None if it is unknown."""
     dims = list((value.shape or ir.Shape([])).dims)
     rank, steps, size = len(dims), dim_of(stack, 0), dims[axis]
     moved = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]

@@ -74,7 +74,7 @@ def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite
 
 
 def _counts_through(flat: AffineExpression, axis: int, sizes: list[int]) -> bool:
-    """Return True if ``flat`` has all indices of the axes other than ``axis``, in order. ``sizes``: their sizes."""
+    """Return True if ``flat`` lists, in order, all indices of the axes other than ``axis``. ``sizes``: the sizes of these axes."""
     if not sizes:
         return True
     rest = flat.moved(lambda array: np.delete(array, axis, 1)).numbers

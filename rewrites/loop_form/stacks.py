@@ -1,4 +1,4 @@
-"""Turns states that only collect results into stacked results, from which the final values are computed."""
+"""Turns states that only collect results into stacked results, and computes the final values of the states from the stacks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def only_returned(updated: ir.Value, loop: Loop) -> bool:
 def _element_type(state: State) -> ir.TypeProtocol | None:
     """Return the type of the tensors that a state collects.
 
-    It is needed if inference does not know the operator that computes them.
+    The type is needed if shape inference does not know the operator that computes the tensors.
     """
     kind = state.initial.type or state.inner.type
     return kind.elem_type if isinstance(kind, ir.SequenceType) else kind

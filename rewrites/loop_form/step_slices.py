@@ -5,7 +5,8 @@
     GatherND(X, [i])                        ->    Gather(X, i)
 
 Conditions: along one axis, a Slice reads the same number of rows in each step. Its start is an affine expression of the step
-number, and all rows exist in every step. Other axes are complete, or cut at constant bounds. X is an outer value of known rank.
+number, and all rows exist in every step. Along other axes, it reads all indices or a constant
+range. X is an outer value of known rank.
 """
 
 from dataclasses import dataclass

@@ -99,7 +99,7 @@ def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
 
 
 def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
-    """Return the conditions of which ``value`` is the conjunction (And), without duplicates."""
+    """Return the distinct conditions that Ands combine to ``value``."""
 
     def sides(part: ir.Value | None) -> Sequence[ir.Value | None]:
         node = producer_of(part, *_CONJOINED)
@@ -113,8 +113,8 @@ def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
 def _starts(condition: ir.Value | None, outside: Integers) -> list[AffineExpression] | ir.Value | bool:
     """Analyse the initial condition.
 
-    Return True or False if it is known. If it consists of comparisons, return numbers that must all be at least 1. Otherwise,
-    return the condition.
+    Return True or False if the condition is known. If it consists of comparisons, return numbers that are all at least 1 if and
+    only if the condition is true. Otherwise, return the condition.
     """
     if condition is None:
         return True
@@ -148,7 +148,7 @@ def _emit(
     bounds: list[_Bound],
     starts: list[AffineExpression] | ir.Value | bool,
 ) -> ir.Value:
-    """Emit the trip count. Omit bounds that another bound implies."""
+    """Emit the trip count. Omit each bound that follows from another bound."""
     ends = [_end(bound) for bound in bounds]
     base = limit
     if base is None:
@@ -171,7 +171,7 @@ def _emit(
 
 
 def _end(bound: _Bound) -> AffineExpression | None:
-    """Return the number of steps that ``bound`` allows, valid if at least 1; None if it needs a division."""
+    """Return the number of steps that ``bound`` allows, or None if this needs a division. Only numbers above 0 are valid."""
     return bound.room + 1 if bound.slope == 1 else None
 
 

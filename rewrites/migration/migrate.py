@@ -37,7 +37,7 @@ _POOLS = ("AveragePool", "LpPool", "MaxPool")
 
 @dataclass
 class Migration:
-    """The changes of a model: its opset from ``source`` to ``target``, its IR version, operators and opset-8 Scans.
+    """The changes to a model: its opset (from ``source`` to ``target``), IR version, operators and opset-8 Scans.
 
     ``messages``: descriptions of all other changes.
     """
@@ -52,7 +52,7 @@ class Migration:
 
 
 def migrate(ctx: Context, target: int) -> Migration:
-    """Migrate the model of ``ctx``, which has been prepared, to opset ``target`` in place.
+    """Migrate the prepared model of ``ctx`` to opset ``target``, in place.
 
     Raises:
         MigrationError: A node cannot be converted; the model is then partly migrated.

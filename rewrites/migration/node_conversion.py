@@ -43,7 +43,7 @@ class NodeConversion:
         self._ir_version = ir_version
 
     def convert(self, node: ir.Node) -> tuple[str, ...]:
-        """Convert ``node`` in its graph, and return the types of the nodes that replace it; none if it stays.
+        """Convert ``node`` in its graph. Return the operator types of the new nodes, or an empty tuple if ``node`` stays.
 
         Raise Unconvertible if a version of the operator cannot express the node.
         """
@@ -67,7 +67,7 @@ class NodeConversion:
         return () if final == [node] else tuple(written.op_type for written in final)
 
     def _step(self, node: ir.Node, version: int) -> tuple[int, Step | None, Written] | None:
-        """Run the next step of ``node``. Return its opset, the step and its results; None if no step remains."""
+        """Run the next step of ``node``. Return its opset, the step and the results of the step, or None if no step remains."""
         op_type = node.op_type
         at = _next_version(op_type, version, self._target)
         if at is None:
@@ -89,7 +89,7 @@ class NodeConversion:
 def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
     """Replace ``node`` by the nodes of ``builder``, and return the new nodes.
 
-    ``results`` get the names of the outputs of ``node``, and one of the new nodes gets its name.
+    ``results`` get the names of the outputs of ``node``. One of the new nodes gets the name of ``node``.
     """
     new = list(builder.nodes)
     builder.insert_before(node)
@@ -130,7 +130,7 @@ def _next_version(op_type: str, version: int, target: int) -> int | None:
 
 
 def _plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Written:
-    """Write the node, which has schema ``old``, for schema ``new``. Return None if nothing changes."""
+    """Write a node of schema ``old`` for schema ``new``. Return None if the node does not change."""
     assert old is not None
     assert new is not None
     if new.deprecated:

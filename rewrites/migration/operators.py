@@ -30,7 +30,7 @@ __all__ = ["Conversion", "convert_operators", "is_left_standing", "needs_inlinin
 
 @dataclass(frozen=True)
 class Conversion:
-    """A kind of change: ``count`` nodes of type ``op_type`` went from version ``before`` to ``after`` of their operator.
+    """A change of ``count`` nodes of type ``op_type``, from version ``before`` of the operator to version ``after``.
 
     ``written``: the types of the nodes that replace each of them, in order; none if only the version changed.
     """
@@ -48,7 +48,7 @@ _LOWEST = 7
 
 
 def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conversion]:
-    """Convert ``model`` to opset ``target`` in place, and return the changes. Types and shapes must be inferred before.
+    """Convert ``model`` to opset ``target`` in place, and return the changes. Its types and shapes must be inferred first.
 
     Raises:
         MigrationError: A node cannot be converted. The model is then partly converted, so work on a copy.
@@ -109,7 +109,7 @@ def _check_compatible(model: ir.Model, function: ir.Function) -> None:
 
 
 def _try_out(model: ir.Model, function: ir.Function, target: int) -> Counter[_Kind]:
-    """Convert a copy of ``function`` and return the kinds of changes. Sort its nodes first."""
+    """Sort the nodes of ``function``. Then convert a copy of the function, and count the kinds of changes."""
     counts: Counter[_Kind] = Counter()
     source = function.opset_imports.get("")
     if source is None or source == target:

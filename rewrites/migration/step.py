@@ -23,7 +23,7 @@ class Unconvertible(Exception):
 class NotKnownHere(Unconvertible):
     """Raised if a conversion needs an attribute value, a type or a rank that is not known in this graph.
 
-    If the graph is a function, inlining the function may make it known.
+    If the graph is a function, the value may be known after the function is inlined.
     """
 
 
@@ -73,7 +73,7 @@ class Step:
         return tuple(outputs)
 
     def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
-        """Reshape ``x`` to the sizes in the tensor ``shape``. From opset 14 on, a 0 in it means size 0."""
+        """Reshape ``x`` to the sizes in the tensor ``shape``. From opset 14 on, a 0 in ``shape`` means size 0."""
         if self.target < since.ALLOWZERO:
             return self.builder.op("Reshape", x, shape)
         later = Builder(self.builder.names, self._constants, {"": since.ALLOWZERO}, 8)
@@ -99,7 +99,7 @@ class Step:
         return value
 
     def constant(self, index: int, what: str) -> np.ndarray | None:
-        """Return the array of a constant input, None if it is absent. Raise NotKnownHere if it is variable."""
+        """Return the array of a constant input, or None if it is absent. Raise NotKnownHere if the input is not constant."""
         value = self.value(index)
         array = const_array(value)
         if value is not None and array is None:

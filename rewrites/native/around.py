@@ -2,8 +2,8 @@
 
     u = Mul (z, x)  ys, ns = Scan (h, u) {...}  r = Div (ys, ns)    ->    one plan that reads h, z and x and returns r
 
-An operator before the loop stays outside if its result has other users. A result of the loop that other nodes read too is still
-returned as a stack.
+An operator before the loop stays outside if its result has other users. If other nodes also read a result of the loop, the plan
+still returns this result as a stack.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,9 +23,9 @@ _CHEAP = frozenset({"Abs", "Add", "Div", "Max", "Min", "Mul", "Neg", "Relu", "Su
 
 @dataclass(frozen=True)
 class Around:
-    """The nodes ``before`` and ``after`` a loop that its plan includes, with the scan inputs and outputs.
+    """The nodes ``before`` and ``after`` a loop that its plan includes, and the scan inputs and outputs of the plan.
 
-    A new scan input or output has no body value. Its ``inner`` is the outer value itself, which then means one row of that value.
+    If a scan input or output is new, it has no body value. Then ``inner`` is the outer value, and represents one row of it.
     """
 
     before: tuple[ir.Node, ...]
@@ -45,7 +45,7 @@ def nothing_around(loop: ScanView) -> Around:
 
 
 def around(loop: ScanView) -> Around:
-    """Return the nodes before and after ``loop`` that can run in its steps."""
+    """Return the nodes before and after ``loop`` that its plan can compute step by step."""
     if any(scan.axis for scan in loop.scan_inputs) or any(output.axis for output in loop.scan_outputs):
         return nothing_around(loop)
     before, scans = _before(loop)
@@ -55,7 +55,7 @@ def around(loop: ScanView) -> Around:
 
 
 def _is_plain(loop: ScanView, found: Around) -> bool:
-    """Return True if no stack is read in both directions, or both as a whole and row by row."""
+    """Return False if a stack is read in both directions, or if it is read both as a whole and row by row."""
     rows = [scan.outer for scan in found.scans]
     made = {output.outer for output in loop.scan_outputs} | {node.outputs[0] for node in found.nodes}
     whole = set(captured_values(loop.body))
@@ -132,7 +132,7 @@ def _readers(values: Iterable[ir.Value]) -> list[ir.Node]:
 
 
 def _stacks(node: ir.Node, allowed: Callable[[ir.Value], bool] = lambda _: True) -> list[ir.Value] | None:
-    """Return the operands that a cheap operator reads row by row along the first axis; None if the operator is not cheap."""
+    """Return the operands that ``node`` reads row by row along the first axis, or None if ``node`` is not a cheap operator."""
     operands, result = [value for value in node.inputs if value is not None], node.outputs[0]
     if node.op_type not in _CHEAP or node.domain not in ("", "ai.onnx") or len(node.outputs) != 1 or result.shape is None:
         return None
@@ -152,7 +152,7 @@ def _stacks(node: ir.Node, allowed: Callable[[ir.Value], bool] = lambda _: True)
 
 
 def unsqueezed(node: ir.Node) -> list[int]:
-    """Return the axes that an Unsqueeze adds to its result; [0] if they are unknown."""
+    """Return the axes that an Unsqueeze adds. If the axes are unknown, return [0]."""
     known = const_array(node.inputs[1]) if len(node.inputs) > 1 else None
     attribute = node.attributes.get("axes")
     axes = known.reshape(-1).tolist() if known is not None else list(attribute.as_ints()) if attribute is not None else [0]

@@ -22,10 +22,12 @@ _INLINE = 256
 
 @dataclass(eq=False)
 class BodyStep:
-    """One operation. ``target`` and ``sources`` have the shape over which the operation walks.
+    """One operation, with views of its result and its operands in the shapes over which the operation iterates.
 
-    For a product, they have the shapes [..., M, N], [..., M, K], [..., K, N], and, if a term is added, [..., M, N]. ``along``: for
-    an operation on indices, the number of elements along the axis and their distance, or the number of elements to find.
+    Args:
+        target: The view of the result. In a product, its shape is [..., M, N].
+        sources: The views of the operands. In a product: [..., M, K], [..., K, N], and [..., M, N] for an added term.
+        along: For an operation on indices: the number of elements along the axis and their stride, or how many elements to find.
     """
 
     op: Op
@@ -42,10 +44,10 @@ class BodyStep:
 
 @dataclass
 class Body:
-    """The views of the values translated so far, and the outer values that the plan captures, in order.
+    """The state of a translation: views of the values translated so far, and the outer values that the plan captures, in order.
 
-    ``inner``: graphs within ``graph`` that are translated too. ``chosen``: the number of Ifs around the nodes being translated. The
-    plan computes both branches of an If, whatever the condition is.
+    ``inner``: the nested graphs of ``graph`` that are translated too. ``chosen``: the number of Ifs around the nodes that are being
+    translated. The plan always computes both branches of these Ifs.
     """
 
     graph: ir.Graph
@@ -107,10 +109,10 @@ class Body:
         return whole(buffer, shape, truth=buffer.dtype == BOOL)
 
     def dims(self, value: ir.Value, index: int, first: int = 0, inner: ir.Value | None = None) -> tuple[int, ...] | None:
-        """Return the sizes of ``value``, which is input ``index``, from axis ``first`` on; None if the rank is unknown.
+        """Return the sizes of ``value`` from axis ``first`` on, or None if its rank is unknown.
 
-        A size that is known only at run time becomes the number of a free size. ``inner``: the same value in the body, which may
-        have more known sizes.
+        ``value`` is input ``index`` of the plan. If a size is known only at run time, a sample number replaces it (``FreeSizes``).
+        ``inner``: the value in the body that corresponds to ``value``. It may have more known sizes.
         """
         outer = None if value.shape is None else list(value.shape.dims[first:])
         known = None if inner is None or inner.shape is None else list(inner.shape.dims)
@@ -126,7 +128,7 @@ class Body:
         return tuple(sizes)
 
     def constant(self, array: np.ndarray, *, truth: bool = False) -> View:
-        """Return a constant of the plan, the same one for equal arrays. Bools become floats unless ``truth``."""
+        """Return the view of a constant. Equal arrays share a constant. Bools become floats, unless ``truth`` is set."""
         if array.dtype == np.bool_ and not truth:
             array, truth = array.astype(np.float32), True
         dtype = next(dtype for dtype, kind in NUMPY.items() if kind == array.dtype)
@@ -142,7 +144,7 @@ class Body:
         return self.constant(np.array(number, NUMPY[dtype]))
 
     def fresh(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
-        """Return a view for a new result of the type of ``like``. ``truth``: it holds bools (by default, if ``like`` does)."""
+        """Return a view for a new result that has the type of ``like``. ``truth``: it holds bools (default: as ``like``)."""
         return _fresh(shape, like.buffer.dtype, truth=like.truth if truth is None else truth)
 
     def indices(self, shape: Sequence[int]) -> View:
@@ -169,7 +171,7 @@ class Body:
         return target
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
-        """Add an elementwise step on the broadcast sources, and return its result. Bools get the type of the other sources."""
+        """Add an elementwise step on the broadcast sources, and return its result. Cast bools to the type of the other sources."""
         if any(source.narrow is not None for source in sources):
             raise PlanRefused("NATIVE-TYPE", f"loop plans have no {op.name} of bytes")
         kinds = {source.buffer.dtype for source in sources if not source.truth} or {source.buffer.dtype for source in sources}
@@ -203,7 +205,7 @@ class Body:
         return view if view.is_dense else self.copied(view)
 
     def reshaped(self, view: View, shape: Sequence[int]) -> View:
-        """Return the elements of ``view`` in another shape."""
+        """Return a view of the elements of ``view`` in another shape."""
         from_dense = self.packed(view)
         return View(from_dense.buffer, tuple(shape), dense(shape), from_dense.offset, view.truth)
 

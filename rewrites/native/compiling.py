@@ -1,4 +1,4 @@
-"""Compiles a loop into a loop plan, or returns the reason why the loop has no plan."""
+"""Compiles a loop into a loop plan, or returns the reason why that is impossible."""
 
 import math
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ _PANEL = 16
 
 @dataclass(frozen=True)
 class Compiled:
-    """A plan, with the outer values that it captures, in order. They are its last inputs."""
+    """A plan and its captured outer values. These are the last inputs of the plan, in this order."""
 
     plan: Plan
     captured: tuple[ir.Value, ...]
@@ -47,7 +47,7 @@ class Compiled:
 
 
 def check_limits(plan: Plan) -> None:
-    """Raise PlanRefused if ``plan`` exceeds the limits of the format. Its sizes must be numbers."""
+    """Raise PlanRefused if ``plan``, whose sizes are numbers, exceeds the limits of the format."""
     dims = [*(each.dims for each in plan.inputs), *(each.dims for each in plan.outputs)]
     shapes = [[size.coefficient for size in each] for each in dims]
     packed = [pack.k.coefficient * -(-pack.n.coefficient // _PANEL) * _PANEL for pack in plan.packs]
@@ -67,7 +67,7 @@ def check_limits(plan: Plan) -> None:
 
 
 def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Compiled | NotApplicable:
-    """Return the plan of a loop and of the operators ``beside`` it, or the reason why no plan exists."""
+    """Return a plan that includes a loop and the operators ``beside`` this loop, or the reason why it cannot be planned."""
 
     def compiled(free: FreeSizes) -> Compiled:
         return _loop(loop, ctx, free) if isinstance(loop, LoopView) else _scan(loop, ctx, free, beside or nothing_around(loop))
@@ -90,7 +90,7 @@ def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Comp
 
 
 def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
-    """Return the plan of a Loop. Its first state is the condition, which is true inside the body."""
+    """Return the plan of a Loop. The first state of the plan is the condition, which is true inside the body."""
     body = Body(loop.body, ctx.opset, len(loop.states) + 2, free)
     condition, limit = _single(loop.condition), _single(loop.limit)
     inputs = [Input(InputKind.INITIAL, _sizes(condition), dtype=BOOL)]
@@ -113,7 +113,7 @@ def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
 
 
 def _single(value: ir.Value | None) -> tuple[int, ...]:
-    """Return the shape of a value that has one element. An omitted value is a scalar."""
+    """Return the shape, [] or [1], of a value that has one element. If the value is omitted, return []."""
     rank = 0 if value is None else rank_of(value)
     if rank is None or rank > 1:
         raise PlanRefused("NATIVE-SHAPE", f"the rank of '{'' if value is None else value.name}' is not known to be 0 or 1")
@@ -127,7 +127,7 @@ def _sizes(shape: tuple[int, ...]) -> tuple[Size, ...]:
 def _input(
     body: Body, outer: ir.Value, inner: ir.Value, home: Home, index: int, *, backwards: bool = False, declared: bool = True
 ) -> Input:
-    """Add the view of an input to ``body`` and return the plan's input. ``declared``: use the sizes that the body declares."""
+    """Add the view of an input to ``body``, and return the input of the plan. ``declared``: sizes in the body may be used."""
     if inner.dtype is None or inner.dtype not in NUMPY or not isinstance(inner.type, ir.TensorType):
         raise PlanRefused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner)}")
     shape = body.dims(outer, index, 1 if home == Home.SCANNED else 0, inner if declared and inner is not outer else None)
@@ -160,7 +160,7 @@ def _check_states(states: Sequence[State], finals: Sequence[View], body: Body) -
 def _planned(
     body: Body, inputs: list[Input], finals: list[View], stacked: list[View], backwards: Sequence[bool], form: Form
 ) -> Compiled:
-    """Return the plan with the new states ``finals`` and the outputs ``stacked``. Add the captured inputs."""
+    """Return the plan that computes the new states ``finals`` and the outputs ``stacked``. Add captured values to ``inputs``."""
     steps = fused(_read(body.steps, [*finals, *stacked]), [*finals, *stacked])
     body.steps = make_regular(steps, body)
     places = place_results(body, finals, stacked)
@@ -173,7 +173,7 @@ def _planned(
 
 
 def _read(steps: list[BodyStep], results: list[View]) -> list[BodyStep]:
-    """Return the steps whose results are needed."""
+    """Return the steps that ``results`` need."""
     needed, kept = {view.buffer for view in results}, []
     for step in reversed(steps):
         if step.target.buffer in needed:
@@ -205,7 +205,7 @@ def _scan(loop: ScanView, ctx: Context, free: FreeSizes, beside: Around) -> Comp
 
 
 def _translate_beside(nodes: Sequence[ir.Node], body: Body) -> None:
-    """Translate operators on stacks. The view of a stack is the view of its row in one step."""
+    """Translate operators on stacks. In ``body``, the view of a stack covers only the row of one step."""
     for node in nodes:
         if node.op_type == "Unsqueeze" and node.inputs[0] is not None:
             view = body.view(node.inputs[0])

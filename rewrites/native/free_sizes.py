@@ -6,7 +6,7 @@ A body is compiled for two samples of the free sizes. The plan then gets formula
     100 if B is 97, 104 if B is 101   ->   no plan
 
 Translators refuse an operator if a decision depends on a free size. If an operator requires two sizes to be equal, the plan
-requires equal sizes in its inputs. A run with different sizes then fails, as the operator would.
+requires this too. If the sizes differ in a run, the plan fails, as the operator would.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _MOST = 4
 
 
 class SameSizes(Exception):
-    """Raised if the size ``name`` must equal ``other``. The body is then compiled again with that fact."""
+    """Raised if an operator requires the size ``name`` to equal ``other``. The body is then compiled again with equal sizes."""
 
     def __init__(self, name: str, other: str | int) -> None:
         super().__init__(f"'{name}' is {other}")
@@ -31,10 +31,10 @@ class SameSizes(Exception):
 
 @dataclass
 class FreeSizes:
-    """The names of the free sizes in order of occurrence, with their numbers from ``sample``.
+    """The names of the free sizes, in order of occurrence. During compilation, a number from ``sample`` replaces each size.
 
-    ``symbols``: for each size, an axis of an input that has this size at run time. ``known``: names that equal another name or a
-    number.
+    ``symbols``: for each free size, an axis of an input that has this size at run time. ``known``: the names of sizes that must
+    equal another free size or a number.
     """
 
     sample: Sequence[int]
@@ -43,7 +43,7 @@ class FreeSizes:
     symbols: list[Symbol] = field(default_factory=list)
 
     def number(self, name: str, symbol: Symbol) -> int:
-        """Return the number of the size ``name`` in the sample. At run time, axis ``symbol`` has this size."""
+        """Return the sample number that replaces the size ``name``. At run time, the axis ``symbol`` has this size."""
         size: str | int = name
         while isinstance(size, str) and size in self.known:
             size = self.known[size]
@@ -66,11 +66,11 @@ class FreeSizes:
                 raise SameSizes(name, names.get(left, left) if right in names else right)
 
     def has(self, size: int) -> bool:
-        """Return True if a size may depend on a free size, because a number of the sample divides it."""
+        """Return True if ``size`` may depend on a free size, that is, if a sample number divides ``size``."""
         return any(size % number == 0 for number in self.numbers.values()) and size != 0
 
     def part(self, size: int) -> int:
-        """Return the largest product of sample numbers, each any number of times, that divides ``size``."""
+        """Return the largest divisor of ``size`` that is a product of sample numbers. A number may occur several times."""
         part = 1
         for number in self.numbers.values():
             while size and size % (part * number) == 0:
@@ -79,7 +79,7 @@ class FreeSizes:
 
 
 def joined(first: Plan, second: Plan, symbols: Sequence[Symbol]) -> Plan:
-    """Return the plan for all sizes, from the plans for the two samples."""
+    """Combine the plans for the two samples into a plan for all sizes."""
     plan = _joined(first, second, [sample[: len(symbols)] for sample in SAMPLES])
     assert isinstance(plan, Plan)
     return replace(plan, symbols=tuple(symbols))

@@ -1,4 +1,4 @@
-"""Builds the function that a call of a plan names. It holds the original loop, which runs if the library is absent."""
+"""Builds the function that a call of a plan names. The function contains the original loop, which runs without the library."""
 
 from collections.abc import Iterable, Sequence
 
@@ -39,12 +39,12 @@ def free_overload(model: ir.Model, operator: str) -> str:
 
 
 def parameter(value: ir.Value, ctx: Context) -> ir.Value:
-    """Return a new function parameter that replaces an outer value."""
+    """Return a new function parameter, which replaces the outer value ``value`` inside the function."""
     return ir.Value(name=ctx.names.fresh(value.name or "value"), type=value.type, shape=value.shape)
 
 
 def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value], ctx: Context) -> list[ir.Node]:
-    """Return Constant nodes for the constant ``values`` that are not in ``inside``, and add their results to ``inside``."""
+    """Return Constant nodes for the constant ``values`` that ``inside`` lacks, and add the results of the nodes to ``inside``."""
     nodes = []
     for value in values:
         if value not in inside:
@@ -58,7 +58,7 @@ def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value
 
 
 def read_inside(body: ir.Graph, inside: dict[ir.Value, ir.Value]) -> None:
-    """Let the body and its nested graphs read the values in ``inside`` instead of outer values."""
+    """Replace outer values in the body and its nested graphs by their values in ``inside``."""
     for node in all_nodes(body):
         for index, value in enumerate(node.inputs):
             if value is not None and value in inside:
@@ -73,7 +73,7 @@ def function_of(
     nodes: Sequence[ir.Node],
     ctx: Context,
 ) -> ir.Function:
-    """Return the function ``operator`` that runs ``nodes`` and has the attribute ``plan``."""
+    """Return a function named ``operator`` that runs ``nodes`` and has the attribute ``plan``."""
     for each in parameters:
         each.type = each.shape = None  # the call has types; onnx_ir does not read the types of a function
     graph = ir.Graph(parameters, results, nodes=nodes, opset_imports={"": ctx.opset}, name=f"{operator}_{overload}")

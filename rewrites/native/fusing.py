@@ -1,11 +1,11 @@
-"""Fuses steps such as a product and a sum, or a matrix product and an added operand. Every bit of the result stays the same.
+"""Fuses steps, such as a product followed by a sum. The results keep every bit.
 
     m = a * b; d = m + c           ->  d = a * b + c, which rounds twice, as the two steps do
     m = a @ w; d = m + c           ->  d = a @ w + c
     m = a * b; d = sum of m        ->  d = a . b
     m = max(a, b); p = a - m; q = b - m; e = exp p; f = exp q; s = e + f; l = log s; d = m + l    ->  d = log(e^a + e^b)
 
-Nothing else may read the intermediate results.
+No other step may read the intermediate results, and the loop may not return them.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ __all__ = ["fused", "readers"]
 
 
 def readers(steps: Iterable[BodyStep], results: Iterable[View]) -> Counter[Buffer]:
-    """Return the number of reads of each buffer."""
+    """Count how often ``steps`` and ``results`` read each buffer."""
     return Counter([*(source.buffer for step in steps for source in step.given), *(view.buffer for view in results)])
 
 
@@ -43,7 +43,7 @@ def fused(steps: Sequence[BodyStep], results: Sequence[View]) -> list[BodyStep]:
 
 
 def _maker(view: View, step: BodyStep, made: dict[Buffer, BodyStep], count: Counter[Buffer]) -> BodyStep | None:
-    """Return the step that computes ``view`` for ``step`` alone, in the same shape, or None."""
+    """Return the step that computes ``view`` in the shape of ``step``, or None if the shape differs or others read ``view``."""
     maker = made.get(view.buffer)
     if maker is None or count[view.buffer] != 1 or not view.is_whole or not maker.target.is_whole:
         return None
@@ -56,7 +56,7 @@ def _without_ones(shape: Sequence[int]) -> list[int]:
 
 
 def _as_dot(step: BodyStep, part: BodyStep | None) -> list[BodyStep]:
-    """Turn the sum ``step`` of products into a DOT if the factors are contiguous. Return replaced steps."""
+    """Turn ``step``, which sums products, into a DOT if the factors are contiguous. Return the steps that it replaces."""
     if part is None or part.op != Op.MUL:
         return []
     factors = [_in_shape(source, step.target.shape) for source in part.given]
@@ -67,13 +67,13 @@ def _as_dot(step: BodyStep, part: BodyStep | None) -> list[BodyStep]:
 
 
 def _in_shape(view: View, shape: Sequence[int]) -> View:
-    """Return the view in ``shape``, which may differ only in axes of size 1."""
+    """Reshape ``view`` to ``shape``, which differs from the shape of ``view`` only in axes of size 1."""
     strides = iter(stride for size, stride in zip(view.shape, view.strides, strict=True) if size != 1)
     return replace(view, shape=tuple(shape), strides=tuple(next(strides) if size != 1 else 0 for size in shape))
 
 
 def _with_matrix_product(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[BodyStep]:
-    """Turn ``step``, which adds to a matrix product, into one step. Return the replaced steps."""
+    """Fuse ``step``, an addition to a matrix product, with the product. Return the steps that it replaces."""
     if step.op != Op.ADD:
         return []
     for part, added in zip(parts, reversed(step.sources), strict=True):
@@ -87,7 +87,7 @@ def _with_matrix_product(step: BodyStep, parts: Sequence[BodyStep | None]) -> li
 
 
 def _with_products(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[BodyStep]:
-    """Turn ``step``, a sum or difference with products, into one step. Return the replaced steps."""
+    """Fuse ``step``, a sum or difference, with operands that are products. Return the steps that it replaces."""
     one, other = (part if part is not None and part.op == Op.MUL else None for part in parts)
     shape = step.target.shape
     factors = [[] if part is None else [_in_shape(source, shape) for source in part.given] for part in (one, other)]
@@ -104,7 +104,7 @@ def _with_products(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[Bod
 
 
 def _as_log_of_powers(step: BodyStep, made: dict[Buffer, BodyStep], count: Counter[Buffer]) -> list[BodyStep]:
-    """Turn ``step`` into LOG_ADD_EXP if it is the last step of that formula. Return the replaced steps."""
+    """Turn ``step`` into LOG_ADD_EXP if it computes d = log(e^a + e^b) as above. Return the steps that it replaces."""
 
     def maker(view: View | None, op: Op, times: int = 1) -> BodyStep | None:
         found = None if view is None or not view.is_whole else made.get(view.buffer)

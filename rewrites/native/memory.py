@@ -2,9 +2,9 @@
 
     a = x + y; c[0:4] = a; c[4:8] = b     ->  c[0:4] = x + y; c[4:8] = b
 
-An intermediate result keeps its memory until its last reader has run. A result is copied if its buffer already is another result,
-an input or a constant. A copy of a whole result is omitted if the step that computes it can write to the target of the copy.
-Buffers whose sizes have the same free sizes as factors share a region. The offsets in this region have the same factors.
+An intermediate result keeps its memory until its last reader has run. A result of the body is copied if its buffer is also an
+input, a constant or another result. If a step can write its result directly to the target of a copy, the copy is omitted.
+Buffers share a region of the workspace if their sizes have the same free sizes as factors. The offsets have these factors too.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ _ALIGNED = 16
 
 
 class Workspace:
-    """Memory allocated and freed in multiples of 16 words (times ``unit``)."""
+    """A workspace whose memory is allocated and freed in multiples of 16 * ``unit`` words."""
 
     def __init__(self, unit: int = 1) -> None:
         self.size = 0
@@ -59,7 +59,7 @@ class Workspace:
 
 
 class _Regions:
-    """The workspaces, one for each product of free sizes that occurs in the sizes of buffers."""
+    """The workspace regions: one for each product of free sizes that is a factor of buffer sizes."""
 
     def __init__(self, free: FreeSizes) -> None:
         self.free = free
@@ -78,8 +78,10 @@ class _Regions:
 class Places:
     """The memory of the results of a body.
 
-    ``of``: the buffers that are a new state or a row of an output. ``states``: the storage and the output of each state. ``news``:
-    the buffer of each new state; None if the state does not change.
+    Args:
+        of: Maps a buffer to the new state or the row of an output that it holds.
+        states: For each state, the kind of storage, and the index of the output if an output stores the state.
+        news: For each state, the buffer of the new state, or None if the state does not change.
     """
 
     of: dict[Buffer, tuple[ValueKind, int]] = field(default_factory=dict)
@@ -90,7 +92,7 @@ class Places:
 def lay_out(
     steps: Sequence[BodyStep], places: Places, states: Sequence[int], free: FreeSizes
 ) -> tuple[list[Place], dict[Buffer, Place], list[int]]:
-    """Return the places of the states and of the temporaries, and the sizes of the regions. ``states``: the words of each state."""
+    """Return three things: the places of the states, the places of the temporaries, and the region sizes. ``states``: in words."""
     workspace = _Regions(free)
     kept: list[Place] = []
     for (storage, _), size in zip(places.states, states, strict=True):
@@ -117,7 +119,7 @@ def lay_out(
 
 
 def _takes_over(step: BodyStep, buffer: Buffer) -> bool:
-    """Return True if ``step``, the last reader of ``buffer``, is elementwise and can write its result over the buffer."""
+    """Return True if ``step`` can overwrite ``buffer`` with its result. ``step`` must be the last reader of ``buffer``."""
     own = step.target.buffer
     if not is_elementwise(step.op) or (buffer.size, buffer.dtype) != (own.size, own.dtype) or not step.target.is_whole:
         return False
@@ -155,7 +157,7 @@ def _place(body: Body, view: View, place: tuple[ValueKind, int], places: Places)
 
 
 def computed_in_parts(steps: Sequence[BodyStep], places: Places) -> list[BodyStep]:
-    """Return the steps without the copies whose source can be computed directly in the target of the copy."""
+    """Let steps write their results directly to the targets of copies, if possible. Return the steps without these copies."""
     count = Counter(source.buffer for step in steps for source in step.given)
     makers: dict[Buffer, list[BodyStep]] = {}
     for step in steps:
@@ -177,7 +179,7 @@ def _is_own(source: View, count: Counter[Buffer], places: Places) -> bool:
 
 
 def _redirected(maker: BodyStep, source: View, place: View) -> bool:
-    """Let ``maker`` write its result ``source`` to ``place`` if its walk allows that. Return True if so."""
+    """Let ``maker`` write its result ``source`` to ``place``. Return False and change nothing if ``maker`` cannot do this."""
     shape = maker.target.shape
     if not maker.target.is_whole or [size for size in shape if size != 1] != [size for size in source.shape if size != 1]:
         return False

@@ -1,4 +1,4 @@
-"""Replaces a recurrent node by a call of ortscan's library, with the node as its fallback.
+"""Replaces a recurrent node by a call of ortscan's library. The node remains as the fallback.
 
     ys, hT = GRU (x, W, R, B)
     ->    ys, hT = ai.ortscan.Cell1 <plan> (x, W, R, B)
@@ -42,7 +42,7 @@ _UNITS, _NARROW, _MOST_WASTE = 16, 64, 0.05
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the library has a kernel for the node and is faster than onnxruntime."""
+    """Return a patch if the library can compute the node and is faster than onnxruntime."""
     if DOMAIN not in ctx.options.domains:
         return NOTHING_HERE
     given = {name: value for name in INPUTS if (value := view.input(name)) is not None}
@@ -95,7 +95,7 @@ def _no_gain(view: RecurrentNode) -> NotApplicable | None:
 
 
 def _call_instead(view: RecurrentNode, given: dict[str, ir.Value], made: dict[str, ir.Value], ctx: Context) -> None:
-    """Replace the node by a call of a function with a copy of the node."""
+    """Replace the node by a call of a function that contains a copy of the node."""
     old = view.node
     parameters = {name: parameter(value, ctx) for name, value in given.items()}
     results = {name: ir.Value(name=ctx.names.fresh(value.name or name)) for name, value in made.items()}

@@ -1,4 +1,4 @@
-"""Replaces a loop by a call of ortscan's library with a loop plan, with the loop as its fallback.
+"""Replaces a loop by a call of ortscan's library with a loop plan. The loop remains as the fallback.
 
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x, w), g(h, x, w))
     ->    hT, ys = ai.ortscan.Scan1 <plan> (h0, xs, w)
@@ -7,8 +7,8 @@
     ->    hT, ys = ai.ortscan.Loop1 <plan> (cond, h0, M, w)    with a function that holds the Loop
 
 The call names a function that holds the loop. Without the library, onnxruntime inlines this function. The function also holds the
-constants of the plan, and the operators before and after a Scan that the plan includes (``rewrites.native.around``). Condition: the
-whole body has a plan.
+constants of the plan. If the plan includes operators before and after a Scan (``rewrites.native.around``), the function holds these
+too. Condition: every operator of the body can be planned.
 """
 
 from collections import Counter
@@ -127,7 +127,7 @@ def _function(loop: ScanView, compiled: Compiled, beside: Around, overload: str,
 
 
 def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value, ir.Value], ctx: Context) -> ir.Node:
-    """Return a copy of ``node`` that reads values of the function. Add its result to ``stacks``."""
+    """Return a copy of ``node`` for the function. Add the result of the copy to ``stacks``."""
     old = node.outputs[0]
     given = [None if value is None else stacks.get(value) or inside[value] for value in node.inputs]
     stacks[old] = ir.Value(name=ctx.names.fresh(_name(old)))
@@ -136,7 +136,7 @@ def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value
 
 
 def _in_words(plan: Plan) -> list[str]:
-    """Return notes that count the operations that run step by step, and those that run block by block."""
+    """Return notes for reports: how many operations run step by step, and how many run for blocks of steps."""
     notes = []
     for stepwise, when in ((True, "one step after the other"), (False, f"{plan.block} steps at once")):
         ops = [step.op for phase in plan.phases if phase.stepwise == stepwise for step in phase.of(plan.instructions)]

@@ -3,8 +3,8 @@
     If (c) <then: y = f(x), else: y = g(x)>    ->    a = f(x); b = g(x); y = c ? a : b
     hT, ys = Scan(h, xs[3])                    ->    h1 = f(h, xs[0]); h2 = f(h1, xs[1]); h3 = f(h2, xs[2])
 
-An inner loop needs a known number of steps. Computing the branch that the condition does not select is harmless, because operators
-that may fail are refused in a branch.
+An inner loop must have a known number of steps. Both branches of an If can be computed safely, because branches with operators that
+may fail are refused.
 """
 
 from collections.abc import Sequence
@@ -116,7 +116,7 @@ def _row(x: View, axis: int, index: int) -> View:
 
 
 def _stacked(body: Body, rows: Sequence[View], axis: int, reverse: bool) -> View:
-    """Return the rows joined along a new axis, in reverse order if ``reverse`` is set."""
+    """Stack ``rows`` along the new axis ``axis``. If ``reverse`` is set, reverse their order."""
     rows = rows[::-1] if reverse else rows
     first = rows[0]
     axis %= len(first.shape) + 1

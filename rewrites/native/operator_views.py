@@ -1,4 +1,4 @@
-"""Gives translators the operands of an operator as views, and has functions that reorder or merge the axes of views."""
+"""Represents an operator and its operands for translators, and reorders and merges the axes of views."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -48,13 +48,13 @@ class TranslatorCall:
         return [self.view(index) for index in range(len(self.node.inputs))]
 
     def known(self, index: int) -> np.ndarray | None:
-        """Return the numbers of input ``index``; None if they may differ between runs."""
+        """Return the elements of input ``index`` if they are equal in all runs, else None."""
         numbers = self.sizes(index)
         is_sample = numbers is not None and const_array(self.value(index)) is None and any(map(self.body.free.has, numbers.flat))
         return None if is_sample else numbers
 
     def sizes(self, index: int) -> np.ndarray | None:
-        """Return the numbers of input ``index``, with free sizes as in the sample; None if they are computed at run time."""
+        """Return the elements of input ``index``, or None if unknown. Sample numbers replace free sizes (``FreeSizes``)."""
         value = self.value(index)
         array = const_array(value)
         view = None if value is None or array is not None else self.body.views.get(value)
@@ -76,7 +76,7 @@ Translator = Callable[[TranslatorCall], Sequence[View]]
 
 
 def rows_along(body: Body, view: View, axes: Sequence[int]) -> View:
-    """Return the view with ``axes`` merged into one last axis, along which the elements are contiguous."""
+    """Merge ``axes`` of ``view`` into one last axis, along which the elements are contiguous."""
     rest = [axis for axis in range(len(view.shape)) if axis not in axes]
     turned = in_order(view, [*rest, *axes])
     shape = (*turned.shape[: len(rest)], math.prod(view.shape[axis] for axis in axes))
@@ -87,7 +87,7 @@ def rows_along(body: Body, view: View, axes: Sequence[int]) -> View:
 
 
 def turned_back(result: View, shape: Sequence[int], axes: Sequence[int]) -> View:
-    """Return ``result``, computed on a view of ``rows_along``, with the original axes of sizes ``shape``."""
+    """Undo ``rows_along``: restore the original axes, of sizes ``shape``, in ``result``, which was computed on the merged view."""
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     order = [*rest, *axes]
     strides = dict(zip(order, dense([shape[axis] for axis in order]), strict=True))
@@ -101,7 +101,7 @@ def in_order(view: View, order: Sequence[int]) -> View:
 
 
 def merged(body: Body, view: View, batches: int, rows: int) -> View:
-    """Return the view as a batch of matrices. The first ``batches`` axes stay; the next ``rows`` axes and the rest are merged."""
+    """Return a batch of matrices. Keep the first ``batches`` axes, merge the next ``rows`` axes, and merge the other axes."""
     split = batches + rows
     shape = (*view.shape[:batches], math.prod(view.shape[batches:split]), math.prod(view.shape[split:]))
     (joined,) = moved(view, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class PlanRefused(Exception):
-    """Raised inside this package if a loop cannot get a plan, with the reason."""
+    """Raised inside this package if a loop has no plan. It contains the reason."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(f"{code}: {detail}")
@@ -39,7 +39,7 @@ class PlanRefused(Exception):
 
 @dataclass(frozen=True)
 class Size:
-    """The product of ``coefficient`` and of the symbols, each raised to its exponent."""
+    """A size: ``coefficient`` times the product of powers of symbols."""
 
     coefficient: int
     exponents: tuple[int, ...] = ()
@@ -101,7 +101,7 @@ class Storage(IntEnum):
 
 @dataclass(frozen=True)
 class PlanState:
-    """The memory of a state between steps: at ``offset`` in region ``place``, or in the rows of output ``place``."""
+    """The memory of a state between steps: either at ``offset`` in region ``place``, or the rows of output ``place``."""
 
     storage: Storage
     offset: Size = ZERO
@@ -137,7 +137,7 @@ class ValueKind(IntEnum):
 
 @dataclass(frozen=True)
 class Value:
-    """``count`` elements from ``offset`` on in the memory that ``kind`` and ``index`` name."""
+    """``count`` consecutive elements that begin at ``offset`` in the memory identified by ``kind`` and ``index``."""
 
     kind: ValueKind
     index: int
@@ -148,7 +148,7 @@ class Value:
 
 @dataclass(frozen=True)
 class PlanOperand:
-    """An address in a value: the element at ``[i3, i2, i1, i0]`` is at ``offset`` plus each index times its stride."""
+    """A strided view of a value. Element ``[i3, i2, i1, i0]`` is at ``offset`` plus the sum of each index times its stride."""
 
     value: int
     offset: Size = ZERO
@@ -179,13 +179,13 @@ class Phase:
     count: int
 
     def of(self, instructions: Sequence[Instruction]) -> Sequence[Instruction]:
-        """Return those of the plan's ``instructions`` that belong to the phase."""
+        """Select the instructions of this phase from ``instructions``, which are all instructions of the plan."""
         return instructions[self.first : self.first + self.count]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a loop. ``constants``: the bytes of all constants. ``regions``: the 4-byte words of each workspace region."""
+    """The plan of a loop. ``constants``: the bytes of all constants. ``regions``: the size of each region in 4-byte words."""
 
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]

@@ -1,4 +1,4 @@
-"""Orders the steps so that old states are read before they are overwritten. If no order does that, a state gets two rows."""
+"""Orders the steps so that each old state is read before it is overwritten. If this is impossible, the state gets two rows."""
 
 import heapq
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ __all__ = ["scheduled"]
 
 
 def scheduled(steps: Sequence[BodyStep], places: Places) -> list[BodyStep]:
-    """Return the steps in an executable order, and set in ``places`` which states are stored in place."""
+    """Return the steps in an executable order. Record in ``places`` how each state is stored."""
     after = _needs(steps)
     wanted: dict[int, dict[int, set[int]]] = {}
     for state, buffer in enumerate(places.news):
@@ -49,7 +49,7 @@ def _with(needs: Sequence[set[int]], *more: dict[int, set[int]]) -> list[set[int
 def _needs(steps: Sequence[BodyStep]) -> list[set[int]]:
     """Return, for each step, the steps that must run before it.
 
-    They write its operands, or they are earlier writers of a buffer that the step changes in part.
+    A step needs the steps that write its operands. A SCATTER also needs the earlier writers of the buffer that it changes.
     """
     writers: dict[Buffer, list[int]] = {}
     for index, step in enumerate(steps):
@@ -64,7 +64,7 @@ def _needs(steps: Sequence[BodyStep]) -> list[set[int]]:
 def _readers_before(steps: Sequence[BodyStep], state: int, buffer: Buffer) -> dict[int, set[int]] | None:
     """Return, for each step that writes a state in place, the readers that must run before it.
 
-    Return None if a writer itself reads other elements of the old state than those that it writes.
+    Return None if a step that writes the state also reads elements of the old state that it does not write.
     """
     writing = {index for index, step in enumerate(steps) if step.target.buffer is buffer}
     reading = {index for index, step in enumerate(steps) if any(_is_old(view, state) for view in step.given)}
@@ -85,7 +85,7 @@ def _same_place(view: View, target: View) -> bool:
 
 
 def _order(needs: Sequence[set[int]]) -> list[int] | None:
-    """Return the order closest to the given one in which each step follows the steps it needs; None if no such order exists."""
+    """Return the order, nearest to the current one, in which each step follows the steps in ``needs``; None if none exists."""
     left = [len(each) for each in needs]
     readers: list[list[int]] = [[] for _ in needs]
     for index, each in enumerate(needs):

@@ -38,7 +38,7 @@ class Buffer:
 
     @property
     def words(self) -> int:
-        """Return the number of words that the buffer takes in the workspace."""
+        """Return the size of the buffer in the workspace, in words."""
         return self.size * words_of(self.dtype)
 
 
@@ -102,9 +102,9 @@ def broadcast(view: View, shape: Sequence[int]) -> View:
 
 
 def moved(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> list[View | np.ndarray] | None:
-    """Return the results of ``make``, which moves elements, on ``view``; None if the view is too large.
+    """Apply ``make``, a numpy function that moves elements, to ``view``. Return its results, or None if ``view`` is too large.
 
-    A result is a view, or an array of addresses if no strides express it.
+    Each result is a view. If strides cannot express a result, it is an array of addresses instead.
     """
     if view.count > _LIMIT:
         return None
@@ -112,7 +112,7 @@ def moved(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> lis
 
 
 def fitted(view: View, addresses: np.ndarray) -> View | np.ndarray:
-    """Return the view of the elements at ``addresses``, or ``addresses`` if no strides express them."""
+    """Return a view of the elements at ``addresses``. If strides cannot express it, return ``addresses``."""
     if addresses.size == 0:
         return View(view.buffer, addresses.shape, dense(addresses.shape), 0, view.truth)
     first = int(addresses.reshape(-1)[0])

@@ -1,4 +1,4 @@
-"""Finds the fewest axes over which a step can walk. Drops axes of size 1, and merges axes if all strides allow it."""
+"""Finds the fewest nested loops over axes that compute a step (its walk), by dropping axes of size 1 and merging axes."""
 
 import math
 from collections.abc import Sequence
@@ -20,9 +20,12 @@ _FEW = 8
 
 @dataclass(frozen=True)
 class PlanWalk:
-    """``dims``, outermost first, and the strides of each operand, the target first. ``matrix``: M, N and K of a product.
+    """The nested loops over axes that compute a step.
 
-    The last two strides of an operand of a product are the strides of its matrix.
+    Args:
+        dims: The sizes of the axes, from the outermost to the innermost.
+        strides: The strides of the target, and then of each operand. In a product, the last two strides are those of the matrix.
+        matrix: M, N and K of a product; (1, 1, 1) for most other operations.
     """
 
     dims: list[int]
@@ -51,7 +54,7 @@ def walk_of(step: BodyStep) -> PlanWalk:
 
 
 def _product(step: BodyStep) -> PlanWalk:
-    """Return the walk of a product. If its right matrix is packed, batch axes may merge with the rows."""
+    """Return the walk of a product. If the right matrix is packed, the batch axes and the rows of the left matrix may merge."""
     a, b, *rest = step.sources
     assert a is not None
     assert b is not None
@@ -97,7 +100,7 @@ def _merged(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tu
 
 
 def make_regular(steps: Sequence[BodyStep], body: Body) -> list[BodyStep]:
-    """Return the steps and, before them, copies of their operands that are not contiguous."""
+    """Copy operands that are not contiguous, if a step requires this. Return the steps, each after the copies that it reads."""
     body.steps = []
     for step in steps:
         _make_regular(step, body)
@@ -118,7 +121,7 @@ def _make_regular(step: BodyStep, body: Body) -> None:
 
 
 def _unspread(body: Body, view: View) -> View:
-    """Return a copy of the elements. An element that a stride of 0 repeats is copied once."""
+    """Return a dense copy of ``view``. If a stride of 0 repeats an element, copy the element once and keep the stride."""
     own = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
     copy = body.copied(View(view.buffer, own, view.strides, view.offset, view.truth))
     strides = tuple(0 if size == 1 else stride for size, stride in zip(own, copy.strides, strict=True))

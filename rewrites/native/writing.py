@@ -43,7 +43,7 @@ _FROM_OUTSIDE = {
 def write(
     body: Body, steps: Sequence[BodyStep], places: Places, inputs: Sequence[Input], outputs: Sequence[Output], form: Form
 ) -> Plan:
-    """Return the plan that runs ``steps``. ``inputs`` include the captured values."""
+    """Return the plan that runs ``steps``. ``inputs`` must include the captured values."""
     states_in = inputs[: len(places.states)]
     sizes = [math.prod(size.coefficient for size in each.dims) * words_of(each.dtype) for each in states_in]
     kept, temporaries, regions = lay_out(steps, places, sizes, body.free)
@@ -70,7 +70,7 @@ def write(
 
 
 def _is_copy_in_place(step: BodyStep, places: Places) -> bool:
-    """Return True if a step copies a state that is stored in place onto itself. Such a copy needs no instruction."""
+    """Return True if ``step`` copies a state onto itself, because the state is stored in place. Then no instruction is needed."""
     source = step.sources[0]
     if step.op != Op.COPY or source is None or source.buffer.home != Home.OLD or not (source.is_whole and step.target.is_whole):
         return False

@@ -1,4 +1,4 @@
-"""Writes a call of the Python operator with casts and packing, and a node that fails if the call does.
+"""Writes a call of the Python operator, with casts and packing, and a node that fails if the call fails.
 
     y, n = f (a, b)    ->    slots = ortscan.python.Call <spec> (Concat(flat a, flat b), …)
                              facts = Reshape (slot int64, [0])                 fails if f raised an exception
@@ -6,7 +6,7 @@
 
 A Python operator must not raise an exception, because this crashes the process. A failed call therefore returns an int64 tensor of
 rank 2, which the Reshape refuses. The run then ends with an error of onnxruntime in any session, and returns no wrong numbers. The
-second dimension of the tensor is the number under which the exception is stored.
+second size of the tensor is the number under which the exception is stored.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Runs a node without a kernel for its type in a wider type that has one, if numbers stay the same.
+"""Runs a node in a wider type if its own type has no kernel, provided that the results are the same.
 
     y = Tanh (x) of bfloat16    ->    y = Cast (Tanh (Cast (x, float)), bfloat16)
 
@@ -6,7 +6,7 @@ The wide type represents every number of the narrow type. Processors without bfl
 the same for float16. When integers are cast back, they wrap around, as they would in the narrow type. This rewrite needs no Python,
 so it is tried before a call of Python.
 
-Also builds models of a single node or body. They serve to ask the runtime for a kernel, and calls of Python run them.
+Also builds models of a single node or body. They are used to find out if the runtime has a kernel. Calls of Python run them.
 """
 
 import copy

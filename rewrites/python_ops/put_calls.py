@@ -70,7 +70,7 @@ def _without_kernel(graph: ir.Graph, path: str, ctx: Context, whole: bool) -> It
 
 
 def _is_elementwise(node: ir.Node, ctx: Context) -> bool:
-    """Return True if one call can run a whole Scan, because numpy has all operators of its body."""
+    """Return True if one call can run the Scan ``node``, because all operators of its body are elementwise and exist in numpy."""
     loop = view(node, ctx.opset)
     return isinstance(loop, ScanView) and not loop.batched and all(inner.op_type in ELEMENTWISE for inner in loop.body)
 
@@ -147,7 +147,7 @@ def _exchange(
 
 
 def _cost_of(shapes: Sequence[Sequence[int] | None], assumed: int) -> str:
-    """Return a text with the least cost of a call whose results have ``shapes`` (None: an unknown shape)."""
+    """Describe the least cost of a call whose results have ``shapes``. An unknown shape is None."""
     elements = sum(assumed if dims is None else math.prod(dims) for dims in shapes)
     total = _CALL_US + elements * _ELEMENT_NS / 1000
     each = f"{_CALL_US} us, and {_ELEMENT_NS} ns for each of about {elements} numbers that it returns"

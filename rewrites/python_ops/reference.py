@@ -1,4 +1,4 @@
-"""Decides if onnx's reference implementation of an operator is correct, and corrects some operators.
+"""Decides whether onnx's reference implementation of an operator is correct, and corrects some operators.
 
 The known errors were found by comparisons with onnxruntime on random attributes, in a type that both support. These errors are
 corrected here:
@@ -102,7 +102,7 @@ def reference_runs(model: onnx.ModelProto) -> NotApplicable | None:
 
 
 def reference_evaluator(model: onnx.ModelProto) -> Any:
-    """Return onnx's evaluator of ``model``, with the corrected operators."""
+    """Return onnx's reference evaluator for ``model``, with the corrected operators."""
     from onnx.reference import ReferenceEvaluator
 
     return ReferenceEvaluator(model, new_ops=corrected_operators())
@@ -131,7 +131,7 @@ def _wrong_with(node: onnx.NodeProto) -> str | None:
 def _resizes_rightly(node: onnx.NodeProto, given: dict[str, Any]) -> bool:
     """Return True if the reference computes the positions of this Resize correctly.
 
-    It fails if sizes are rounded, and in modes with special cases.
+    It computes wrong positions if sizes are rounded, and in modes with special cases.
     """
     way = given.get("coordinate_transformation_mode", b"half_pixel")
     if way == b"align_corners":

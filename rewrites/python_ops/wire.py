@@ -8,8 +8,8 @@ once a session exists. So all calls use one operator. It has a *slot* for each e
   int64 slot, which is then packed too.
 * No value of a type: the slot holds an empty tensor.
 
-Results are encoded in the same way, but their int64 slot is always packed. It starts with the facts of each result: the start and
-end in its slot if that is packed, and the shape. A type without a slot uses the slot of a wider type.
+Results are encoded in the same way, but their int64 slot is always packed. It starts with the facts of each result: its shape, and
+before the shape, if its slot is packed, its start and end in the slot. A type without a slot uses the slot of a wider type.
 A call holds its model as compressed text. Such a model has no large weights.
 """
 
@@ -108,7 +108,7 @@ class CallSpec:
     payload: Mapping[str, Any]
 
     def text(self) -> str:
-        """Return the text for the attribute of a call. It has no floats, because text would lose digits."""
+        """Return the text for the attribute of a call. The text has no floats, because they would lose digits."""
         ports = {name: [[p.kind, p.rank] for p in getattr(self, name)] for name in ("inputs", "outputs")}
         return json.dumps({"what": self.what, **ports, "payload": self.payload}, sort_keys=True, separators=(",", ":"))
 
@@ -161,5 +161,5 @@ def meta_offsets(outputs: Sequence[Port]) -> list[int]:
 
 
 def meta_length(outputs: Sequence[Port]) -> int:
-    """Return the number of integers that the facts of all results take in the int64 slot."""
+    """Return the number of integers in the int64 slot that are facts of results."""
     return sum(port.rank + (2 if is_packed(outputs, port.slot, results=True) else 0) for port in outputs)

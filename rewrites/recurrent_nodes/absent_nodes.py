@@ -28,13 +28,13 @@ class Absent:
 
     @property
     def steps(self) -> int | str | None:
-        """Return the number of steps, or the name of that symbolic size, or None if both are unknown."""
+        """Return the number of steps, or the name of this size if it is symbolic, or None if neither is known."""
         x = self.node.inputs[0] if self.node.inputs else None
         return None if x is None else dim_of(x, int(self.node.attributes.get_int("layout", 0) or 0))
 
 
 def absent_nodes(ctx: Context) -> list[Absent]:
-    """Return the recurrent nodes outside loops that the target does not run. Return none if it runs loops."""
+    """Return the recurrent nodes outside loops that the target cannot run. If the target runs loops, return an empty list."""
     target = ctx.options.target
     if target.loops:
         return []

@@ -4,7 +4,7 @@
 
 onnxruntime aborts if a GRU or LSTM has no rows, or if a GRU without lengths has no steps. An LSTM without lengths and without steps
 returns uninitialised memory as its cell state. An RNN without steps returns zeros, but its definition says that the initial state
-stays. The rule applies to nodes that onnxruntime could not run before a rewrite, unless their sizes are known. An ``UNSHIELDED``
+stays. The rule applies if onnxruntime could not run the node before a rewrite, and a size may be 0. An ``UNSHIELDED``
 node is only protected from sizes on which onnxruntime aborts.
 
 Works around ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECURRENT-NO-ROWS.
@@ -20,7 +20,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if a rewrite made the node one that onnxruntime can run, and its sizes may be 0."""
+    """Return a patch if onnxruntime can run the node only since a rewrite, and a size of the inputs may be 0."""
     return under_if(view, ctx) if WAS_REFUSED.on(view.node) else NOTHING_HERE
 
 

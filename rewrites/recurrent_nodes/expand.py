@@ -148,7 +148,7 @@ def _direction(
 
 
 def _outside(b: Builder, view: RecurrentNode, which: int) -> tuple[Weights, ir.Value]:
-    """Return the weights that a step reads, and the product of the inputs and W plus the biases."""
+    """Return two things for direction ``which``: the weights that each step reads, and x @ W' plus the biases for all steps."""
     size, kind = view.hidden, view.kind
 
     def own(name: str) -> ir.Value | None:

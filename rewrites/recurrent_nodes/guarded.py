@@ -1,4 +1,4 @@
-"""Protects nodes from empty sequences by an If, and writes the empty results of the other branch.
+"""Protects a node from empty sequences by an If, and writes the empty results that the other branch returns.
 
     y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = an empty stack of values with the sizes of f(h0, zeros)
 
@@ -48,7 +48,7 @@ def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, 
 
 
 def _asked(value: ir.Value | None, depth: int) -> Iterator[tuple[ir.Value, tuple[int, int]]]:
-    """Yield each value whose sizes determine ``value``, with the range of the axes whose sizes do."""
+    """Yield (source, range of axes) for each tensor whose sizes along these axes are operands of the computation of ``value``."""
     node = None if value is None else value.producer()
     if node is None or depth > _DEEPEST:
         return

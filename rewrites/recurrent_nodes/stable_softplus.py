@@ -1,4 +1,4 @@
-"""Replaces a node with Softplus by a Scan, as Softplus overflows in onnxruntime's recurrent nodes.
+"""Replaces a node with Softplus by a Scan, because Softplus overflows in onnxruntime's recurrent nodes.
 
     RNN <activations = ["Softplus"], layout = 1> (x, W, R)    ->    Scan (h0, x @ W') between transposes
 

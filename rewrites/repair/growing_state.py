@@ -1,4 +1,4 @@
-"""Turns a Scan into a Loop if a state changes its shape between steps, which onnxruntime refuses.
+"""Turns a Scan into a Loop if a state changes its shape between steps, because onnxruntime refuses such Scans.
 
     l = Scan (s0, xs) body(s, x) => Concat(s, x)    ->    l = Loop (T, s0) body(i, s) => Concat(s, Gather(xs, i))
 
@@ -72,8 +72,8 @@ def _resizes(value: ir.Value, state: State) -> bool:
 def _reshaped(loop: ScanView, ctx: Context) -> State | None:
     """Return the first state whose known sizes change in the first step, or None.
 
-    onnx infers the shapes of the whole body from the initial shapes. It follows computed sizes, so that a Reshape to computed sizes
-    gets a rank.
+    The shapes of the body are inferred by onnx from the initial shapes. This inference also evaluates computed sizes, so a Reshape
+    to such sizes gets a rank.
     """
     if any(node_graphs(node) for node in loop.body) or not any(state.initial.shape for state in loop.states):
         return None

@@ -1,4 +1,4 @@
-"""Gives each output of a Scan body its own node, and also the step number if a Loop body returns it.
+"""Gives each output of a Scan body its own node, and copies the step number if a Loop body returns it.
 
     body(s, x) => (s2, s2)    ->    body(s, x) => (s2, Identity(s2))
     body(s, x) => (x, y)      ->    body(s, x) => (Identity(x), y)

@@ -1,4 +1,4 @@
-"""Finds reversals of a node's operands and results, also across Transposes and Squeezes."""
+"""Finds reversals of the operands and results of a node. Transposes and Squeezes may be between."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class ReversalSource:
 
 
 def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> ReversalSource | None:
-    """Return the source if ``value`` is a reversal of it along ``axis``, else None.
+    """If ``value`` is a reversal along ``axis``, return what is reversed, else None.
 
     Also return None if other nodes read a Transpose of the reversal, so that it would have to be copied.
     """
@@ -94,7 +94,7 @@ def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
 
 
 def _result_of_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
-    """Return the result of the If whose branch returns ``value``, if the other branch returns at most one step.
+    """If a branch of an If returns ``value`` and the other returns at most one step, return the result of the If.
 
     Otherwise, return None.
     """

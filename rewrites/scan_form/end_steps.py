@@ -38,10 +38,12 @@ _LARGE = 2**31 - 1
 
 @dataclass
 class _EndReads:
-    """The nodes that read one end of a stack. ``at_start``: True for the first step, False for the last.
+    """The nodes that read the first or last step of a stack.
 
-    ``between``: values computed from the stack on the way to these nodes, with the position of the axis. ``repairs``: functions
-    that change the indices of the nodes when the axis has only one element.
+    Args:
+        at_start: True if the nodes read the first step, False if they read the last.
+        between: The values between the stack and these nodes, each with the position of the steps axis.
+        repairs: Functions that correct the indices of the nodes for a stack of one step.
     """
 
     at_start: bool | None = None
@@ -51,7 +53,7 @@ class _EndReads:
 
 @dataclass(frozen=True)
 class _Plan:
-    """How to compute the step of ``output`` that ``reads`` read: ``nodes`` compute ``value`` of the ``first`` or last step."""
+    """The plan for an ``output`` that only ``reads`` read: ``nodes`` compute its ``value`` in the ``first`` or last step."""
 
     output: ScanOutput
     value: ir.Value
@@ -150,7 +152,7 @@ def _computed(loop: ScanView, plan: _Plan, previous: dict[State, State], build: 
 
 
 def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
-    """Return the value of ``state`` before the last step. Add a state that keeps it, unless ``previous`` has one."""
+    """Return the value of ``state`` before the last step. Add a state that keeps this value, unless ``previous`` has one."""
     if state not in previous:
         name = state.inner.name
         inner = ir.Value(name=ctx.names.fresh(f"{name}_before"), type=state.inner.type, shape=state.inner.shape)

@@ -2,7 +2,7 @@
 
     Scan(n0, h0, xs) body(n, h, x) => (n - 1, f(h, x, n > 0))    ->    Scan(h0, xs, n0 - Range(T)) body(h, x, n) => f(h, x, n > 0)
 
-Models count down sequence lengths in this way, one per batch element. Conditions: the state is an int32 or int64 of known rank.
+For example, models count down one sequence length per batch element. Conditions: the state is an int32 or int64 of known rank.
 Each step adds or subtracts a constant of one element. The rule does not apply to an opset-8 Scan, because that has a state for each
 batch element.
 

@@ -3,9 +3,9 @@
     ys = Reverse(Scan(Reverse(xs)))    ->    ys = Scan <scan_input_directions = [1], scan_output_directions = [1]> (xs)
 
 A reversal is a Slice, Gather or ReverseSequence that is known to reverse a complete axis. Transposes between the reversal and the
-Scan are supported. The direction of a result changes if all its users reverse it or read only its shape. The users may also read it
-from an If whose other branch returns at most one step. The rule does not apply if operators that replace the loop would need more
-reversals than before.
+Scan are supported. The direction of a result changes if all its users reverse it or read only its shape. The users may also read
+the result from an If whose other branch returns at most one step. The rule does not apply if the operators that replace the loop
+would then need more reversals than before.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _ReversedInput:
-    """The input ``scan``, which reads a reversed tensor. ``before``: the source of the reversal."""
+    """A scan input, ``scan``, that reads a reversed tensor. ``before``: the tensor before the reversal."""
 
     scan: ScanInput
     before: ReversalSource

@@ -3,9 +3,9 @@
     Scan(hc0, xs) body(hc, x) => Concat(f(h, x), g(c, x))  with h, c = Split(hc)
     ->    Scan(h0, c0, xs) body(h, c, x) => (f(h, x), g(c, x))    with h0, c0 = Split(hc0)
 
-Conditions: the body returns a Concat of parts of known sizes. It reads complete parts of the state by Split, Slice or Gather at
-constants. Other users of the state read a Concat of the parts. The rule does not apply to an opset-8 Scan, because its states have
-a batch axis outside.
+Conditions: the body returns a Concat of parts of known sizes. It reads complete parts of the state by a Split, or by a Slice or
+Gather at constant indices. All other users of the state can read a Concat of the parts instead. The rule does not apply
+to an opset-8 Scan, because its states have a batch axis outside.
 """
 
 import itertools

@@ -15,7 +15,7 @@ __all__ = ["most_steps", "run_for"]
 def most_steps(b: Builder, loop: ScanView) -> ir.Value:
     """Emit the length of the longest scan input.
 
-    If only some scan inputs are empty, this is not 0, so onnxruntime still refuses the Scan.
+    If only some scan inputs are empty, the result is not 0, so onnxruntime still refuses the Scan.
     """
     unlike: dict[object, ir.Value] = {}
     for scan in loop.scan_inputs:

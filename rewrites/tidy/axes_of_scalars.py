@@ -1,10 +1,10 @@
-"""Gives a constant of one element the rank of the other operand if the last size of the other is 1.
+"""Reshapes a constant of one element to the rank of the other operand of its node, if the last axis of this operand has size 1.
 
     y = Mul(x, k)    x [T, 1], k []    ->    y = Mul(x, k')    k' [1, 1]
 
 The result has the same bits and the same shape. If the ranks differ and the last axis has size 1, onnxruntime computes one element
-after the other, in 10 ns each. If the ranks are equal, it is 40 times faster. Stacks of one channel have a last axis of size 1, and
-so do sums and means that keep their axis.
+after the other, in 10 ns each. If the ranks are equal, onnxruntime is 40 times faster. Stacks of one channel have a last axis of
+size 1. Sums and means that keep their axis have it too.
 Conditions: the other operand has a known rank, and may have ``_LEAST`` elements or more. The node has two operands or is a Where,
 and is outside all loops. Constants that a caller may override stay.
 """
@@ -49,7 +49,7 @@ def _outside_loops(graph: ir.Graph) -> Iterator[ir.Node]:
 
 
 def _with_axes(node: ir.Node) -> list[tuple[int, np.ndarray]]:
-    """Return the operands of ``node`` to replace: their indices, and the same constants with more axes."""
+    """Return the operands of ``node`` to replace, as pairs (index, the constant with more axes)."""
     if node.domain != "" or node.op_type not in _BROADCAST or len(node.inputs) != (3 if node.op_type == "Where" else 2):
         return []
     ranks = [None if value is None else rank_of(value) for value in node.inputs]

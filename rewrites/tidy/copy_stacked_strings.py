@@ -1,4 +1,4 @@
-"""Copies the strings that a Loop stacks, by an operator that creates new strings.
+"""Copies the strings that a Loop stacks by a Where, because onnxruntime would take them from other values.
 
     y = Identity (x)   # strings, stacked    ->    y = Where (true, x, x)
 
@@ -38,7 +38,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _endangered_outputs(graph: ir.Graph, opset: int) -> list[tuple[ir.Graph, int]]:
-    """Return outputs of Loop bodies that share their strings with another value, as body and position."""
+    """Return pairs (body, output index) for the outputs of Loop bodies that share their strings with another value."""
     outputs = []
     for node in loops_in(graph):
         if node.op_type != "Loop" or not any(value.dtype == ir.DataType.STRING for value in node.outputs):

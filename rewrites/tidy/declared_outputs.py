@@ -4,8 +4,8 @@
     n = Shape (y)                                 n = Shape (y_inside)
                                                   y = Identity (y_inside)    y declared as [4, 1]
 
-onnxruntime trusts the declared sizes, although the output may have other sizes. It folds the Shape to the declared sizes, and plans
-buffers for them. At run time it only warns, and returns the output with its real sizes.
+The output may have other sizes, but onnxruntime trusts the declared sizes. It replaces the Shape by the declared sizes, and plans
+buffers of these sizes. At run time it only warns, and returns the output with its real sizes.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ __all__ = ["detach_unproven_outputs"]
 
 
 def detach_unproven_outputs(ctx: Context, declared: Mapping[str, ir.Shape]) -> None:
-    """Insert an Identity between each unproven output and the value that the other nodes read.
+    """Insert an Identity before each output whose declared sizes are not confirmed. Other nodes read the input of the Identity.
 
     Args:
         ctx: The model, whose outputs have the inferred shapes.
@@ -35,7 +35,7 @@ def detach_unproven_outputs(ctx: Context, declared: Mapping[str, ir.Shape]) -> N
 
 
 def _is_confirmed(declared: ir.Shape, inferred: ir.Shape | None) -> bool:
-    """Return True if inference found every size that is declared as a number."""
+    """Return True if inference agrees with every size that is declared as a number."""
     numbers = [(axis, dim) for axis, dim in enumerate(declared.dims) if isinstance(dim, int)]
     if inferred is None or len(inferred) != len(declared):
         return not numbers

@@ -1,4 +1,4 @@
-"""Moves a Cast between a Transpose and a MatMul before the Transpose to avoid a crash of onnxruntime.
+"""If a Transpose leads through a Cast to a MatMul, moves the Cast before the Transpose, because onnxruntime may crash.
 
     MatMul(Cast(Transpose <perm = [1, 0, 2]> (x)), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (Cast(x)), w)
 
@@ -48,9 +48,9 @@ def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
 
 
 def _to_reorder(reader: Link) -> tuple[Link, list[Link]]:
-    """Return the user of the Cast nearest to ``reader``, and the nodes from it up to the last Transpose.
+    """Return the node that reads the first Cast above ``reader``, and the list of nodes from this Cast up to the topmost Transpose.
 
-    Return no nodes if there is no Cast, or no Transpose above the Cast.
+    The list of nodes is empty if there is no Cast, or if no Transpose is above the Cast.
     """
     chain, transposes = list[Link](), 0
     below, link = reader, link_above(reader.source)
@@ -77,7 +77,7 @@ def _reorder(reader: Link, chain: list[Link], moved: dict[ir.Value, ir.Value], c
 
 
 def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
-    """Insert copies of the nodes of ``chain``, those that change numbers first, and return their result."""
+    """Insert copies of the nodes of ``chain``, first of the nodes that change numbers. Return the result of the last copy."""
     b, value = ctx.builder(), chain[0].source
     assert value is not None
     dtype = value.dtype
@@ -97,7 +97,7 @@ def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
 
 
 def _drop(nodes: list[ir.Node]) -> None:
-    """Remove ``nodes``, where each node reads the next one, up to the first node that is still read."""
+    """Remove ``nodes`` in order, and stop at the first node that is still read. Each node reads the next one in the list."""
     for node in nodes:
         if any(map(is_read, node.outputs)):
             return

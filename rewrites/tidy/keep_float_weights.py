@@ -4,8 +4,8 @@
 
 onnxruntime turns constant float weights of a Conv, ConvTranspose or Gemm into int8 if the node follows a DequantizeLinear in the
 same graph. A rewrite may place such nodes next to each other, for example by unrolling a loop with a quantized state. The results
-would then change. The copy is a Concat of one tensor. If onnxruntime already quantizes weights in the original model, the rule does
-not apply, because the expected results include that.
+would then change. The copy is a Concat of one tensor. If onnxruntime quantizes weights in the original model, the rule does not
+apply, because the expected results are those with quantized weights.
 
 Works around ORT-QUANTIZED-WEIGHTS.
 """

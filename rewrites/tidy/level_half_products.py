@@ -1,9 +1,9 @@
-"""Gives float16 products of a Transpose operands of equal rank to avoid a crash of onnxruntime.
+"""Makes the operand ranks equal in float16 products that read a Transpose, to avoid a crash of onnxruntime.
 
     MatMul(Transpose <perm = [1, 0, 2]> (x), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (x), Unsqueeze(w))
 
-onnxruntime has no float16 product for the CPU. It casts the operands itself, and then swaps Cast and Transpose, which may crash
-(see ``early_casts``). If a rank is not known or an operand is a vector, the rule writes the casts, and ``early_casts`` moves them.
+onnxruntime has no float16 product for the CPU. It inserts Casts of the operands, and then swaps Cast and Transpose, which may crash
+(see ``early_casts``). If a rank is unknown or an operand is a vector, this rule inserts the Casts, and ``early_casts`` moves them.
 
 Works around ORT-HALVES-AFTER-TRANSPOSE.
 """

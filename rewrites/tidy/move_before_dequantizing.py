@@ -1,4 +1,4 @@
-"""Moves nodes that only move numbers before a DequantizeLinear, if onnxruntime would insert invalid nodes.
+"""If a node moves dequantized numbers, moves the quantized numbers instead, because onnxruntime would insert invalid nodes.
 
     Transpose(DequantizeLinear(q, scale, zero))    ->    DequantizeLinear(Transpose(q), scale, zero)
 
@@ -25,7 +25,7 @@ _SINCE = 21
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find moves of dequantized numbers for which onnxruntime does not load the model."""
+    """Find nodes that move dequantized numbers, and because of which onnxruntime cannot load the model."""
     followed = [node for node in all_nodes(model.graph) if _is_followed(node)]
     if not any(_to_move(node, ctx) for node in followed) and all(is_read(node.outputs[0]) for node in followed):
         return NOTHING_HERE
@@ -62,7 +62,7 @@ def _is_refused(node: ir.Node, opset: int) -> bool:
 
 
 def _is_captured(move: ir.Node) -> bool:
-    """Return True if a body or branch reads the result of ``move`` or of a later move of the result."""
+    """Return True if a body or branch reads the result of ``move``, directly or after further moves."""
     waiting = [move]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""Finds products of a transposed operand, also through nodes that onnxruntime drops or fuses.
+"""Finds products that read a Transpose, directly or through nodes that onnxruntime drops or fuses.
 
 A path from the product to the Transpose may lead through calls of functions and branches of an If, because onnxruntime may inline
 them before it fuses the Transpose:
@@ -44,7 +44,7 @@ _HALF = ir.DataType.FLOAT16
 
 @dataclass(frozen=True)
 class Link:
-    """A node of a path, and the ``index`` of its input on the path."""
+    """A node on a path from a product up to a Transpose. The path continues at input ``index`` of the node."""
 
     node: ir.Node
     index: int
@@ -61,12 +61,12 @@ class Link:
 
     @property
     def source(self) -> ir.Value | None:
-        """Return the input of the node that is on the path."""
+        """Return input ``index`` of the node, the next value on the path."""
         return self.node.inputs[self.index]
 
 
 class _Paths:
-    """The paths from products up to Transposes. Inputs of a function lead to the operands of its calls."""
+    """Follows paths from products up to Transposes. A path leads from an input of a function to the operands of its calls."""
 
     def __init__(self, model: ir.Model, *, enters_loops: bool) -> None:
         self._functions = model.functions
@@ -83,16 +83,16 @@ class _Paths:
                 self._operands.setdefault(formal, []).extend(node.inputs)
 
     def owners_by_product(self) -> Iterator[set[ir.Graph | ir.Function]]:
-        """Yield, for each product with a path to a Transpose, the graph and functions on its paths."""
+        """Yield, for each product that reads a Transpose through a Cast, the graphs and functions that own the nodes above."""
         for node, owner in self._owners.items():
-            owners = self._crossed(node) if is_product(node) else set()
+            owners = self._owners_above(node) if is_product(node) else set()
             if owners:
                 yield owners | {owner}
 
-    def _crossed(self, product: ir.Node) -> set[ir.Graph | ir.Function]:
-        """Return the graph and functions on the paths from ``product``.
+    def _owners_above(self, product: ir.Node) -> set[ir.Graph | ir.Function]:
+        """Return the graphs and functions that own the nodes above ``product``, if a path leads through a Cast to a Transpose.
 
-        Return an empty set if no path leads through a Cast to a Transpose.
+        If no path does, return an empty set.
         """
         owners, reaches = set[ir.Graph | ir.Function](), False
         waiting, seen = [(value, self._is_cast_by_onnxruntime(product)) for value in product.inputs], set[tuple[ir.Value, bool]]()
@@ -128,7 +128,7 @@ class _Paths:
 
 
 def link_above(value: ir.Value | None) -> Link | None:
-    """Return the producer of ``value`` as a link if a path may lead through it, else None."""
+    """Return a Link for the producer of ``value`` if a path may lead through this node, else None."""
     node = producer_of(value)
     if node is None or value is not node.outputs[0]:
         return None
@@ -165,14 +165,14 @@ def transposes_axes(link: Link) -> bool:
 
 
 def has_cast_transpose(model: ir.Model) -> bool:
-    """Return True if a path from a product leads through a Cast, maybe an inserted one, to a Transpose."""
+    """Return True if a path leads from a product through a Cast, which onnxruntime may have to insert, to a Transpose."""
     return any(_Paths(model, enters_loops=False).owners_by_product())
 
 
 def functions_with_cast_transposes(model: ir.Model) -> list[ir.Function]:
     """Return the functions with nodes on a path from a product through a Cast to a Transpose.
 
-    A path may also lead into a loop and out of a loop, because a rewrite may move the product or the Transpose out.
+    A path may enter or leave a loop, because a rewrite may later move the product or the Transpose out of the loop.
     """
     owners = set(chain.from_iterable(_Paths(model, enters_loops=True).owners_by_product())) if model.functions else set()
     return [function for function in model.functions.values() if function in owners]

@@ -1,6 +1,7 @@
 """Finds nodes that onnxruntime quantizes on its own, and marks such nodes of the original model.
 
-There are two kinds: products of dequantized numbers by constant float weights, and QuantizeLinears of a transposed graph output.
+There are two kinds of such nodes: products of dequantized numbers and constant float weights, and QuantizeLinears of a transposed
+graph output.
 
 Works around ORT-QUANTIZED-WEIGHTS and ORT-QUANTIZED-OUTPUT.
 """
@@ -37,16 +38,16 @@ def note_quantized_weights(graph: ir.Graph) -> None:
 
 
 def note_quantized_outputs(graph: ir.Graph) -> None:
-    """Mark the nodes of the original model that quantize outputs."""
+    """Mark the nodes of the original model that quantize a transposed graph output."""
     for node in all_nodes(graph):
         if transposed_output(node):
             QUANTIZES_OUTPUT.put(node, node.graph)
 
 
 def transposed_output(node: ir.Node) -> list[ir.Node]:
-    """Return the nodes that transpose a graph output for the QuantizeLinear ``node``, last first.
+    """Return the nodes between a graph output and the QuantizeLinear ``node``, which transpose the output, from last to first.
 
-    Return an empty list if ``node`` quantizes no transposed graph output.
+    Return an empty list if ``node`` does not quantize a transposed graph output.
     """
     if node.op_type != "QuantizeLinear" or node.domain != "":
         return []

@@ -2,9 +2,9 @@
 
     y = f(x);  QuantizeLinear(Transpose(y), scale, zero)    ->    y = f(x);  Transpose(QuantizeLinear(y, scale, zero))
 
-onnxruntime itself moves the quantization before the Transpose, and overlooks that ``y`` is an output as well. In a body it does so
-only for values of the body. The rule therefore applies to nodes that a rewrite moved or wrote. Nodes of the original model stay,
-because the expected results are those of onnxruntime.
+onnxruntime itself moves the quantization before the Transpose, and overlooks that ``y`` is also an output. In a body, it moves only
+the quantization of values of the body. The rule therefore applies to nodes that a rewrite moved or wrote. Nodes of the original
+model stay, because the expected results are those of onnxruntime.
 
 Works around ORT-QUANTIZED-OUTPUT.
 """

@@ -1,4 +1,4 @@
-"""Computes the shape of a product from the shapes of its operands if nothing else of it is read.
+"""Computes the shape of a product from the shapes of its operands, if only the shape of the product is read.
 
     s = Shape (MatMul (x, W))  n = Gather (s, 0)    W [3, 4]    ->    s = Shape (x)  n = Gather (s, 0)
     s = Shape (MatMul (x, W))                       W [3, 4]    ->    s = Concat (Shape (x) without the last size, [4])
@@ -29,14 +29,14 @@ _TO_THE_END = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class _Source:
-    """A ``value`` that has all sizes of the product except the last. The product's last size is ``last``."""
+    """A ``value`` that has the shape of a product, except the last size. The last size of the product is ``last``."""
 
     value: ir.Value
     last: int
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find Shapes of products if only the shape of the product is read."""
+    """Find Shape nodes that are the only readers of a product."""
     shapes = [
         (node, source)
         for node in all_nodes(model.graph)
@@ -63,7 +63,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _source(shape: ir.Node) -> _Source | None:
-    """Return the operand of a product that has the sizes that ``shape`` reads, or None."""
+    """Return the operand of a product from which the result of ``shape`` can be computed, or None."""
     value, last, passed = shape.inputs[0], None, False
     while value is not None and not value.is_graph_output() and all(_is_left_out(user, passed) for user, _ in value.uses()):
         node = value.producer()
@@ -81,7 +81,7 @@ def _source(shape: ir.Node) -> _Source | None:
 
 
 def _is_left_out(user: ir.Node, passed: bool) -> bool:
-    """Return True if ``user`` is a Shape, or is omitted too because only the shape of its result is read."""
+    """Return True if ``user`` is a Shape. If ``passed``, also return True if only the shape of the result of ``user`` is read."""
     return user.op_type == "Shape" or (passed and len(user.outputs) == 1 and _only_shaped(user.outputs[0]))
 
 

@@ -45,7 +45,7 @@ _PACKED: Mapping[tuple[str, str], tuple[int, ...]] = {
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find weights to move, and the graph that reads each of them."""
+    """Return a patch that moves weights into the bodies that read them."""
     if ctx.model.ir_version < _FIRST_IR:
         return NOTHING_HERE
     planned = {graph for node in all_nodes(model.graph) if is_loop(node) for graph in _planned_graphs(node)}
@@ -65,7 +65,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
-    """Return the graphs in ``loop`` that are faster with a memory plan, and the graphs nested in these."""
+    """Return the bodies in ``loop`` that are faster with a memory plan, and their nested graphs."""
     planned: set[ir.Graph] = set()
     waiting = [(body, False) for body in node_graphs(loop)]
     while waiting:

@@ -1,4 +1,4 @@
-"""Unrolls a loop with a known number of steps: replaces it by copies of its body, one for each step.
+"""Unrolls a loop with a known number of steps, that is, replaces the loop by a copy of its body for each step.
 
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [3, ...]
     ->    x0, x1, x2 = Split(Reshape(xs)); h1 = f(h0, x0); y0 = g(h0, x0); h2 = f(h1, x1); ...; ys = Reshape(Concat(y0, y1, y2))
@@ -114,7 +114,7 @@ def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
 
 
 def _faster_compiled(loop: Loop, ctx: Context) -> NotApplicable | None:
-    """Return a reason if a plan of the loop, which is outermost, is faster than the unrolled steps.
+    """Return a reason if the loop is outermost and its plan is faster than the unrolled steps.
 
     Measured with 8 to 12 steps: a plan is 1.6 to 10 times faster. It copies the weights once per run. If a matrix has 256 columns
     or more, this copy takes longer than a few steps.
@@ -127,7 +127,7 @@ def _faster_compiled(loop: Loop, ctx: Context) -> NotApplicable | None:
 
 
 def _unroll(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: Context) -> list[ir.Node]:
-    """Replace the loop by its steps. Return their nodes in order. ``known``: constants that it scans."""
+    """Replace the loop by its steps. Return the nodes of the steps in order. ``known``: the constants among the scan inputs."""
     graph = loop.node.graph
     assert isinstance(graph, ir.Graph)
     steady = loop.kind == "Scan"
