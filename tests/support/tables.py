@@ -164,8 +164,9 @@ def quirks() -> str:
         for quirk in QUIRKS.values()
     ]
     head = (
-        f"# What onnxruntime and onnx get wrong\n\n{_MADE}\nThe named modules avoid each defect. A test fails as soon as the defect is fixed, "
-        "or says why none can show it.\n*Seen*: the versions that have it; older ones were not tried.\n"
+        f"# What onnxruntime and onnx get wrong\n\n{_MADE}\nThe named modules avoid each defect. Most defects have a test that fails "
+        "as soon as the defect is fixed.\nIf no such test is possible, `rewrites/ops/quirks.py` gives the reason. "
+        "*Seen*: the versions that have the defect; older versions were not tried.\n"
     )
     return f"{head}\n{_table(['defect', 'seen', 'what happens', 'avoided in'], rows)}"
 

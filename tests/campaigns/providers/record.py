@@ -75,9 +75,12 @@ def as_document() -> str:
     head = (
         "# Execution providers, run\n\nMade by `python -m tests.campaigns providers --write`, then `python -m tests.support.tables`.\n\n"
         "Each provider that runs without its hardware was tried with small models of one operator each, and with the models of the tests at\n"
-        "fixed sizes. These ran as their exporters wrote them, and optimised for that target. *There*: nodes that the provider took, loop bodies included.\n"
-        "*On the CPU*: nodes that it left to onnxruntime's CPU. *Copies*: nodes that move tensors between the two. All times are of one machine's\n"
-        "processor, even if the provider is made for another device, so only the ratio within a row is meaningful.\n"
+        "fixed sizes. Each model of the tests ran twice: as its exporter wrote it, and optimised for the provider's target.\n\n"
+        "* *There*: the number of nodes that the provider ran, including those in loop bodies.\n"
+        "* *On the CPU*: the number of nodes that the provider left to onnxruntime's CPU.\n"
+        "* *Copies*: the number of nodes that move tensors between the provider and the CPU.\n\n"
+        "All times were measured on the processor of one machine, even if the provider is made for another device. Therefore only the ratio\n"
+        "within a row is meaningful.\n"
     )
     return "\n".join([head, *(as_text(seen) for seen in kept())])
 
