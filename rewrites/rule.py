@@ -56,7 +56,10 @@ class Patch:
 
 
 def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
-    """Return the result of ``look``. If ``look`` infers shapes in ``body``, set these shapes when the patch is applied."""
+    """Return the result of ``look``.
+
+    If ``look`` infers shapes in ``body``, set these shapes when the patch is applied.
+    """
     before = shapes_of([*body.inputs, *inner_values(body)])
     outcome = look()
     learned = restore_shapes(before)

@@ -150,7 +150,10 @@ def _move_up(first: ir.Node, late: list[ir.Node]) -> None:
 
 
 def _join_guards(first: ir.Node, second: ir.Node, ctx: Context) -> None:
-    """Replace two Ifs by one at the position of ``first``. All operands of both Ifs must be computed before this position."""
+    """Replace two Ifs by one at the position of ``first``.
+
+    All operands of both Ifs must be computed before this position.
+    """
     met = _meetings(first, second, ctx.opset)
     joined = ((first, {meeting.first for meeting in met}), (second, {meeting.second for meeting in met}))
     indices = [[i for i in range(len(node.outputs)) if i not in gone] for node, gone in joined]

@@ -132,7 +132,10 @@ def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.
 
 
 def _unread_moves(values: Sequence[ir.Value]) -> list[ir.Node]:
-    """Return the unread nodes that only move axes of ``values``. In the list, a node precedes the producers of its inputs."""
+    """Return the unread nodes that only move axes of ``values``.
+
+    In the list, a node precedes the producers of its inputs.
+    """
     unread = list[ir.Node]()
 
     def is_unread(value: ir.Value) -> bool:

@@ -98,7 +98,10 @@ def _is_small_constant(value: ir.Value) -> bool:
 
 
 def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limit: int, ctx: Context) -> int | None:
-    """Run a Loop of only ``nodes`` and ``states`` for at most ``limit`` steps. Return the number of steps, or None if it fails."""
+    """Run a Loop of only ``nodes`` and ``states`` for at most ``limit`` steps.
+
+    Return the number of steps, or None if it fails.
+    """
     inside = {value for node in nodes for value in node.outputs} | {state.inner for state in states}
     inside |= {loop.iteration, loop.condition_in}
     read = [value for node in nodes for value in node.inputs if value is not None]

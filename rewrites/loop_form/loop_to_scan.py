@@ -176,7 +176,10 @@ def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: Affine
 
 
 def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
-    """If the shape of a result of the loop is incomplete, copy the shape from the new node. Skip graph outputs."""
+    """If the shape of a result of the loop is incomplete, copy the shape from the new node.
+
+    Skip graph outputs.
+    """
     for old, new in zip(loop.node.outputs, node.outputs, strict=True):
         if new.shape is not None and not old.is_graph_output() and (old.shape is None or is_vague(old.shape)):
             old.shape = new.shape

@@ -36,7 +36,10 @@ class RowWrite:
 
 
 def row_write(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
-    """Return a RowWrite if ``node`` replaces one row of ``tensor``, else None. The shape of ``tensor`` must be known."""
+    """Return a RowWrite if ``node`` replaces one row of ``tensor``, else None.
+
+    The shape of ``tensor`` must be known.
+    """
     reader = _READERS.get(node.op_type) if node.domain == "" else None
     write = reader(node, tensor, integers) if reader is not None else None
     if write is None or abs(write.index.factor(STEP)) != 1 or write.index.exact_to is not None:
@@ -74,7 +77,10 @@ def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite
 
 
 def _counts_through(flat: AffineExpression, axis: int, sizes: list[int]) -> bool:
-    """Return True if ``flat`` lists, in order, all indices of the axes other than ``axis``. ``sizes``: the sizes of these axes."""
+    """Return True if ``flat`` lists, in order, all indices of the axes other than ``axis``.
+
+    ``sizes``: the sizes of these axes.
+    """
     if not sizes:
         return True
     rest = flat.moved(lambda array: np.delete(array, axis, 1)).numbers

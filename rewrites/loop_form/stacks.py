@@ -25,7 +25,9 @@ Final = Callable[[Builder, ir.Value], ir.Value]
 
 @dataclass(frozen=True)
 class Collected:
-    """A state that collects results. ``result`` emits the value to stack in the body; ``shape`` is its shape.
+    """A state that collects results.
+
+    ``result`` emits the value to stack in the body; ``shape`` is its shape.
 
     ``finals``: outer values, each with a function that emits its replacement from the stack.
     """

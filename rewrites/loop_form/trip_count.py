@@ -37,7 +37,10 @@ _CONJOINED = frozenset({"And", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 @dataclass(frozen=True)
 class _Bound:
-    """A condition: the loop continues after step t if ``room`` - ``slope`` * t is at least 1. ``slope`` is at least 1."""
+    """A condition: the loop continues after step t if ``room`` - ``slope`` * t is at least 1.
+
+    ``slope`` is at least 1.
+    """
 
     room: AffineExpression
     slope: int
@@ -171,7 +174,10 @@ def _emit(
 
 
 def _end(bound: _Bound) -> AffineExpression | None:
-    """Return the number of steps that ``bound`` allows, or None if this needs a division. Only numbers above 0 are valid."""
+    """Return the number of steps that ``bound`` allows, or None if this needs a division.
+
+    Only numbers above 0 are valid.
+    """
     return bound.room + 1 if bound.slope == 1 else None
 
 

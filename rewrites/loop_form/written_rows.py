@@ -38,7 +38,10 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _Written:
-    """A state to which rows are written. ``reads``: the nodes that can read the initial value instead of the state."""
+    """A state to which rows are written.
+
+    ``reads``: the nodes that can read the initial value instead of the state.
+    """
 
     state: State
     write: RowWrite

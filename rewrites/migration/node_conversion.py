@@ -43,7 +43,9 @@ class NodeConversion:
         self._ir_version = ir_version
 
     def convert(self, node: ir.Node) -> tuple[str, ...]:
-        """Convert ``node`` in its graph. Return the operator types of the new nodes, or an empty tuple if ``node`` stays.
+        """Convert ``node`` in its graph.
+
+        Return the operator types of the new nodes, or an empty tuple if ``node`` stays.
 
         Raise Unconvertible if a version of the operator cannot express the node.
         """
@@ -67,7 +69,10 @@ class NodeConversion:
         return () if final == [node] else tuple(written.op_type for written in final)
 
     def _step(self, node: ir.Node, version: int) -> tuple[int, Step | None, Written] | None:
-        """Run the next step of ``node``. Return its opset, the step and the results of the step, or None if no step remains."""
+        """Run the next step of ``node``.
+
+        Return its opset, the step and the results of the step, or None if no step remains.
+        """
         op_type = node.op_type
         at = _next_version(op_type, version, self._target)
         if at is None:

@@ -48,7 +48,9 @@ _LOWEST = 7
 
 
 def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conversion]:
-    """Convert ``model`` to opset ``target`` in place, and return the changes. Its types and shapes must be inferred first.
+    """Convert ``model`` to opset ``target`` in place, and return the changes.
+
+    Its types and shapes must be inferred first.
 
     Raises:
         MigrationError: A node cannot be converted. The model is then partly converted, so work on a copy.

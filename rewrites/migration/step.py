@@ -99,7 +99,10 @@ class Step:
         return value
 
     def constant(self, index: int, what: str) -> np.ndarray | None:
-        """Return the array of a constant input, or None if it is absent. Raise NotKnownHere if the input is not constant."""
+        """Return the array of a constant input, or None if it is absent.
+
+        Raise NotKnownHere if the input is not constant.
+        """
         value = self.value(index)
         array = const_array(value)
         if value is not None and array is None:

@@ -54,7 +54,10 @@ def _history() -> dict[str, dict[int, onnx.defs.OpSchema]]:
 
 
 def check_types(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
-    """Raise Unconvertible if ``schema`` excludes the type of an input or output of ``node``. Ignore unknown types."""
+    """Raise Unconvertible if ``schema`` excludes the type of an input or output of ``node``.
+
+    Ignore unknown types.
+    """
     allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
     version, bound = schema.since_version, dict[str, str]()
     for values, formals in ((node.inputs, schema.inputs), (node.outputs, schema.outputs)):

@@ -66,7 +66,10 @@ def _is_plain(loop: ScanView, found: Around) -> bool:
 
 
 def _before(loop: ScanView) -> tuple[list[ir.Node], list[ScanInput]]:
-    """Return the nodes that only compute scan inputs, and the new scan inputs. A node is checked once for each of its users."""
+    """Return the nodes that only compute scan inputs, and the new scan inputs.
+
+    A node is checked once for each of its users.
+    """
     directions: dict[ir.Value, set[bool]] = {}
     for scan in loop.scan_inputs:
         directions.setdefault(scan.outer, set()).add(scan.reverse)

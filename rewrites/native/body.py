@@ -128,7 +128,10 @@ class Body:
         return tuple(sizes)
 
     def constant(self, array: np.ndarray, *, truth: bool = False) -> View:
-        """Return the view of a constant. Equal arrays share a constant. Bools become floats, unless ``truth`` is set."""
+        """Return the view of a constant.
+
+        Equal arrays share a constant. Bools become floats, unless ``truth`` is set.
+        """
         if array.dtype == np.bool_ and not truth:
             array, truth = array.astype(np.float32), True
         dtype = next(dtype for dtype, kind in NUMPY.items() if kind == array.dtype)
@@ -144,7 +147,10 @@ class Body:
         return self.constant(np.array(number, NUMPY[dtype]))
 
     def fresh(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
-        """Return a view for a new result that has the type of ``like``. ``truth``: it holds bools (default: as ``like``)."""
+        """Return a view for a new result that has the type of ``like``.
+
+        ``truth``: it holds bools (default: as ``like``).
+        """
         return _fresh(shape, like.buffer.dtype, truth=like.truth if truth is None else truth)
 
     def indices(self, shape: Sequence[int]) -> View:
@@ -171,7 +177,10 @@ class Body:
         return target
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
-        """Add an elementwise step on the broadcast sources, and return its result. Cast bools to the type of the other sources."""
+        """Add an elementwise step on the broadcast sources, and return its result.
+
+        Cast bools to the type of the other sources.
+        """
         if any(source.narrow is not None for source in sources):
             raise PlanRefused("NATIVE-TYPE", f"loop plans have no {op.name} of bytes")
         kinds = {source.buffer.dtype for source in sources if not source.truth} or {source.buffer.dtype for source in sources}

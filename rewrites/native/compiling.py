@@ -90,7 +90,10 @@ def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Comp
 
 
 def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
-    """Return the plan of a Loop. The first state of the plan is the condition, which is true inside the body."""
+    """Return the plan of a Loop.
+
+    The first state of the plan is the condition, which is true inside the body.
+    """
     body = Body(loop.body, ctx.opset, len(loop.states) + 2, free)
     condition, limit = _single(loop.condition), _single(loop.limit)
     inputs = [Input(InputKind.INITIAL, _sizes(condition), dtype=BOOL)]
@@ -127,7 +130,10 @@ def _sizes(shape: tuple[int, ...]) -> tuple[Size, ...]:
 def _input(
     body: Body, outer: ir.Value, inner: ir.Value, home: Home, index: int, *, backwards: bool = False, declared: bool = True
 ) -> Input:
-    """Add the view of an input to ``body``, and return the input of the plan. ``declared``: sizes in the body may be used."""
+    """Add the view of an input to ``body``, and return the input of the plan.
+
+    ``declared``: sizes in the body may be used.
+    """
     if inner.dtype is None or inner.dtype not in NUMPY or not isinstance(inner.type, ir.TensorType):
         raise PlanRefused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner)}")
     shape = body.dims(outer, index, 1 if home == Home.SCANNED else 0, inner if declared and inner is not outer else None)
@@ -160,7 +166,10 @@ def _check_states(states: Sequence[State], finals: Sequence[View], body: Body) -
 def _planned(
     body: Body, inputs: list[Input], finals: list[View], stacked: list[View], backwards: Sequence[bool], form: Form
 ) -> Compiled:
-    """Return the plan that computes the new states ``finals`` and the outputs ``stacked``. Add captured values to ``inputs``."""
+    """Return the plan that computes the new states ``finals`` and the outputs ``stacked``.
+
+    Add captured values to ``inputs``.
+    """
     steps = fused(_read(body.steps, [*finals, *stacked]), [*finals, *stacked])
     body.steps = make_regular(steps, body)
     places = place_results(body, finals, stacked)

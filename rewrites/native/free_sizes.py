@@ -22,7 +22,10 @@ _MOST = 4
 
 
 class SameSizes(Exception):
-    """Raised if an operator requires the size ``name`` to equal ``other``. The body is then compiled again with equal sizes."""
+    """Raised if an operator requires the size ``name`` to equal ``other``.
+
+    The body is then compiled again with equal sizes.
+    """
 
     def __init__(self, name: str, other: str | int) -> None:
         super().__init__(f"'{name}' is {other}")
@@ -31,7 +34,9 @@ class SameSizes(Exception):
 
 @dataclass
 class FreeSizes:
-    """The names of the free sizes, in order of occurrence. During compilation, a number from ``sample`` replaces each size.
+    """The names of the free sizes, in order of occurrence.
+
+    During compilation, a number from ``sample`` replaces each size.
 
     ``symbols``: for each free size, an axis of an input that has this size at run time. ``known``: the names of sizes that must
     equal another free size or a number.
@@ -43,7 +48,10 @@ class FreeSizes:
     symbols: list[Symbol] = field(default_factory=list)
 
     def number(self, name: str, symbol: Symbol) -> int:
-        """Return the sample number that replaces the size ``name``. At run time, the axis ``symbol`` has this size."""
+        """Return the sample number that replaces the size ``name``.
+
+        At run time, the axis ``symbol`` has this size.
+        """
         size: str | int = name
         while isinstance(size, str) and size in self.known:
             size = self.known[size]
@@ -70,7 +78,10 @@ class FreeSizes:
         return any(size % number == 0 for number in self.numbers.values()) and size != 0
 
     def part(self, size: int) -> int:
-        """Return the largest divisor of ``size`` that is a product of sample numbers. A number may occur several times."""
+        """Return the largest divisor of ``size`` that is a product of sample numbers.
+
+        A number may occur several times.
+        """
         part = 1
         for number in self.numbers.values():
             while size and size % (part * number) == 0:

@@ -1,4 +1,7 @@
-"""Builds the function that a call of a plan names. The function contains the original loop, which runs without the library."""
+"""Builds the function that a call of a plan names.
+
+The function contains the original loop, which runs without the library.
+"""
 
 from collections.abc import Iterable, Sequence
 

@@ -56,7 +56,10 @@ def _without_ones(shape: Sequence[int]) -> list[int]:
 
 
 def _as_dot(step: BodyStep, part: BodyStep | None) -> list[BodyStep]:
-    """Turn ``step``, which sums products, into a DOT if the factors are contiguous. Return the steps that it replaces."""
+    """Turn ``step``, which sums products, into a DOT if the factors are contiguous.
+
+    Return the steps that it replaces.
+    """
     if part is None or part.op != Op.MUL:
         return []
     factors = [_in_shape(source, step.target.shape) for source in part.given]
@@ -87,7 +90,10 @@ def _with_matrix_product(step: BodyStep, parts: Sequence[BodyStep | None]) -> li
 
 
 def _with_products(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[BodyStep]:
-    """Fuse ``step``, a sum or difference, with operands that are products. Return the steps that it replaces."""
+    """Fuse ``step``, a sum or difference, with operands that are products.
+
+    Return the steps that it replaces.
+    """
     one, other = (part if part is not None and part.op == Op.MUL else None for part in parts)
     shape = step.target.shape
     factors = [[] if part is None else [_in_shape(source, shape) for source in part.given] for part in (one, other)]
@@ -104,7 +110,10 @@ def _with_products(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[Bod
 
 
 def _as_log_of_powers(step: BodyStep, made: dict[Buffer, BodyStep], count: Counter[Buffer]) -> list[BodyStep]:
-    """Turn ``step`` into LOG_ADD_EXP if it computes d = log(e^a + e^b) as above. Return the steps that it replaces."""
+    """Turn ``step`` into LOG_ADD_EXP if it computes d = log(e^a + e^b) as above.
+
+    Return the steps that it replaces.
+    """
 
     def maker(view: View | None, op: Op, times: int = 1) -> BodyStep | None:
         found = None if view is None or not view.is_whole else made.get(view.buffer)

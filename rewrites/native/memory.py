@@ -92,7 +92,10 @@ class Places:
 def lay_out(
     steps: Sequence[BodyStep], places: Places, states: Sequence[int], free: FreeSizes
 ) -> tuple[list[Place], dict[Buffer, Place], list[int]]:
-    """Return three things: the places of the states, the places of the temporaries, and the region sizes. ``states``: in words."""
+    """Return three things: the places of the states, the places of the temporaries, and the region sizes.
+
+    ``states``: in words.
+    """
     workspace = _Regions(free)
     kept: list[Place] = []
     for (storage, _), size in zip(places.states, states, strict=True):
@@ -119,7 +122,10 @@ def lay_out(
 
 
 def _takes_over(step: BodyStep, buffer: Buffer) -> bool:
-    """Return True if ``step`` can overwrite ``buffer`` with its result. ``step`` must be the last reader of ``buffer``."""
+    """Return True if ``step`` can overwrite ``buffer`` with its result.
+
+    ``step`` must be the last reader of ``buffer``.
+    """
     own = step.target.buffer
     if not is_elementwise(step.op) or (buffer.size, buffer.dtype) != (own.size, own.dtype) or not step.target.is_whole:
         return False
@@ -157,7 +163,10 @@ def _place(body: Body, view: View, place: tuple[ValueKind, int], places: Places)
 
 
 def computed_in_parts(steps: Sequence[BodyStep], places: Places) -> list[BodyStep]:
-    """Let steps write their results directly to the targets of copies, if possible. Return the steps without these copies."""
+    """Let steps write their results directly to the targets of copies, if possible.
+
+    Return the steps without these copies.
+    """
     count = Counter(source.buffer for step in steps for source in step.given)
     makers: dict[Buffer, list[BodyStep]] = {}
     for step in steps:
@@ -179,7 +188,10 @@ def _is_own(source: View, count: Counter[Buffer], places: Places) -> bool:
 
 
 def _redirected(maker: BodyStep, source: View, place: View) -> bool:
-    """Let ``maker`` write its result ``source`` to ``place``. Return False and change nothing if ``maker`` cannot do this."""
+    """Let ``maker`` write its result ``source`` to ``place``.
+
+    Return False and change nothing if ``maker`` cannot do this.
+    """
     shape = maker.target.shape
     if not maker.target.is_whole or [size for size in shape if size != 1] != [size for size in source.shape if size != 1]:
         return False

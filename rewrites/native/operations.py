@@ -24,7 +24,10 @@ __all__ = [
 
 
 class Op(IntEnum):
-    """The operation of an instruction. Operations with consecutive numbers have similar operands and walks."""
+    """The operation of an instruction.
+
+    Operations with consecutive numbers have similar operands and walks.
+    """
 
     ADD = 0
     SUB = 1
@@ -136,7 +139,10 @@ def has_kernel(op: Op, dtype: int) -> bool:
 
 
 def fits(op: Op, target: int, sources: Sequence[int]) -> bool:
-    """Return True if the element types of the operands match. Except in a CAST, all must be equal. Indices must be INT64."""
+    """Return True if the element types of the operands match.
+
+    Except in a CAST, all must be equal. Indices must be INT64.
+    """
     if op in (Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K):
         return target == INT64
     if op in (Op.GATHER, Op.SCATTER):

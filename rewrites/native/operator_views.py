@@ -54,7 +54,10 @@ class TranslatorCall:
         return None if is_sample else numbers
 
     def sizes(self, index: int) -> np.ndarray | None:
-        """Return the elements of input ``index``, or None if unknown. Sample numbers replace free sizes (``FreeSizes``)."""
+        """Return the elements of input ``index``, or None if unknown.
+
+        Sample numbers replace free sizes (``FreeSizes``).
+        """
         value = self.value(index)
         array = const_array(value)
         view = None if value is None or array is not None else self.body.views.get(value)
@@ -101,7 +104,10 @@ def in_order(view: View, order: Sequence[int]) -> View:
 
 
 def merged(body: Body, view: View, batches: int, rows: int) -> View:
-    """Return a batch of matrices. Keep the first ``batches`` axes, merge the next ``rows`` axes, and merge the other axes."""
+    """Return a batch of matrices.
+
+    Keep the first ``batches`` axes, merge the next ``rows`` axes, and merge the other axes.
+    """
     split = batches + rows
     shape = (*view.shape[:batches], math.prod(view.shape[batches:split]), math.prod(view.shape[split:]))
     (joined,) = moved(view, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]

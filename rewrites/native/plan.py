@@ -1,4 +1,7 @@
-"""Defines the tables of a loop plan, and the exception for a loop without a plan. The encoding replaces sizes by their numbers."""
+"""Defines the tables of a loop plan, and the exception for a loop without a plan.
+
+The encoding replaces sizes by their numbers.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -148,7 +151,10 @@ class Value:
 
 @dataclass(frozen=True)
 class PlanOperand:
-    """A strided view of a value. Element ``[i3, i2, i1, i0]`` is at ``offset`` plus the sum of each index times its stride."""
+    """A strided view of a value.
+
+    Element ``[i3, i2, i1, i0]`` is at ``offset`` plus the sum of each index times its stride.
+    """
 
     value: int
     offset: Size = ZERO
@@ -157,7 +163,9 @@ class PlanOperand:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One operation over ``dims``, outermost first. The first operand is the destination. None means an omitted operand.
+    """One operation over ``dims``, outermost first.
+
+    The first operand is the destination. None means an omitted operand.
 
     ``matrix``: M, N and K of a product; (1, 1, 1) for most other operations.
     """
@@ -172,7 +180,10 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Phase:
-    """A sequence of instructions. If ``stepwise``, each step runs all of them. Otherwise each runs for a block of steps at once."""
+    """A sequence of instructions.
+
+    If ``stepwise``, each step runs all of them. Otherwise each runs for a block of steps at once.
+    """
 
     stepwise: bool
     first: int
@@ -185,7 +196,10 @@ class Phase:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a loop. ``constants``: the bytes of all constants. ``regions``: the size of each region in 4-byte words."""
+    """The plan of a loop. ``constants``: the bytes of all constants.
+
+    ``regions``: the size of each region in 4-byte words.
+    """
 
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]

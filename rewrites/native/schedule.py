@@ -1,4 +1,7 @@
-"""Orders the steps so that each old state is read before it is overwritten. If this is impossible, the state gets two rows."""
+"""Orders the steps so that each old state is read before it is overwritten.
+
+If this is impossible, the state gets two rows.
+"""
 
 import heapq
 from collections.abc import Sequence

@@ -28,7 +28,10 @@ class Home(Enum):
 
 @dataclass(eq=False)
 class Buffer:
-    """``size`` contiguous elements. ``index``: the number of the input or state. ``array``: the elements of a constant."""
+    """``size`` contiguous elements.
+
+    ``index``: the number of the input or state. ``array``: the elements of a constant.
+    """
 
     home: Home
     size: int
@@ -102,7 +105,9 @@ def broadcast(view: View, shape: Sequence[int]) -> View:
 
 
 def moved(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> list[View | np.ndarray] | None:
-    """Apply ``make``, a numpy function that moves elements, to ``view``. Return its results, or None if ``view`` is too large.
+    """Apply ``make``, a numpy function that moves elements, to ``view``.
+
+    Return its results, or None if ``view`` is too large.
 
     Each result is a view. If strides cannot express a result, it is an array of addresses instead.
     """

@@ -54,7 +54,10 @@ def walk_of(step: BodyStep) -> PlanWalk:
 
 
 def _product(step: BodyStep) -> PlanWalk:
-    """Return the walk of a product. If the right matrix is packed, the batch axes and the rows of the left matrix may merge."""
+    """Return the walk of a product.
+
+    If the right matrix is packed, the batch axes and the rows of the left matrix may merge.
+    """
     a, b, *rest = step.sources
     assert a is not None
     assert b is not None
@@ -100,7 +103,10 @@ def _merged(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tu
 
 
 def make_regular(steps: Sequence[BodyStep], body: Body) -> list[BodyStep]:
-    """Copy operands that are not contiguous, if a step requires this. Return the steps, each after the copies that it reads."""
+    """Copy operands that are not contiguous, if a step requires this.
+
+    Return the steps, each after the copies that it reads.
+    """
     body.steps = []
     for step in steps:
         _make_regular(step, body)
@@ -121,7 +127,10 @@ def _make_regular(step: BodyStep, body: Body) -> None:
 
 
 def _unspread(body: Body, view: View) -> View:
-    """Return a dense copy of ``view``. If a stride of 0 repeats an element, copy the element once and keep the stride."""
+    """Return a dense copy of ``view``.
+
+    If a stride of 0 repeats an element, copy the element once and keep the stride.
+    """
     own = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
     copy = body.copied(View(view.buffer, own, view.strides, view.offset, view.truth))
     strides = tuple(0 if size == 1 else stride for size, stride in zip(own, copy.strides, strict=True))

@@ -70,7 +70,10 @@ def write(
 
 
 def _is_copy_in_place(step: BodyStep, places: Places) -> bool:
-    """Return True if ``step`` copies a state onto itself, because the state is stored in place. Then no instruction is needed."""
+    """Return True if ``step`` copies a state onto itself, because the state is stored in place.
+
+    Then no instruction is needed.
+    """
     source = step.sources[0]
     if step.op != Op.COPY or source is None or source.buffer.home != Home.OLD or not (source.is_whole and step.target.is_whole):
         return False
@@ -163,7 +166,10 @@ def _elements(words: int, dtype: int) -> Size:
 
 
 def _with_unit_axis(walk: PlanWalk, op: Op, room: int) -> tuple[list[int], list[list[int] | None]]:
-    """Return the dims and strides of ``walk``. Add an innermost axis of size 1 if the innermost elements are not contiguous."""
+    """Return the dims and strides of ``walk``.
+
+    Add an innermost axis of size 1 if the innermost elements are not contiguous.
+    """
     inner = [own[-1] for own in walk.strides if own]
     if op in FREE or not walk.dims or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner)):
         return walk.dims, walk.strides

@@ -53,7 +53,10 @@ def pack(model: onnx.ModelProto) -> str:
 
 
 def unpack(text: str) -> onnx.ModelProto:
-    """Return the model from the text of ``pack``. Raise UnsupportedModel if the text is invalid or the model too large."""
+    """Return the model from the text of ``pack``.
+
+    Raise UnsupportedModel if the text is invalid or the model too large.
+    """
     model, reader = onnx.ModelProto(), zlib.decompressobj()
     try:
         model.ParseFromString(reader.decompress(base64.b85decode(text), _MOST_BYTES))
@@ -114,7 +117,10 @@ class CallSpec:
 
 
 def parse_spec(text: str) -> CallSpec:
-    """Return the description from the text of ``CallSpec.text``. Raise UnsupportedModel if the text is invalid."""
+    """Return the description from the text of ``CallSpec.text``.
+
+    Raise UnsupportedModel if the text is invalid.
+    """
     try:
         plain = json.loads(text)
         what, payload = plain["what"], plain["payload"]

@@ -93,7 +93,10 @@ def write_fallback(
     hint: str | None,
     ctx: Context,
 ) -> tuple[ir.Value, ...]:
-    """Write an If with the branches ``closed`` and ``kept``. Mark ``scan``'s branch as a fallback. Return the If's outputs."""
+    """Write an If with the branches ``closed`` and ``kept``.
+
+    Mark ``scan``'s branch as a fallback. Return the If's outputs.
+    """
     values = write_if(build, condition, closed, kept, hint)
     assert scan.graph is not None
     scan.graph.name = ctx.names.fresh(_FALLBACK)
@@ -101,7 +104,10 @@ def write_fallback(
 
 
 def guard_with_fallback(loop: ScanView, form: WrittenForm, ctx: Context) -> ir.Node:
-    """Replace ``loop`` by an If that runs ``form`` if its guard is true, otherwise the loop. Return the Scan of the fallback."""
+    """Replace ``loop`` by an If that runs ``form`` if its guard is true, otherwise the loop.
+
+    Return the Scan of the fallback.
+    """
     old, scan = loop.node, written_again(loop, ctx.names)
     values = _write_choice(loop, scan, form, ctx)
     choice = form.build.nodes.pop()
@@ -135,7 +141,10 @@ def guard_steps(loop: ScanView, form: WrittenForm, steps: tuple[int, int | None]
 
 
 def _write_choice(loop: ScanView, scan: ir.Node, form: WrittenForm, ctx: Context) -> dict[ir.Value, ir.Value]:
-    """Append an If to ``form.build`` that runs the form or ``scan``. Return the If's output for each result of the loop."""
+    """Append an If to ``form.build`` that runs the form or ``scan``.
+
+    Return the If's output for each result of the loop.
+    """
     (condition, inside), fallback = form.guard, ctx.builder()
     fallback.nodes.append(scan)
     outputs = [(old, kept) for old, kept in zip(loop.node.outputs, scan.outputs, strict=True) if old in form.results]

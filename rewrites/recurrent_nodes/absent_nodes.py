@@ -34,7 +34,10 @@ class Absent:
 
 
 def absent_nodes(ctx: Context) -> list[Absent]:
-    """Return the recurrent nodes outside loops that the target cannot run. If the target runs loops, return an empty list."""
+    """Return the recurrent nodes outside loops that the target cannot run.
+
+    If the target runs loops, return an empty list.
+    """
     target = ctx.options.target
     if target.loops:
         return []

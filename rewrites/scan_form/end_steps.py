@@ -152,7 +152,10 @@ def _computed(loop: ScanView, plan: _Plan, previous: dict[State, State], build: 
 
 
 def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
-    """Return the value of ``state`` before the last step. Add a state that keeps this value, unless ``previous`` has one."""
+    """Return the value of ``state`` before the last step.
+
+    Add a state that keeps this value, unless ``previous`` has one.
+    """
     if state not in previous:
         name = state.inner.name
         inner = ir.Value(name=ctx.names.fresh(f"{name}_before"), type=state.inner.type, shape=state.inner.shape)

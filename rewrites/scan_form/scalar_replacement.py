@@ -28,7 +28,10 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _Read:
-    """A ``value`` that consists of the parts ``start`` to ``stop`` - 1 of the state. ``squeezed``: it lacks the axis."""
+    """A ``value`` that consists of the parts ``start`` to ``stop`` - 1 of the state.
+
+    ``squeezed``: it lacks the axis.
+    """
 
     value: ir.Value
     start: int
@@ -38,7 +41,10 @@ class _Read:
 
 @dataclass(frozen=True)
 class _Packed:
-    """A packed state. ``ends``: the index along ``axis`` at which each part ends. ``reads``: the values read from it."""
+    """A packed state. ``ends``: the index along ``axis`` at which each part ends.
+
+    ``reads``: the values read from it.
+    """
 
     state: State
     axis: int

@@ -13,7 +13,10 @@ __all__ = ["scanned_instead"]
 
 
 def scanned_instead(loop: ScanView, inputs: Sequence[ScanInput], ctx: Context) -> ir.Node:
-    """Replace states by the scan inputs ``inputs``, whose inner values are those of the states. Return the new node."""
+    """Replace states by the scan inputs ``inputs``, whose inner values are those of the states.
+
+    Return the new node.
+    """
     gone = {scan.inner for scan in inputs}
     kept = [state for state in loop.states if state.inner not in gone]
     node = rebuild(loop, ctx.names, states=kept, scan_inputs=[*loop.scan_inputs, *inputs])

@@ -19,7 +19,9 @@ __all__ = ["detach_unproven_outputs"]
 
 
 def detach_unproven_outputs(ctx: Context, declared: Mapping[str, ir.Shape]) -> None:
-    """Insert an Identity before each output whose declared sizes are not confirmed. Other nodes read the input of the Identity.
+    """Insert an Identity before each output whose declared sizes are not confirmed.
+
+    Other nodes read the input of the Identity.
 
     Args:
         ctx: The model, whose outputs have the inferred shapes.

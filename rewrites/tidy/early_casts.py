@@ -77,7 +77,10 @@ def _reorder(reader: Link, chain: list[Link], moved: dict[ir.Value, ir.Value], c
 
 
 def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
-    """Insert copies of the nodes of ``chain``, first of the nodes that change numbers. Return the result of the last copy."""
+    """Insert copies of the nodes of ``chain``, first of the nodes that change numbers.
+
+    Return the result of the last copy.
+    """
     b, value = ctx.builder(), chain[0].source
     assert value is not None
     dtype = value.dtype
@@ -97,7 +100,10 @@ def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
 
 
 def _drop(nodes: list[ir.Node]) -> None:
-    """Remove ``nodes`` in order, and stop at the first node that is still read. Each node reads the next one in the list."""
+    """Remove ``nodes`` in order, and stop at the first node that is still read.
+
+    Each node reads the next one in the list.
+    """
     for node in nodes:
         if any(map(is_read, node.outputs)):
             return

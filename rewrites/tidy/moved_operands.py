@@ -44,7 +44,10 @@ _HALF = ir.DataType.FLOAT16
 
 @dataclass(frozen=True)
 class Link:
-    """A node on a path from a product up to a Transpose. The path continues at input ``index`` of the node."""
+    """A node on a path from a product up to a Transpose.
+
+    The path continues at input ``index`` of the node.
+    """
 
     node: ir.Node
     index: int
@@ -66,7 +69,10 @@ class Link:
 
 
 class _Paths:
-    """Follows paths from products up to Transposes. A path leads from an input of a function to the operands of its calls."""
+    """Follows paths from products up to Transposes.
+
+    A path leads from an input of a function to the operands of its calls.
+    """
 
     def __init__(self, model: ir.Model, *, enters_loops: bool) -> None:
         self._functions = model.functions

@@ -29,7 +29,10 @@ _TO_THE_END = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class _Source:
-    """A ``value`` that has the shape of a product, except the last size. The last size of the product is ``last``."""
+    """A ``value`` that has the shape of a product, except the last size.
+
+    The last size of the product is ``last``.
+    """
 
     value: ir.Value
     last: int
@@ -81,7 +84,10 @@ def _source(shape: ir.Node) -> _Source | None:
 
 
 def _is_left_out(user: ir.Node, passed: bool) -> bool:
-    """Return True if ``user`` is a Shape. If ``passed``, also return True if only the shape of the result of ``user`` is read."""
+    """Return True if ``user`` is a Shape.
+
+    If ``passed``, also return True if only the shape of the result of ``user`` is read.
+    """
     return user.op_type == "Shape" or (passed and len(user.outputs) == 1 and _only_shaped(user.outputs[0]))
 
 

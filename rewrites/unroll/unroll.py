@@ -127,7 +127,10 @@ def _faster_compiled(loop: Loop, ctx: Context) -> NotApplicable | None:
 
 
 def _unroll(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: Context) -> list[ir.Node]:
-    """Replace the loop by its steps. Return the nodes of the steps in order. ``known``: the constants among the scan inputs."""
+    """Replace the loop by its steps.
+
+    Return the nodes of the steps in order. ``known``: the constants among the scan inputs.
+    """
     graph = loop.node.graph
     assert isinstance(graph, ir.Graph)
     steady = loop.kind == "Scan"

@@ -39,7 +39,10 @@ class Piece:
         return np.asarray(self.factor * numbers[self.weight].reshape(-1)[self.at])
 
     def rectangle(self) -> tuple[int, int, bool] | None:
-        """Return (row, column, is transposed) if the piece is a rectangle of the weight, else None. A vector counts as one row."""
+        """Return (row, column, is transposed) if the piece is a rectangle of the weight, else None.
+
+        A vector counts as one row.
+        """
         rows, columns = self._dims
         if not rows:
             return None
@@ -81,7 +84,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to assemble an array from weights. ``blocks`` are joined on axis 0; each is the sum of its pieces and a constant."""
+    """How to assemble an array from weights.
+
+    ``blocks`` are joined on axis 0; each is the sum of its pieces and a constant.
+    """
 
     blocks: tuple[tuple[tuple[Piece, ...], np.ndarray], ...]
 

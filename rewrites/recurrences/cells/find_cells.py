@@ -39,7 +39,10 @@ _STRUCTURE = ("op_type", "hidden", "cell", "sources", "functions", "linear_befor
 
 
 def find_cells(loop: ScanView, opset: int) -> Iterator[CellMatch]:
-    """Yield the cells that are recognised in the body. Cells without a mask and without run-time weights come first."""
+    """Yield the cells that are recognised in the body.
+
+    Cells without a mask and without run-time weights come first.
+    """
 
     def plain(numbers: Numbers) -> list[CellMatch]:
         reading = Interpretation.of_body(loop, opset, numbers=numbers)
@@ -57,7 +60,10 @@ def find_cells(loop: ScanView, opset: int) -> Iterator[CellMatch]:
 
 
 def _cells(reading: Interpretation) -> Iterator[Cell]:
-    """Yield each RNN, GRU and LSTM cell whose equations the states of the loop match. One state may match several cells."""
+    """Yield each RNN, GRU and LSTM cell whose equations the states of the loop match.
+
+    One state may match several cells.
+    """
     nexts: dict[State, Polynomial] = {}
     for state in reading.loop.states:
         features, inner = reading.features(state.next), reading.features(state.inner)
@@ -106,7 +112,10 @@ def _partners(components: Components, state: State) -> list[State]:
 
 
 def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
-    """Return the captured tensors of known shapes that may be run-time weights. Return () if there are too many."""
+    """Return the captured tensors of known shapes that may be run-time weights.
+
+    Return () if there are too many.
+    """
     constants, weights = ConstantReader(opset), list[ir.Value]()
     for value in captured_values(loop.body):
         dims = static_dims(value)
@@ -119,7 +128,10 @@ def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
 
 
 def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], list[CellMatch]]) -> Iterator[CellMatch]:
-    """Yield the cells that are recognised for any contents of ``weights``. ``find`` returns the cells for given contents."""
+    """Yield the cells that are recognised for any contents of ``weights``.
+
+    ``find`` returns the cells for given contents.
+    """
     base, last = _numbers(weights, 1), _numbers(weights, 2)
     matches = find(base)
     if not matches:

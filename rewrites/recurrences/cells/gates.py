@@ -89,7 +89,10 @@ class GateWeights:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A state that may be the hidden state of a cell. ``inputs``: the scanned sources with their widths, in a fixed order."""
+    """A state that may be the hidden state of a cell.
+
+    ``inputs``: the scanned sources with their widths, in a fixed order.
+    """
 
     reading: Interpretation
     hidden: State

@@ -103,7 +103,9 @@ def _conditions(loop: ScanView) -> list[ir.Value]:
 
 
 def _is_for_rows(value: ir.Value, reading: Interpretation, lead: Dims) -> bool:
-    """Return True if ``value`` has one element for each row, or one for all rows. By broadcasting, an unknown size may be either.
+    """Return True if ``value`` has one element for each row, or one for all rows.
+
+    By broadcasting, an unknown size may be either.
 
     Several axes of rows are merged into one, so sizes must match: a size of 1 would not be broadcast after the merge.
     """

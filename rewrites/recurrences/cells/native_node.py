@@ -50,7 +50,9 @@ class NativeResults:
 def write_native(
     b: Builder, cell: Cell, inputs: list[ir.Value], lead: Dims, *, reverse: bool, between_reversals: bool, mask: ir.Value | None
 ) -> NativeResults:
-    """Write ``cell`` for ``inputs``, each [steps, *lead, width]. Results keep the order of steps; states are [*lead, hidden].
+    """Write ``cell`` for ``inputs``, each [steps, *lead, width].
+
+    Results keep the order of steps; states are [*lead, hidden].
 
     Args:
         b: Collects the nodes.

@@ -1,4 +1,7 @@
-"""Write the native node of a cell, and the body values that it computes. The remaining loop scans these values."""
+"""Write the native node of a cell, and the body values that it computes.
+
+The remaining loop scans these values.
+"""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -24,7 +24,10 @@ __all__ = ["AbstractValue", "OperatorReader", "Reading", "Transposed"]
 
 @dataclass(frozen=True)
 class Transposed:
-    """A matrix with features along axis 0 and rows along axis 1. Bodies that multiply by weights from the left use it."""
+    """A matrix with features along axis 0 and rows along axis 1.
+
+    Bodies that multiply by weights from the left use it.
+    """
 
     features: Features
 
@@ -61,7 +64,10 @@ class Reading:
         return dim
 
     def learn_same(self, size: int | str, other: int | str) -> None:
-        """Record that two sizes must be equal. Values that were already read do not change, so the body is read again."""
+        """Record that two sizes must be equal.
+
+        Values that were already read do not change, so the body is read again.
+        """
         first, second = self._settled(size), self._settled(other)
         if isinstance(first, str) and first != second and second is not None:
             self.same[first] = second
@@ -103,7 +109,10 @@ class Reading:
         return Polynomial.constant(flat) if abstract.ndim == 1 else None
 
     def are_same(self, value: ir.Value, other: ir.Value, *, axes: bool = False) -> bool:
-        """Return True if both hold the same numbers in each row. They may differ in axes of size 1, unless ``axes`` is True."""
+        """Return True if both hold the same numbers in each row.
+
+        They may differ in axes of size 1, unless ``axes`` is True.
+        """
         first, second = self.features(value), self.features(other)
         if first is None or second is None or rows_of(first.dims) != rows_of(second.dims):
             return False

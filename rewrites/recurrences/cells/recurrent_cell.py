@@ -140,7 +140,10 @@ def _why_no_cell(loop: ScanView, opset: int) -> NotApplicable:
 
 
 def _agrees(match: CellMatch, ctx: Context) -> bool:
-    """Run the cell and the body on random numbers. Return True if they agree, False if not or if the body cannot be run."""
+    """Run the cell and the body on random numbers.
+
+    Return True if they agree, False if not or if the body cannot be run.
+    """
     cell, reading, mask = match.cell, match.reading, match.mask
     states = cell.states
     wanted = [state.next for state in states]

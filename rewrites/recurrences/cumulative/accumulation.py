@@ -150,7 +150,10 @@ def _masked(where: ir.Node, state: State, varying: Collection[ir.Value], loop: S
 
 
 def rows_of(stacks: Stacks, total: Accumulation) -> ir.Value:
-    """Return the operands of all steps, shaped [steps, *state axes]. The operands of a difference are negated."""
+    """Return the operands of all steps, shaped [steps, *state axes].
+
+    The operands of a difference are negated.
+    """
     b, rows = stacks.build, aligned(stacks, total.operand, total.rank)
     if total.op_type == "Sub":
         rows = b.op("Neg", rows)
@@ -182,7 +185,10 @@ def expanded(stacks: Stacks, rows: ir.Value, initial: ir.Value) -> ir.Value:
 
 
 def neutral(total: Accumulation) -> np.ndarray:
-    """Return the neutral element of the operator. For sums it is -0, because adding 0 would change -0 to 0."""
+    """Return the neutral element of the operator.
+
+    For sums it is -0, because adding 0 would change -0 to 0.
+    """
     assert total.state.initial.dtype is not None
     kind = np.dtype(total.state.initial.dtype.numpy())
     if total.op_type in ("Max", "Min"):
@@ -192,7 +198,9 @@ def neutral(total: Accumulation) -> np.ndarray:
 
 
 def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, first: ir.Value | None = None) -> ir.Value | None:
-    """Put the states after each step, and before each step, into ``stacks`` if they are read. Return the last state if it is read.
+    """Put the states after each step, and before each step, into ``stacks`` if they are read.
+
+    Return the last state if it is read.
 
     Args:
         rows: The operands of all steps.

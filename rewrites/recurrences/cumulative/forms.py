@@ -64,7 +64,10 @@ class PrefixForm:
 
     @property
     def loses_when_wide(self) -> bool:
-        """Return True if wide rows are several times slower than the loop. CumSum and CumProd lose at most about a half."""
+        """Return True if wide rows are several times slower than the loop.
+
+        CumSum and CumProd lose at most about a half.
+        """
         return self.place not in (place_sums, place_means)
 
     def widest(self, total: Accumulation, returned: bool) -> int | None:
@@ -106,7 +109,10 @@ def _operator(extreme: Accumulation, b: Builder) -> Callable[[ir.Value, ir.Value
 
 
 def _total(scan: AssociativeScan, rows: ir.Value, steps: int | str | None, extreme: Accumulation) -> ir.Value:
-    """Return the extreme of all steps. Unless the loop chooses by a comparison, it is NaN if any operand is NaN."""
+    """Return the extreme of all steps.
+
+    Unless the loop chooses by a comparison, it is NaN if any operand is NaN.
+    """
     b, kind = scan.ends.b, rows.dtype
     if isinstance(steps, int) and scan.is_wide:
         return squeeze(b, scan.total(rows, steps), [0])

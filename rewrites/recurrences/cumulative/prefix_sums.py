@@ -42,7 +42,10 @@ def starts_neutral(total: Accumulation) -> bool:
 
 
 def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value | None:
-    """Compute the running sums or products and put those that are read into ``stacks``. Return the last one if it is read."""
+    """Compute the running sums or products and put those that are read into ``stacks``.
+
+    Return the last one if it is read.
+    """
     b, initial, ends = stacks.build, total.state.initial, Ends(stacks.build, stacks.backwards)
     counted = _counted(stacks, total)
     if counted is not None:
@@ -116,7 +119,10 @@ def _without_minus_zeros(b: Builder, whole: ir.Value, total: Accumulation) -> ir
 
 
 def place_means(stacks: Stacks, mean: Average, use: StateUse) -> ir.Value | NotApplicable | None:
-    """Compute the running means and put those that are read into ``stacks``. Return the last one if it is read."""
+    """Compute the running means and put those that are read into ``stacks``.
+
+    Return the last one if it is read.
+    """
     initial, ends, after = mean.state.initial, Ends(stacks.build, stacks.backwards), use.nexts[0]
     rows = rows_of(stacks, mean)
     stacks.place(mean.state.inner, shaped(_means_before(stacks, rows, mean), rows, initial))
@@ -178,7 +184,10 @@ def _number(b: Builder, number: float, mean: Average) -> ir.Value:
 
 
 def place_flags(stacks: Stacks, flag: Accumulation, use: StateUse) -> ir.Value | None:
-    """Compute the running And or Or by a cumulative count and put the flags into ``stacks``. Return the last one if it is read."""
+    """Compute the running And or Or by a cumulative count and put the flags into ``stacks``.
+
+    Return the last one if it is read.
+    """
     b, initial, ends = stacks.build, flag.state.initial, Ends(stacks.build, stacks.backwards)
     rows = rows_of(stacks, flag)
     is_all, reverse = flag.op_type == "And", 1 if stacks.backwards else None

@@ -93,7 +93,9 @@ class StepNumbers:
         return _computed(node, self.of)
 
     def _rows(self, value: ir.Value | None, backwards: bool, depth: int = 0) -> Numbers | None:
-        """Return the rows of ``value``, outside the loop, as a function of the step number. ``backwards``: step 0 is the last row.
+        """Return the rows of ``value``, outside the loop, as a function of the step number.
+
+        ``backwards``: step 0 is the last row.
 
         Each value is read once, because thousands of nodes may precede a loop, such as the unrolled steps of another loop.
         """

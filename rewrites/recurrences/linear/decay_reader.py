@@ -39,7 +39,10 @@ S = TypeVar("S")
 
 
 class NotLinear(Exception):
-    """The value is not linear in the states, or not in a supported form. In the second case ``reason`` explains why."""
+    """The value is not linear in the states, or not in a supported form.
+
+    In the second case ``reason`` explains why.
+    """
 
     def __init__(self, reason: NotApplicable | None = None) -> None:
         super().__init__()
@@ -178,7 +181,10 @@ class DecayReader:
 
 
 def read_states(loop: ScanView, opset: int, read: Callable[[State, DecayReader], S]) -> list[S] | NotApplicable:
-    """Apply ``read`` to each state of ``loop``. Return a reason if it raises NotLinear, or if a scan output is not a state."""
+    """Apply ``read`` to each state of ``loop``.
+
+    Return a reason if it raises NotLinear, or if a scan output is not a state.
+    """
     try:
         reader = DecayReader(loop, opset)
         states = [read(state, reader) for state in loop.states]

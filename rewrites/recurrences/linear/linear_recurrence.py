@@ -84,7 +84,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _read(state: State, reader: DecayReader, *, fast_math: bool) -> _DecayingState:
-    """Return ``state`` with its decay and drive. Raise NotLinear if the decay is not constant or not supported."""
+    """Return ``state`` with its decay and drive.
+
+    Raise NotLinear if the decay is not constant or not supported.
+    """
     linear = reader.own(state)
     varying = next((path.factors[0].value for path in linear.paths if path.factors), None)
     if varying is not None:
@@ -175,7 +178,10 @@ def _computed(
     reader: DecayReader,
     dtype: np.dtype,
 ) -> np.ndarray:
-    """Evaluate ``root`` in numpy with the body's own operators. ``inputs``: the numbers of the state and of other inputs."""
+    """Evaluate ``root`` in numpy with the body's own operators.
+
+    ``inputs``: the numbers of the state and of other inputs.
+    """
     known = dict[_Part, np.ndarray]()
     for part in postorder([root], operands):
         array = None if isinstance(part, Drive) else inputs.get(part, reader.constant(part))

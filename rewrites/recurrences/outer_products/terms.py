@@ -90,7 +90,10 @@ class Axes:
         return label
 
     def unite(self, first: int | None, second: int | None) -> int | None:
-        """Record that two labels denote the same axis and return its label. Raise NotAProduct if their sizes may differ."""
+        """Record that two labels denote the same axis and return its label.
+
+        Raise NotAProduct if their sizes may differ.
+        """
         if first is None or second is None:
             return second if first is None else first
         first, second = self.of(first), self.of(second)
@@ -128,7 +131,10 @@ class Axes:
         return self.summed(Tensor(labels, tuple(pairwise)), {*first.labels, *second.labels})
 
     def summed(self, tensor: Tensor, before: Iterable[int | None]) -> Tensor:
-        """Return ``tensor``, a sum over the axes of ``before`` that it lacks. Raise NotAProduct if a product lacks such an axis."""
+        """Return ``tensor``, a sum over the axes of ``before`` that it lacks.
+
+        Raise NotAProduct if a product lacks such an axis.
+        """
         kept = {self.of(label) for label in tensor.labels if label is not None}
         gone = {self.of(label) for label in before if label is not None} - kept
         for product in tensor.products:

@@ -1,4 +1,6 @@
-"""Read products by constant matrices as linear maps. An operand that is not linear is treated as a new source.
+"""Read products by constant matrices as linear maps.
+
+An operand that is not linear is treated as a new source.
 
     h @ W    Transpose(Gemm(W, Transpose(h))) = h @ W.T    Einsum<bi,oi->bo>(h, W) = h @ W.T
 
