@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from ortscan.running.analysis import Analysis, analyse
+from ortscan.running.analysis import Analysis, analyse, if_readable
 from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, Budget
 from ortscan.running.specs import SessionSpec, input_specs, output_specs, overridable_names
 from ortscan.verification.inputs.axis import Axis
@@ -20,7 +20,7 @@ from ortscan.verification.inputs.prepare import InputPlan, prepare
 from ortscan.verification.inputs.shapes import with_shapes
 from rewrites.analysis.induction.affine_expression import Dim
 from rewrites.analysis.induction.integers import Integers
-from rewrites.base.errors import OptionError, is_from_elsewhere
+from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import LoopView, is_loop, view
@@ -163,13 +163,12 @@ def _unique(points: Sequence[Point]) -> list[Point]:
 
 def dims_of_steps(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> set[str]:
     """Return the free dimensions of inputs that loops iterate over. Return an empty set if the graph cannot be read."""
-    try:
+
+    def read() -> set[str]:
         analysis = analyse(proto, specs)
         return {name for node in all_nodes(analysis.model.graph) for name in _dims(node, analysis) if isinstance(name, str)}
-    except Exception as error:
-        if is_from_elsewhere(error):
-            raise
-        return set()
+
+    return if_readable(read) or set()
 
 
 def _dims(node: ir.Node, analysis: Analysis) -> list[int | str | None]:

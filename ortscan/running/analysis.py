@@ -1,8 +1,9 @@
 """Infer the shapes and sizes of the values of a model. Each free dimension of the inputs is a symbol."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import onnx
 import onnx_ir as ir
@@ -14,9 +15,12 @@ from ortscan.modelio.slots import own_ir
 from ortscan.ort.installed import newest_opset
 from ortscan.running.specs import SessionSpec
 from rewrites.analysis.shapes.inference import infer_model
+from rewrites.base.errors import is_from_elsewhere
 from rewrites.graph.walk import inner_graphs
 
-__all__ = ["Analysis", "KnownSizes", "analyse", "known_sizes"]
+__all__ = ["Analysis", "KnownSizes", "analyse", "if_readable", "known_sizes"]
+
+_Result = TypeVar("_Result")
 
 _MOST_INLINED = 20_000
 _POINTER = 8
@@ -114,3 +118,13 @@ def known_sizes(analysis: Analysis) -> KnownSizes:
             elif count is not None:
                 note((), _TENSOR * count, node.outputs[0])
     return KnownSizes(largest)
+
+
+def if_readable(read: Callable[[], _Result]) -> _Result | None:
+    """Return the result of ``read``, or None if a library or a rule cannot read the model. The result must be optional."""
+    try:
+        return read()
+    except Exception as error:
+        if is_from_elsewhere(error):
+            raise
+        return None

@@ -11,7 +11,7 @@ import onnx
 from onnx.external_data_helper import uses_external_data
 
 from ortscan.base.proto_graphs import all_graphs
-from ortscan.running.analysis import analyse
+from ortscan.running.analysis import analyse, if_readable
 from ortscan.running.constraints import learn_sizes
 from ortscan.running.graph_index import all_nodes
 from ortscan.running.joined_vectors import has_long_vectors
@@ -58,9 +58,14 @@ def _difference_at(sizes: Mapping[str, int], old: onnx.ModelProto, new: onnx.Mod
 
 
 def _fitting(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return ``sizes`` with the same number for dimensions that the operators of ``model`` require to be equal."""
-    facts = learn_sizes(analyse(model, input_specs(model.graph)))
+    """Return ``sizes`` with the same number for dimensions that the operators of ``model`` require to be equal.
+
+    Return ``sizes`` unchanged if the model cannot be read.
+    """
+    facts = if_readable(lambda: learn_sizes(analyse(model, input_specs(model.graph))))
     fitting = dict(sizes)
+    if facts is None:
+        return fitting
     for group in facts.groups(sizes):
         number = facts.likely_number(group[0][0]) or sizes[group[0][0]]
         fitting |= {name: facts.number(name) or number for part in group for name in part}

@@ -1,13 +1,13 @@
 """Find out what two models reveal about their inputs, and prepare the inputs to try."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import onnx
 
-from ortscan.running.analysis import Analysis, KnownSizes, analyse, known_sizes
+from ortscan.running.analysis import Analysis, KnownSizes, analyse, if_readable, known_sizes
 from ortscan.running.budget import Budget, Level
 from ortscan.running.constraints import SizeFacts, learn_sizes
 from ortscan.running.crash_risks import crashes_on_empty_input, may_crash, rank_conflicts
@@ -25,9 +25,8 @@ from ortscan.verification.inputs.shapes import with_arrays
 from ortscan.verification.inputs.value_kinds import MOST_ALONE, can_be_zero, unfed
 from rewrites.base.errors import is_from_elsewhere
 
-__all__ = ["InputPlan", "if_readable", "prepare"]
+__all__ = ["InputPlan", "prepare"]
 
-_Result = TypeVar("_Result")
 
 _SMALL = 1 << 22
 _LOOPS = frozenset(["Scan", "Loop", "RNN", "LSTM", "GRU"])
@@ -130,16 +129,6 @@ def prepare(
         not_tried=(*_not_tried(inputs, before, after), *untried_rows(inputs.axes(learned), level)),
         too_large=() if fits else (f"'{name}' would take {size >> 20} MiB",),
     )
-
-
-def if_readable(read: Callable[[], _Result]) -> _Result | None:
-    """Return the result of ``read``, or None if a library or a rule cannot read the model. The result must be optional."""
-    try:
-        return read()
-    except Exception as error:
-        if is_from_elsewhere(error):
-            raise
-        return None
 
 
 def _analysis(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> tuple[Analysis | None, list[str]]:

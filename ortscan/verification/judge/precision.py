@@ -23,9 +23,8 @@ import onnx_ir as ir
 
 from ortscan.base.proto_graphs import bodies_of
 from ortscan.ort.element_types import numpy_type
-from ortscan.running.analysis import analyse
+from ortscan.running.analysis import analyse, if_readable
 from ortscan.running.graph_index import GraphIndex, all_nodes
-from ortscan.verification.inputs.prepare import if_readable
 from rewrites.base.errors import MalformedLoop
 from rewrites.graph import walk
 from rewrites.loops.view import captured_values, is_loop, view

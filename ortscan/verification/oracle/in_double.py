@@ -24,7 +24,7 @@ from ortscan.modelio.protos import hide_map_types, holds_map
 from ortscan.modelio.refusals import called_nodes
 from ortscan.modelio.source import ModelSource, changed_source, model_of, weight
 from ortscan.ort.sessions import has_kernel
-from ortscan.verification.inputs.prepare import if_readable
+from ortscan.running.analysis import if_readable
 from ortscan.verification.oracle.runnable import with_scans
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.base.not_applicable import NotApplicable

@@ -23,8 +23,8 @@ from ortscan.modelio.refusals import called_nodes
 from ortscan.modelio.slots import own_ir
 from ortscan.modelio.source import ModelSource, changed_source
 from ortscan.ort.element_types import numpy_type
+from ortscan.running.analysis import if_readable
 from ortscan.running.graph_index import all_nodes
-from ortscan.verification.inputs.prepare import if_readable
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.names import Names
 from rewrites.graph.walk import inner_graphs, node_graphs

@@ -1,7 +1,10 @@
 """Two models agree if onnx infers the same shapes for them at sizes that fit the original."""
 
+import json
+
 import pytest
 
+from ortscan.soundness import shape_agreement
 from ortscan.soundness.shape_agreement import disagreement
 from tests.support.text import model_from_text
 
@@ -38,3 +41,8 @@ def test_other_sizes_may_not_stand_for_each_other() -> None:
 def test_another_shape_at_fitting_sizes_is_a_difference(result: str) -> None:
     assert _differ("t = Add (x, row) y = Relu (t)", f"t = Add (x, row) {result}")
     assert not _differ("t = Add (x, row) y = Relu (t)", "t = Add (row, x) y = Relu (t)")
+
+
+def test_a_difference_counts_if_the_original_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shape_agreement, "analyse", lambda model, specs: json.loads("not a model"))
+    assert _differ("y = Relu (x)", "y = Concat <axis = 1> (x, x)")
