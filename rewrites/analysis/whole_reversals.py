@@ -4,7 +4,7 @@
 
 T is the size of the reversed axis: a number, or computed from a Shape.
 
-Works round ORT-GATHER-STRINGS.
+Works around ORT-GATHER-STRINGS.
 """
 
 from collections.abc import Mapping

@@ -68,7 +68,7 @@ def shown(module: Any) -> set[str]:
 def _gone(quirk: Quirk) -> str:
     library = ort if quirk.id.startswith("ORT-") else onnx
     modules = ", ".join(workarounds().get(quirk.id, ()))
-    return f"{quirk.id} is gone in {library.__name__} {library.__version__}: remove what works round it: {modules}"
+    return f"{quirk.id} is gone in {library.__name__} {library.__version__}: remove what works around it: {modules}"
 
 
 @functools.cache

@@ -7,7 +7,7 @@
 onnx 1.23 looks up integers by name alone, so it mixes up equal names in two branches. Unlike onnxruntime, it does not see constants
 of outer graphs. Only the copy of the model for onnx changes.
 
-Works round ONNX-NAMES-OF-OTHER-GRAPHS and ONNX-CAPTURED-CONSTANTS.
+Works around ONNX-NAMES-OF-OTHER-GRAPHS and ONNX-CAPTURED-CONSTANTS.
 """
 
 import math

@@ -7,7 +7,7 @@ this input as absent and cuts along the wrong axes. onnx sees only the constants
 constant that a nested graph reads too. In opset 10, a dimension that a Slice cuts keeps its name. Only the copy of the model for
 onnx changes.
 
-Works round ONNX-SLICE-UNKNOWN-BOUNDS, ONNX-AXES-WITHOUT-SHAPE and ONNX-SLICE-10-NAMES.
+Works around ONNX-SLICE-UNKNOWN-BOUNDS, ONNX-AXES-WITHOUT-SHAPE and ONNX-SLICE-10-NAMES.
 """
 
 from collections.abc import Iterator

@@ -482,17 +482,16 @@ def test_quantized_weights_that_a_body_lists_are_not_fused_with_its_products() -
             np.testing.assert_allclose(after, before, rtol=1e-6)
 
 
-def test_a_constant_that_a_loop_would_overwrite_is_refused_as_onnxruntime_does() -> None:
-    model = onnx.parser.parse_model(LISTED_IN_BODIES["Loop"].replace("<float[2] w =", "<float[2] h = {1, 1}, float[2] w ="))
-    with pytest.raises(MalformedLoop, match="body has 2 inputs, but 3"):
-        optimize(model)
-    with pytest.raises(Exception, match="ONNXRuntimeError"):
-        ort_session(model)
-
-
-def test_a_body_that_lists_an_input_without_a_constant_is_refused_as_onnxruntime_does() -> None:
-    model = onnx.parser.parse_model(LISTED_IN_BODIES["Loop"].replace("float[2] w)", "float[2] w, float[2] u)"))
-    with pytest.raises(MalformedLoop, match="body has 4 inputs, but 3"):
+@pytest.mark.parametrize(
+    ("old", "new", "inputs"),
+    [
+        pytest.param("<float[2] w =", "<float[2] h = {1, 1}, float[2] w =", 2, id="a constant that the loop would overwrite"),
+        pytest.param("float[2] w)", "float[2] w, float[2] u)", 4, id="an input without a constant"),
+    ],
+)
+def test_a_body_with_another_number_of_inputs_is_refused_as_onnxruntime_does(old: str, new: str, inputs: int) -> None:
+    model = onnx.parser.parse_model(LISTED_IN_BODIES["Loop"].replace(old, new))
+    with pytest.raises(MalformedLoop, match=f"body has {inputs} inputs, but 3"):
         optimize(model)
     with pytest.raises(Exception, match="ONNXRuntimeError"):
         ort_session(model)

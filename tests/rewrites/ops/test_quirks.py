@@ -1,4 +1,4 @@
-"""The register of defects and the modules that work round them name each other, and every defect has a test that shows it."""
+"""The register of defects and the modules that work around them name each other, and every defect has a test that shows it."""
 
 import importlib
 import re
