@@ -248,7 +248,7 @@ def _outcomes(names: Sequence[str], first: int, end: int) -> list[Outcome]:
     results: list[Outcome] = []
     while first + len(results) < end:
         command = [sys.executable, "-m", "tests.support.refused_variants", "--run", str(first + len(results)), str(end)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=TABLE.parents[2], check=False, timeout=300)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=TABLE.parents[3], check=False, timeout=300)
         results += [Outcome(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode and first + len(results) < end:
             results.append(Outcome(names[first + len(results)], f"DIES: exit code {done.returncode} {done.stderr[-300:]}"))
