@@ -12,7 +12,7 @@ __all__: list[str] = []
 
 for package in (ortscan, rewrites):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith(("__main__", "libortscan")):
             importlib.import_module(module.name)
 importlib.import_module("sympy")
 assert workers
