@@ -1,4 +1,4 @@
-"""Take Scan and Loop out of ONNX models, and prove on onnxruntime that nothing changed.
+"""Take Scan and Loop out of ONNX models, and check on onnxruntime that the outputs stay the same.
 
 This module exports only the public names. Each is imported on first use, so ``import ortscan`` does not load onnxruntime.
 """

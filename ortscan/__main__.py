@@ -41,7 +41,10 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _raise_interrupts_again(unraisable: "UnraisableHookArgs") -> None:
-    """Interrupt the main thread again if Python lost an interrupt where it cannot raise, for example in its import lock."""
+    """Interrupt the main thread again if Python could not raise a KeyboardInterrupt and dropped it.
+
+    This happens, for example, while Python releases its import lock.
+    """
     if unraisable.exc_type is KeyboardInterrupt:
         _thread.interrupt_main()
     else:

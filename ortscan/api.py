@@ -70,7 +70,9 @@ def optimize(model: _ProtoLike, *, report: Literal[False] = False, **options: "U
 def optimize(
     model: ModelLike, *, report: bool = False, **options: Any
 ) -> onnx.ModelProto | ir.Model | tuple[onnx.ModelProto | ir.Model, Report]:
-    """Return ``model`` without its removable loops. The result computes the same numbers, but may add them in another order.
+    """Return ``model`` without its removable loops.
+
+    The outputs stay the same up to rounding, because the result may add numbers in another order.
 
     RNN, GRU and LSTM nodes are replaced if onnxruntime rejects them, or computes them differently from the ONNX specification.
     Inputs and outputs keep their names, order, types and declared shapes.
@@ -79,8 +81,8 @@ def optimize(
 
     Args:
         model: a path, bytes, a ModelProto or an onnx_ir Model. It is never changed. For an onnx_ir Model the result is an
-            onnx_ir Model, else a ModelProto. Without ``output`` the result holds all weights, so it must be smaller than 2 GB to be
-            serialised.
+            onnx_ir Model, else a ModelProto. Without ``output``, the result contains all weights. It can then be serialised only if
+            it is smaller than 2 GB.
         report: also return the Report that ``explain`` returns, in a pair (model, report).
         options: those of the page of options.
 
@@ -125,8 +127,9 @@ def migrate(
 ) -> onnx.ModelProto | ir.Model:
     """Return ``model`` in another opset. The result computes the same numbers.
 
-    An opset-8 Scan becomes a current Scan over the whole batch, or over one row at a time if an operator cannot be batched.
-    An output that is declared with a wrong shape gets its actual shape, with an OrtscanWarning.
+    An opset-8 Scan, which runs each row of the batch separately, becomes a current Scan over the whole batch. If an operator of its
+    body cannot be batched, the rows still run one at a time. If the declared shape of an output is wrong, the result declares the
+    actual shape, and an OrtscanWarning is issued.
 
         migrate("old.onnx", 18, output="new.onnx")
 
@@ -184,7 +187,8 @@ def verify(
         rtol, atol: relative and absolute tolerance. By default they follow from the element types.
         shapes: the shapes of inputs by name; None leaves a size free.
         dims: the sizes of named dimensions.
-        level: ``full``, or ``quick`` to try few and small cases, and each loop of a large model separately.
+        level: ``full`` or ``quick``. A quick comparison tries fewer and smaller cases. In a large model it compares each loop
+            separately instead of the whole model.
         time_limit, memory_limit: the limits in seconds and bytes. By default they follow from the level.
 
     Returns:

@@ -27,10 +27,10 @@ def bench(
     seconds: float = 10.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> "Bench":
-    """Measure what models cost on onnxruntime's CPU provider, side by side: runs, loading, memory, file sizes and loops.
+    """Measure models side by side on onnxruntime's CPU provider: the times of runs, loading and loops, memory and file sizes.
 
-    Each round creates a session of every model and runs the sessions in turns. Ratios have confidence intervals. ``verify``
-    compares the results of the models.
+    Each round creates a session of every model and runs the sessions in turns. The speed ratios have confidence intervals. This
+    function does not compare the outputs of the models; ``verify`` does.
 
         bench("before.onnx", "after.onnx", sizes={"T": [16, 64], "B": 1})
 
@@ -40,7 +40,7 @@ def bench(
         shapes: typical shapes of inputs.
         sizes: the sizes to measure at, by the names of free dimensions and trip counts. All combinations are measured.
         inputs: a dict of arrays, or the path of an .npz file. By default the inputs are random.
-        threads: the threads within an operator; 0 lets onnxruntime choose. With one thread the times are CPU times.
+        threads: the number of threads that an operator may use; 0 lets onnxruntime choose. With one thread the times are CPU times.
         rounds: the number of rounds. At least six are needed to separate a difference from noise.
         seconds: the approximate duration of the whole measurement.
         progress: a function that is called with the number of finished rounds and the number of all rounds.

@@ -83,9 +83,9 @@ def give_advice(
 
 
 def _measure_costs(model: AnyModel, outcome: Rewritten) -> None:
-    """Time ``model`` and its ``outcome``. Add the times of a run and of each loop, before and after, to the report.
+    """Time the original ``model`` and the optimised model of ``outcome``, and add the times to the report.
 
-    Raise StillRunning if a run does not end, because nothing else can be timed then.
+    The report gets the time of a run and the time of each loop, in both models. Raise StillRunning if a run does not end.
     """
     from ortscan.benchmark.ratio import duration, gain
 
@@ -127,18 +127,22 @@ def _sum(seconds: dict[str, float], names: Iterable[str]) -> float | None:
 
 
 def _name_in(where: str) -> str:
-    """Return the name of the node at ``where``, or an empty string for a node outside the main graph."""
+    """Return the name of the node at ``where``, such as ``a`` for ``Scan 'a'``. Return "" for a node outside the main graph."""
     _, _, named = where.partition(" '")
     return named.removesuffix("'") if where.count(" '") == 1 else ""
 
 
 def _is_needless(candidate: AdviceCandidate, other: Tried) -> bool:
-    """Return True if ``candidate`` is superfluous, because ``other`` already helps at a larger size of the same dimension."""
+    """Return True if ``candidate`` is superfluous: ``other`` sets a larger size of the same dimension, and helps already."""
     return bool(candidate.at) and candidate.at.keys() == other.candidate.at.keys()
 
 
 def _chosen(where: str, of_use: "list[tuple[Tried, Bench | None]]") -> list[Advice]:
-    """Return the best portable advice for the loop at ``where``, followed by clearly better non-portable advice, if any."""
+    """Return at most two pieces of advice for the loop at ``where``.
+
+    The first is the best advice that holds in any session of onnxruntime. The second is the best other advice. It is returned only
+    if there is no first one, or if it is clearly faster than the first.
+    """
     chosen_advice: list[Advice] = []
     best = 1.0
     for is_portable in (True, False):

@@ -1,4 +1,4 @@
-"""Tools for every floor: files, locks, subprocesses, and walks over protobuf models. Nothing here imports onnxruntime."""
+"""Tools for all other packages: files, locks, subprocesses, and walks over protobuf models. No module here imports onnxruntime."""
 
 __all__ = ["__version__"]
 

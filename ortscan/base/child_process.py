@@ -17,7 +17,7 @@ _PR_SET_PDEATHSIG = 1
 def can_start() -> bool:
     """Return True if a Python interpreter can be started.
 
-    Frozen programs, and programs that embed Python (uwsgi), have none.
+    Frozen programs, and programs that embed Python (such as uwsgi), have no interpreter that can be started.
     """
     if getattr(sys, "frozen", False):
         return False
@@ -26,12 +26,18 @@ def can_start() -> bool:
 
 
 def _executable() -> str:
-    """Return the interpreter that ``multiprocessing`` starts. A program that embeds Python may set it."""
+    """Return the path of the interpreter that ``multiprocessing`` would start.
+
+    A program that embeds Python may have set this path with ``multiprocessing.set_executable``.
+    """
     return os.fsdecode(multiprocessing.spawn.get_executable() or sys.executable or "")
 
 
 def start(code: str, *arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
-    """Start ``python -c code`` with the search path of this process. ``options`` go to Popen. Raise OSError if it fails."""
+    """Start ``python -c code`` with ``arguments``, and with the module search path of this process.
+
+    ``options`` are passed to Popen. Raise OSError if the subprocess cannot be started.
+    """
     path = os.pathsep.join(_search_path())
     env = {**os.environ, "PYTHONPATH": path}
     isolated = "import sys; sys.path[:] = filter(None, sys.path); "  # drops the working folder, as "-P" does from Python 3.11 on
@@ -39,7 +45,10 @@ def start(code: str, *arguments: str, **options: Any) -> "subprocess.Popen[bytes
 
 
 def _search_path() -> list[str]:
-    """Return the search path of modules without the working folder, because that folder may have changed or been removed."""
+    """Return the absolute paths of the module search path, followed by the folder that contains ortscan.
+
+    The entry for the working folder is left out, because that folder may have changed or been removed.
+    """
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with contextlib.suppress(FileNotFoundError):
         return [os.path.abspath(entry) for entry in sys.path if entry] + [here]
@@ -77,7 +86,7 @@ def cause(process: "subprocess.Popen[bytes]") -> str:
 
 
 def own_stdout() -> IO[bytes]:
-    """Return a copy of the standard output for replies, and redirect all other prints to stderr."""
+    """Return a file on the standard output for replies. Redirect everything else that this process prints there to stderr."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return replies

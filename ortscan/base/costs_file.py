@@ -1,5 +1,6 @@
-"""Read and write a file of costs. ``ortscan bench --calibrate`` measures the costs of a machine, and ``optimize`` uses them
-anywhere.
+"""Read and write a file of costs, the times in ns with which rules estimate how fast a loop or its replacement runs.
+
+``ortscan bench --calibrate`` measures the costs of one machine and writes the file. ``optimize`` can use the file on any machine.
 
     {"ortscan_costs": 1, "onnxruntime": "1.32.0", "ns": {"start": 8000.0, "step": 1000.0, ...}}
 
@@ -31,8 +32,10 @@ def costs_text(costs: Costs, runtime: str) -> str:
 
 
 def read_costs(costs: Any) -> Costs:
-    """Return the costs for the option ``costs``: None for the defaults, the path of a file of costs, or the mapping under its "ns".
-    Raise OptionError if the value or the file is invalid.
+    """Return the costs that the option ``costs`` selects. Raise OptionError if its value or the file is invalid.
+
+    Args:
+        costs: None for the default costs, the path of a file of costs, or a mapping such as ``{"start": 8000.0}``, in ns.
     """
     if costs is None:
         return Costs()

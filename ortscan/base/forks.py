@@ -1,9 +1,11 @@
-"""Keep forked processes usable. A forked child has only one thread, but inherits all locks that other threads held.
+"""Keep forked processes usable.
 
-A ``ForkSafeLock`` is released in the child. ``not_while_forking`` prevents a fork while ortscan creates a session, or runs one that
-calls Python, because threads hold locks of onnxruntime then. A fork waits until such a block ends, and such a block waits
-until a fork ends, each for at most a second. Sessions that ortscan did not create, and other moments in which onnxruntime holds
-locks, are not protected.
+A forked child has only one thread. Locks that other threads held at the fork would never be released in it.
+
+``ForkSafeLock`` is a lock that is free in the child. ``not_while_forking`` protects a block that holds locks of onnxruntime,
+because it creates a session or runs one that calls Python. A fork waits until the block ends, and the block waits until a fork
+ends. Each waits at most a second. Sessions that ortscan did not create are not protected, nor are other moments in which
+onnxruntime holds locks.
 """
 
 import functools
@@ -27,7 +29,7 @@ _forking: dict[int, float] = {}
 
 
 class ForkSafeLock:
-    """A reentrant lock as a context manager. It is released in a forked process."""
+    """A reentrant lock as a context manager. In a forked child it is free, even if a thread of the parent held it."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -46,7 +48,10 @@ class ForkSafeLock:
 
 @contextmanager
 def not_while_forking() -> Iterator[None]:
-    """Make forks in other threads wait until this block ends, and make this block wait until such forks end."""
+    """Wait until no other thread forks, then run the block. A thread that forks meanwhile waits until the block ends.
+
+    Both waits end after at most a second.
+    """
     _watch()
     token, thread = object(), threading.get_ident()
     nested = thread in list(_inside.values())

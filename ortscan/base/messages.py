@@ -1,7 +1,7 @@
-"""Suppress messages of onnx_ir and numpy that users do not understand, and issue warnings at the line of the caller.
+"""Suppress unhelpful messages of onnx_ir and numpy, and issue warnings at the line of the caller.
 
-onnx_ir logs internal values that the user never sees, and numpy warns of infinite weights. Log records are
-dropped only in the thread that runs ``work``, and only during ``work``. Levels, handlers and other records are unchanged.
+onnx_ir logs internal values that the user never sees, and numpy warns of infinite weights. ``quietly`` drops the log records of
+onnx_ir, but only in the thread that runs the wrapped function, and only while it runs. It changes no level and no handler.
 """
 
 import functools
@@ -41,7 +41,7 @@ class _NotFrom(logging.Filter):
 
 
 def quietly(work: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make ``work`` run without onnx_ir's messages and numpy's warnings."""
+    """Return ``work`` as a function that runs without onnx_ir's messages and numpy's warnings."""
 
     @functools.wraps(work)
     def quiet(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -61,7 +61,7 @@ def quietly(work: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def warn(text: str) -> None:
-    """Issue an OrtscanWarning at the innermost frame outside ortscan and onnxruntime."""
+    """Issue an OrtscanWarning that names the line of the caller: the innermost frame outside ortscan and onnxruntime."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
         level, frame = level + 1, frame.f_back

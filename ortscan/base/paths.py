@@ -1,8 +1,8 @@
 """Recognise paths, and find files of external data in the same way as onnxruntime.
 
-A location must be a relative path to a regular file below the model's folder. If the model's path is a link, the folder of the link
-and the folder of its target both count. A path that leaves the folder is rejected even if it returns to it. A null character is
-rejected, because onnxruntime ends the name there.
+The location of external data must be a relative path to a regular file below the model's folder. If the model's path is a link, the
+file may be below the folder of the link or the folder of its target. A path that leaves the model's folder is rejected even if it
+comes back, as ``../model/data`` does. A null character is rejected, because onnxruntime would ignore the rest of the name.
 """
 
 import errno
@@ -19,7 +19,10 @@ _READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 
 
 
 def is_path(value: Any) -> TypeGuard[str | os.PathLike[str]]:
-    """Return True if ``value`` may name a file: non-empty text without null characters that a file system can store."""
+    """Return True if ``value`` may be the name of a file.
+
+    Such a name is not empty, contains no null character, and can be encoded for the file system.
+    """
     if not is_path_like(value):
         return False
     text = os.fspath(value)
@@ -48,18 +51,24 @@ def is_pipe(value: Any) -> TypeGuard[str | os.PathLike[str]]:
 
 
 class OutOfReach(Exception):
-    """The reason why external data cannot be read. Its text completes "external data of X ..."."""
+    """External data cannot be read. The message continues a sentence that begins with "the external data of X"."""
 
 
 def folders_of(path: str) -> list[str]:
-    """Return the folders that may hold the data of the model at ``path``, the most likely one first."""
+    """Return the folder of the model at ``path``, and the folder of the link's target if ``path`` is a link to another folder."""
     return list(dict.fromkeys([os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))]))
 
 
 def real_path(location: str, folders: Sequence[str]) -> str:
-    """Return the path of the file ``location`` in the first of ``folders``. Links are resolved. The file need not exist.
+    """Return the path of the file at ``location`` in ``folders[0]``, with all links resolved. The file need not exist.
 
-    Raise OutOfReach if the file is in none of the folders, or is not a regular file.
+    Args:
+        location: the location of external data, relative to ``folders[0]``.
+        folders: the result of ``folders_of``.
+
+    Raises:
+        OutOfReach: ``location`` is not a relative path or leaves the folder, the file that links lead to is below none of
+            ``folders``, or it is not a regular file.
     """
     if _is_no_relative_path(location):
         raise OutOfReach(f"has the location {quoted(location)}, which is not a relative path")
@@ -81,7 +90,7 @@ def real_path(location: str, folders: Sequence[str]) -> str:
 
 
 def leads_out(location: str) -> bool:
-    """Return True if ``location`` leads out of the folder of the model, whatever that folder is."""
+    """Return True if ``location``, judged by its text alone, is not a relative path or leads out of the model's folder."""
     return _is_no_relative_path(location) or _leaves(os.path.normpath(location))
 
 

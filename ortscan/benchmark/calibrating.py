@@ -1,8 +1,8 @@
 """Measure the ``Costs`` of this machine with small models that run in turns on one thread.
 
-Each cost is the difference between the run times of two models that differ in one thing, so shared overheads cancel. The 10th
-percentiles of the run times are compared, because the fastest runs suffer least from the load by other programs. onnxruntime runs
-these models unoptimised.
+Each cost is the difference between the run times of two models that differ in one thing, so shared overheads cancel. The run time
+of a model is the 10th percentile of its runs, because other programs slow the fastest runs least. onnxruntime does not optimise
+these models.
 """
 
 from collections.abc import Callable, Mapping
@@ -81,7 +81,10 @@ _CURVES = (("Exp", "a power", "powers"), ("Log", "a logarithm", "logarithms"))
 
 
 def _loop(steps: int, width: int, nodes: int) -> tuple[str, dict[str, np.ndarray]]:
-    """Return a gated recurrence of ``nodes`` nodes with two scan inputs, a state and its stack."""
+    """Return the text and the inputs of a model with one Scan.
+
+    The body has ``nodes`` nodes, a state, two scan inputs and a stacked output.
+    """
     row, stack = f"float[{width}]", f"float[{steps}, {width}]"
     chain = " ".join(f"h{number + 1} = Neg (h{number})" for number in range(2, nodes - 1))
     text = f"""g ({row} s, {stack} xs, {stack} zs) => ({stack} ys) {{

@@ -118,7 +118,7 @@ def _timing(record: Records, number: int) -> Timing:
 
 
 def _file_bytes(source: ModelSource) -> int:
-    """Return the bytes of a model and its external data."""
+    """Return the size in bytes of a model, including its external data."""
     if isinstance(source.target, str):
         own, folder = Path(source.target).stat().st_size, Path(source.target).parent
     else:
@@ -127,7 +127,7 @@ def _file_bytes(source: ModelSource) -> int:
 
 
 class _Trial:
-    """A subprocess for each model.
+    """Trial runs of models, each model in its own subprocess.
 
     Closing ``stack`` ends all subprocesses. ``run_seconds`` is the timeout of a run.
     """
@@ -142,9 +142,9 @@ class _Trial:
             self._runners.append(runner)
 
     def feeds(self, chosen: BenchInputs) -> tuple[list[tuple[Point, Mapping[str, Any]]], list[str]]:
-        """Return the inputs for each choice of sizes that all models accept, and notes on the other choices.
+        """Return a list with the sizes and inputs of each choice that all models accept, and notes on the other choices.
 
-        Raise UnsupportedModel if the models accept no choice, and StillRunning if a timeout was the reason.
+        Raise StillRunning if no choice is left because runs timed out, and UnsupportedModel if none is left for another reason.
         """
         for name, runner in zip(self._names, self._runners, strict=True):
             if runner.error is not None:
@@ -175,9 +175,9 @@ class _Trial:
         return feeds, refused
 
     def _feed(self, chosen: BenchInputs, point: Point) -> tuple[Mapping[str, Any] | None, str]:
-        """Return two things: inputs at ``point`` that all models accept, or None; and the reason for None.
+        """Return inputs with the sizes ``point`` that all models accept, and an empty text. If there are none, return None and why.
 
-        If a model rejects inputs, other integers are tried.
+        If a model rejects the inputs, inputs with other integers are tried.
         """
         first = ""
         for attempt in ATTEMPTS:

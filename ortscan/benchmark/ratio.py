@@ -1,8 +1,9 @@
 """The speed of one model relative to another, with a confidence interval, as numbers and in words.
 
-Each round creates new sessions, because the location of a session's memory changes times by a few per cent. The reported speed
-is the median of the ratios of all rounds. The interval holds for any distribution: the true median lies between the k-th smallest
-and the k-th largest of n ratios with probability 1 - 2 * P(fewer than k heads in n coin flips). Outliers therefore have no weight.
+Each round creates new sessions, because the addresses at which a session's memory lies change its times by a few per cent. The
+reported speed is the median of the ratios of all rounds. The interval holds for any distribution: the true median lies between the
+k-th smallest and the k-th largest of n ratios with probability 1 - 2 * P(fewer than k heads in n coin flips). Outliers therefore
+have no weight.
 """
 
 import math
@@ -70,7 +71,7 @@ def duration(seconds: float) -> str:
 
 
 def _times(factor: float) -> str:
-    """Return ``3.1 x``, ``1.04 x``, ``120 x``."""
+    """Return ``factor`` as text such as ``3.1 x``, ``1.04 x`` or ``120 x``."""
     return f"{factor:.2f} x" if factor < 1.2 else f"{_short(factor)} x"
 
 

@@ -32,19 +32,23 @@ class Clock(NamedTuple):
 
 
 def clock_for(threads: int) -> Clock:
-    """Return the clock for sessions with ``threads`` threads. For one thread, it counts CPU time if the system does so precisely.
+    """Return the clock for sessions with ``threads`` threads.
 
-    On a busy machine long runs are interrupted more often than short ones, which would exaggerate a gain.
+    For one thread, the clock counts CPU time if the system measures CPU time precisely. Wall time would exaggerate a gain, because
+    on a busy machine long runs are interrupted more often than short ones.
     """
     is_precise = threads == 1 and time.get_clock_info("thread_time").resolution <= _FINE
     return Clock(time.perf_counter, time.thread_time if is_precise else time.perf_counter)
 
 
 def time_in_turns(runs: Sequence[Callable[[], object]], seconds: float, clock: Clock) -> list[Turns]:
-    """Run ``runs`` in turns for about ``seconds``. Return the seconds of each run.
+    """Call the functions ``runs`` in turns for about ``seconds``.
 
-    All functions in ``runs`` have the same number of turns, at least one, and their order alternates. The first run of a turn
-    counts only if the turn has no other run.
+    In a turn, one function is called repeatedly for a short time. The first call is not timed if the turn has other calls. All
+    functions get the same number of turns, at least one, and their order alternates.
+
+    Returns:
+        For each function its turns, and for each turn the seconds of its calls.
     """
     timed: list[Turns] = [[] for _ in runs]
     order = list(range(len(runs)))
@@ -109,7 +113,8 @@ class Records:
         loads: the seconds to create a session.
         medians: the median seconds of a run.
         bests: the seconds of the fastest run.
-        gains: the speed relative to the first model. Turns are compared one by one, because the load of the machine changes.
+        gains: the speed relative to the first model. It is the median of ratios, each of two neighbouring turns, because the load
+            of the machine changes.
     """
 
     loads: list[float]

@@ -1,8 +1,10 @@
 """A session to time, and the times of its loops and recurrent nodes from onnxruntime's profile.
 
-The profiler records every node of every step. Writing a record takes several times as long as running a small node, so a Scan
-would seem to take most of a run. The total overhead is therefore divided by the number of records, and each loop's share is
-subtracted.
+The profiler writes a record for every node of every step. This takes several times as long as running a small node, so a Scan would
+seem to take most of a run. The time of a loop is therefore corrected:
+
+    overhead of a record = (duration of a profiled run - duration of a run without profile) / number of records
+    time of a loop       = its recorded time - number of records within it * overhead of a record
 """
 
 import itertools
@@ -87,7 +89,7 @@ _SUFFIX = "_kernel_time"
 
 
 def times_of_loops(open_profiled: Callable[[str], TimedSession], feed: Mapping[str, Any], seconds: float) -> list[LoopTime] | None:
-    """Return the times of loops in a few profiled runs on ``feed``, or None if the profile is too large.
+    """Run a model a few times on ``feed`` with a profile, and return the times of its loops. Return None for too large a profile.
 
     ``seconds`` is the time of a run without a profile.
     """
@@ -104,7 +106,7 @@ def times_of_loops(open_profiled: Callable[[str], TimedSession], feed: Mapping[s
 
 @dataclass(frozen=True)
 class _Event:
-    """An event of a profile. ``inner`` is the number of events within it."""
+    """An event of a profile: the run of a node. ``inner`` is the number of events within it."""
 
     key: tuple[str, str, str]
     start: float
@@ -113,10 +115,13 @@ class _Event:
 
 
 def loop_times(events: Iterable[Mapping[str, Any]], seconds: float) -> list[LoopTime]:
-    """Return the outermost loops and recurrent nodes, slowest first. An If around a loop does not count.
+    """Return the times of the outermost loops and recurrent nodes, slowest first.
 
-    ``events`` is a profile of several runs, and the first run does not count. ``seconds`` is the time of a run without a
-    profile.
+    If an If contains a loop, the loop is returned instead of the If.
+
+    Args:
+        events: the profile of several runs. The first run is ignored.
+        seconds: the time of a run without a profile.
     """
     nodes = [_event(event) for event in events if event.get("cat") == "Node" and str(event.get("name")).endswith(_SUFFIX)]
     runs = [_event(event) for event in events if event.get("name") == "model_run"]
