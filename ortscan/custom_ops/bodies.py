@@ -7,8 +7,9 @@ A body of elementwise operators becomes a Python function of numpy calls:
 
     p = Mul(s, s)  q = Add(p, x)  n = Max(q, c)    ->    p = multiply(s, s); q = add(p, x); n = maximum(q, c)
 
-numpy must compute the operator in the type of its operands and agree up to rounding. Operators that differ in edge cases are
-therefore excluded: integer division, shifts, Pow, Mod and float8. ml_dtypes adds bfloat16.
+An operator is compiled only if numpy computes it in the type of its operands, and with the same results up to rounding. Integer
+division, shifts, Pow, Mod and float8 are therefore excluded, because numpy differs in edge cases. The package ml_dtypes adds
+bfloat16 to numpy.
 """
 
 from collections.abc import Callable, Sequence

@@ -115,7 +115,10 @@ _MOST_PREPARED = 256
 
 
 def run_call(text: str, slots: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Run the call described by ``text`` on the inputs in ``slots`` and return the slots of its results."""
+    """Run the call that ``text``, the attribute of the op, describes.
+
+    ``slots`` are the input tensors of the op, which hold the inputs of the call. Return the output tensors of the op.
+    """
     spec, run = _prepared(text)
     results = slots_of(run(_inputs(slots, spec)), spec.outputs)
     check_memory_for_results(results)
@@ -139,7 +142,7 @@ def _prepared(text: str) -> tuple[CallSpec, Runner]:
 
 
 def _runner_of(spec: CallSpec) -> Callable[[Sequence[np.ndarray]], Sequence[object]]:
-    """Return a function for the call. Raise UnsupportedModel if this version does not know its kind."""
+    """Return a function from the inputs of a call to its results. Raise UnsupportedModel if ``spec.what`` is unknown."""
     if spec.what not in ("graph", "scan"):
         raise UnsupportedModel(f"the model calls '{spec.what}' in Python, which this version of ortscan does not know")
     body = prepared_body(unpack(spec.payload["model"]))

@@ -73,7 +73,10 @@ def _declare_once() -> Any:
 
 
 class _ResultForm:
-    """``is_array`` is True if the library accepts ``ArrayResult``. Every version accepts plain arrays."""
+    """The type in which the op returns its results.
+
+    ``is_array`` is True for ``ArrayResult``, which some versions of the library accept, and False for plain arrays.
+    """
 
     is_array = False
 
@@ -114,7 +117,8 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
     """Register ortscan's Python custom op on ``session_options``, and return these options.
 
     This function may be called repeatedly, from any thread, before or after sessions are created. It also registers
-    onnxruntime-extensions, so do not call ``register_custom_ops_library`` for that library. If you do, call it after this function.
+    onnxruntime-extensions, so you need not call ``register_custom_ops_library`` for that library. If you call it, do so after
+    ``register``.
 
     Args:
         session_options: the options to register the op on.
@@ -162,10 +166,10 @@ def _put_on(options: "ort.SessionOptions") -> None:
 
 
 def _knows(options: "ort.SessionOptions", probe: bytes) -> bool:
-    """Return True if onnxruntime, with these options, knows the operator in ``probe``. Raise OptionError for other failures.
+    """Return True if onnxruntime, with these options, knows the operator in the model ``probe``.
 
-    The model is loaded but the session is not initialised, because unrelated options may make the initialisation fail. Meanwhile
-    profiling is disabled, and so is a model format other than ONNX.
+    Raise OptionError if the model does not load for another reason. The session is never initialised, because unrelated options may
+    make the initialisation fail. During this function, the options have no profiling, and their model format is ONNX.
     """
     from onnxruntime.capi import _pybind_state as native
 

@@ -85,8 +85,8 @@ def is_main_thread() -> bool:
 def deferred() -> Iterator[None]:
     """Defer Python's signal handlers while the block runs. Do nothing in a thread other than the main thread.
 
-    At any line here, handlers that are not replaced yet, or are already restored, may raise. A replacement that is never removed is
-    harmless, because outside runs it calls the original handler.
+    While this function replaces or restores handlers, an original handler may still be called and raise at any line. A replacement
+    may then never be removed. This is harmless, because outside runs it calls the original handler.
     """
     if not is_main_thread():
         yield

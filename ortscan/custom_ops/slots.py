@@ -37,9 +37,10 @@ class ArrayResult:
 
 
 def takes_array_results(declared: Any) -> bool:
-    """Return True if the library's Python code accepts two results of type ``ArrayResult``.
+    """Return True if the library accepts results of type ``ArrayResult``. Some versions may need real arrays.
 
-    Other versions of the library may need real arrays. ``declared`` is the library's object for the declared op.
+    This calls the library's Python code with two such results, numbers and strings. ``declared`` is the library's object for the
+    op.
     """
     results = (ArrayResult(np.zeros((2, 3), np.int8)), ArrayResult(np.array(["x"], object)))
     body, declared.body = declared.body, lambda **_: results

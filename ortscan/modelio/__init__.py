@@ -1,6 +1,6 @@
 """Load a caller's model as the ``onnx_ir.Model`` that rules change, and return it with its interface and external data.
 
-This room reads, rejects malformed models and writes. It does not decide what happens to a model.
+This package reads and writes models, and rejects malformed ones. It does not decide how a model is rewritten.
 """
 
 from ortscan.modelio.built_in import listed_defaults, with_inputs_built_in

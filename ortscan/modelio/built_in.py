@@ -89,7 +89,7 @@ def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any =
 def listed_defaults(model: ir.Model) -> list[ir.Value]:
     """Return the initializers that are also inputs.
 
-    A loaded model of IR version 3 has none; see ``listed_weights``.
+    A loaded model of IR version 3 has none, because ``load`` removes its weights from the inputs; see ``listed_weights``.
     """
     return [value for value in model.graph.inputs if value.is_initializer()]
 

@@ -75,7 +75,7 @@ class DataFile:
     def append_to(self, target: BinaryIO, offset: int, length: int) -> None:
         """Append ``length`` bytes at ``offset`` to ``target``.
 
-        If possible, the kernel copies them without using our memory.
+        If the operating system can copy the bytes from file to file, this process does not load them into memory.
         """
         target.flush()
         with self._open() as file:

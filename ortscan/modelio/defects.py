@@ -180,7 +180,7 @@ def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
 def _with_older(schema: onnx.defs.OpSchema) -> list[onnx.defs.OpSchema]:
     """Return all versions of an operator up to ``schema``, oldest first.
 
-    A node may have obsolete attributes, because a rule may remove them.
+    Nodes may have the attributes of all these versions, because a rule may remove obsolete attributes later.
     """
     versions = [schema]
     while versions[0].since_version > 1:

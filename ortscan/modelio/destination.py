@@ -59,7 +59,7 @@ class DataPath:
 
     Args:
         path: the file to write.
-        settled: the final path of the data, or None if that is ``path``.
+        settled: the file to which the data is copied afterwards, or None if it stays at ``path``.
         is_taken: True if the file ``settled`` exists and does not belong to the replaced model.
         obsolete: files that belong only to the replaced model.
     """

@@ -8,8 +8,8 @@ A function has a loop if its body contains a Scan or Loop at any depth, or calls
 the graphs nested in it are inlined. A definition is removed if inlining removed its last call. A function that was never called
 stays.
 
-A function stays, with a reason, if inlining would change the result. This is so if its operators have another meaning in the
-model's operator sets, if it calls itself, or if a call does not match its definition.
+A function is not inlined, and the reason is noted, in three cases: its operators have another meaning in the operator sets of the
+model, it calls itself, or a call does not match its definition.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,10 +32,13 @@ _Id = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Inlining:
-    """The inlined functions, and the functions that stay, with a reason. A function is in both lists if only some calls were
-    inlined.
+    """The inlined functions, and the functions that stay.
 
-    Names have the form ``domain::name`` or ``domain::name:overload``.
+    A function is in both lists if only some of its calls were inlined.
+
+    Attributes:
+        inlined: names of the form ``domain::name`` or ``domain::name:overload``.
+        kept: such a name and the reason why the function, or a call of it, was not inlined.
     """
 
     inlined: list[str] = field(default_factory=list)
@@ -223,7 +226,10 @@ def _defined_in(body: ir.Function) -> Iterator[ir.Value]:
 
 
 def _replace_outputs(call: ir.Node, results: list[ir.Value], arguments: dict[ir.Value, ir.Value | None]) -> list[ir.Node]:
-    """Replace the call's outputs by the results. Return the Identity nodes for inputs, and for results that are returned twice."""
+    """Replace the outputs of ``call`` by ``results``, the outputs of the function. Return the new Identity nodes.
+
+    A result needs an Identity if it is an input of the function, or if the function returns it a second time.
+    """
     copies = []
     used: set[ir.Value] = set()
     for old, result in zip(call.outputs, results, strict=False):

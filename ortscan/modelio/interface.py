@@ -163,7 +163,7 @@ def _redeclared(infos: tuple[onnx.ValueInfoProto, ...], now: Iterable[onnx.Value
 
 
 def contradicts(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto | None) -> bool:
-    """Return True if both shapes have different ranks, or different sizes of an axis."""
+    """Return True if the two shapes have different ranks, or different known sizes of an axis."""
     if actual is None or not all(info.type.tensor_type.HasField("shape") for info in (declared, actual)):
         return False
     was, now = declared.type.tensor_type.shape.dim, actual.type.tensor_type.shape.dim
@@ -172,7 +172,7 @@ def contradicts(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto | Non
 
 
 def leaves_open(declared: onnx.ValueInfoProto, now: onnx.ValueInfoProto) -> bool:
-    """Return True if ``declared`` has a number for a size, and ``now`` has none for the same axis."""
+    """Return True if the size of an axis is a number in ``declared`` but not in ``now``."""
     pairs = zip(declared.type.tensor_type.shape.dim, now.type.tensor_type.shape.dim, strict=False)
     return any(was.HasField("dim_value") and not dim.HasField("dim_value") for was, dim in pairs)
 

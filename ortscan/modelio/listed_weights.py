@@ -7,9 +7,9 @@ with a default, which onnxruntime neither folds nor packs (ten times slower in a
 from the list of inputs. At the end, weights that a node still needs are listed again. New constants of the main graph become
 Constant nodes, so that the list does not grow. Before opset 9, Constant supports only floats, so other constants are listed.
 
-A weight that a body or branch lists is always a constant, because no node can replace it. onnxruntime accepts such lists in every
-IR version and in any order, and passes operands only to the inputs without an initializer. tf2onnx writes such bodies in IR 4
-too. These weights are listed again only in IR 3.
+A weight that a body or branch lists is always a constant, because no node can pass another value for it. onnxruntime accepts such
+lists in every IR version and in any order, and passes operands only to the inputs without an initializer. tf2onnx writes such
+bodies in IR 4 too. These weights are listed again only in IR 3.
 
 Quantized weights that a body lists are moved out of the body together with their DequantizeLinear. If they were only removed from
 the list, onnxruntime would fuse the DequantizeLinear with the MatMul that reads it. The fused node rounds the other operand of

@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(eq=False)
 class LoadedModel:
-    """A model that passes change in place, and its interface.
+    """A loaded model and its interface. The passes of ``optimize`` change the model in place.
 
     Args:
         model: the model. A model of IR version 3 is held in IR version 4, without weights among the inputs, until
@@ -79,11 +79,10 @@ _LARGE_BYTES = 4 << 20
 
 @contextmanager
 def sealed(loaded: LoadedModel) -> Iterator[None]:
-    """Serialise ``loaded`` at most once within the context.
+    """Make ``to_proto(loaded)`` return the same message within the context, so that ``loaded`` is serialised at most once.
 
-    All callers get the same message and must not change it.
-
-    If a large model will be returned as a message, only this message stays in memory.
+    Nobody may change ``loaded`` or the message. If the model is large and will be returned as a message, it is serialised at once
+    and ``loaded.model`` becomes empty, so that only the message stays in memory.
     """
     loaded.seal, loaded.judged = _Seal(loaded.judged), None
     if loaded.kind != "ir" and not any(isinstance(slot.get(), ir.ExternalTensor) for slot in tensor_slots(loaded.model)):

@@ -34,15 +34,16 @@ _Kind = Literal["path", "bytes", "proto", "ir"]
 
 
 def load(model: AnyModel, *, source: str | os.PathLike[str] | None = None) -> LoadedModel:
-    """Return a model that may be changed, because it is a copy of the caller's object.
+    """Return a copy of the caller's model that may be changed.
 
     External data is mapped when it is first read. References in ``bytes`` or a ``ModelProto`` are relative to the folder of
     ``source``, the file that the model was read from. Without a source they are relative to the working folder, as in onnxruntime.
-    If data is missing, its reference is kept.
+    If external data of such a model, or of an onnx_ir Model, cannot be read, the loaded model keeps the reference.
 
     Raises:
         OptionError: ``model`` has another type.
-        ModelFileError: the file is not a model, or its external data is missing, truncated or outside its folder.
+        ModelFileError: the file is not a model, its external data is missing or truncated, or a reference leaves the model's
+            folder.
         UnsupportedModel: the model is invalid, or has something that ``onnx_ir`` cannot represent.
     """
     if isinstance(model, LoadedModel):

@@ -1,7 +1,7 @@
 """Normalise models that are valid but written in an unusual way. Every function works in place.
 
-* Nodes are sorted. onnxruntime accepts main graphs in any order, but a clone of an unsorted body would read the original's values.
-* Negative sizes, which some exporters write for free sizes, become unknown.
+* Nodes are sorted. onnxruntime accepts main graphs in any order. In an unsorted body, a clone would read values of the original
+body. * Negative sizes, which some exporters write for free sizes, become unknown.
 * Outputs that are declared several times, as in ``body (i, bool c) => (c, y)``, get the first type, as in onnxruntime. ``onnx_ir``
   uses the last type.
 * Outputs of bodies that onnxruntime rejects are replaced::
@@ -48,11 +48,10 @@ def free_negative_sizes(model: ir.Model) -> None:
 
 
 def declare_first_types(model: ir.Model, proto: onnx.ModelProto) -> None:
-    """Give outputs that are declared several times their first type and shape.
+    """Give each output that ``proto`` declares several times the type and shape of the first declaration.
 
-    ``proto`` is the source of ``model``.
-
-    Declarations as inputs have the highest priority, followed by declarations as outputs and declarations as inner values.
+    ``model`` was read from ``proto``. A declaration as an input counts as the first, then one as an output, then one as an inner
+    value.
     """
     pairs = [_graph_pairs(proto.graph, model.graph)]
     for function in proto.functions:
@@ -94,9 +93,9 @@ def _declare_outputs(proto: onnx.GraphProto, graph: ir.Graph) -> None:
 
 
 def tie_outputs(model: ir.Model) -> list[str]:
-    """Replace outputs of bodies that onnxruntime rejects. Return a note on each.
+    """Repair bodies and Scans whose outputs onnxruntime rejects, as this module shows. Return a sentence on each repair.
 
-    Values that nothing defines stay undefined.
+    An output that no graph defines stays undefined.
     """
     notes = []
     names: Names | None = None

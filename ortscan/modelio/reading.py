@@ -73,7 +73,7 @@ def read(path: Path) -> onnx.ModelProto:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file without waiting. A pipe without a writer is empty."""
+    """Open a file without waiting for a writer. A pipe that no process writes to then reads as empty."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -86,7 +86,10 @@ def read_from_pipe(model: _T) -> _T | onnx.ModelProto:
 
 
 def parse(content: bytes | memoryview, name: str, form: str = "protobuf") -> onnx.ModelProto:
-    """Parse a serialised model. Raise the errors of ``read``, which call the model ``name``."""
+    """Parse the serialised model ``content``, which has the format ``form``.
+
+    Raise the errors of ``read``. Their messages call the model ``name``.
+    """
     head = bytes(content[:32])
     if not head:
         raise ModelFileError(f"{name} is empty.")
@@ -129,7 +132,10 @@ def nests_too_deep(text: str) -> bool:
 
 
 def require_model(proto: onnx.ModelProto, name: str) -> None:
-    """Raise unless ``proto`` has a graph, operator sets, and a format version that can be read."""
+    """Raise ModelFileError if ``proto`` lacks a graph, an IR version or operator sets.
+
+    Raise UnsupportedModel if the IR version is too old or too new. The messages call the model ``name``.
+    """
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise ModelFileError(f"{name} has no graph, so it is not an ONNX model.")
     if not proto.ir_version:

@@ -130,7 +130,7 @@ def _repeated(names: Iterable[str]) -> str | None:
 
 
 def _noted(*parts: onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.ValueInfoProto) -> list[str]:
-    """Return the metadata of parts of a model."""
+    """Return the keys and values of the metadata of ``parts``."""
     return [text for part in parts for entry in part.metadata_props for text in (entry.key, entry.value)]
 
 
@@ -150,7 +150,7 @@ def _is_utf8(text: bytes) -> bool:
 def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
     """Raise UnsupportedModel if calls expand to more nodes than MOST_CALLED_NODES or are nested deeper than DEEPEST_CALLS.
 
-    A cycle counts once. Functions that nothing calls count too, because inference expands the calls in them as well.
+    In a cycle of calls, no function is expanded twice. Uncalled functions count too, because inference expands their calls as well.
     """
     count, depth = _count_and_depth(model)
     if count > MOST_CALLED_NODES:

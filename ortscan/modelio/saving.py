@@ -43,11 +43,19 @@ def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.Mod
 def return_model(
     loaded: LoadedModel, output: str | os.PathLike[str] | None, unchanged: AnyModel | None = None
 ) -> onnx.ModelProto | ir.Model:
-    """Write the model to ``output`` unless ``output`` is None, and return the model in the form of ``to_caller_type``.
+    """Write the model to ``output``, if that is not None, and return the model as the type of the caller's model.
 
-    ``unchanged`` is the caller's model if nothing was changed. If it is a ModelProto or bytes, an equal model is returned. A
-    model that was read from a path and written to ``output`` refers to the external data next to the output. Raise the errors of
-    ``save`` and ``to_caller_type``.
+    Args:
+        loaded: the model.
+        output: the path to write to, or None.
+        unchanged: the caller's model if nothing was changed, else None. A copy of a ModelProto or of bytes is then returned.
+
+    Returns:
+        The result of ``to_caller_type``, except for ``unchanged``. If the model was read from a path and written to ``output``, the
+        result refers to the external data next to ``output``.
+
+    Raises:
+        OrtscanError: see ``save`` and ``to_caller_type``.
     """
     if output is not None:
         save(loaded, output)

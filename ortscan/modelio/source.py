@@ -94,7 +94,7 @@ def _folder_of(source: ModelSource) -> str | None:
 
 
 def weight(proto: onnx.ModelProto) -> int:
-    """Return the bytes of all initializers, including external data."""
+    """Return the size in bytes of all initializers, including external data."""
     tensors = [tensor for graph in all_graphs(proto) for tensor in graph.initializer]
     return sum(math.prod(tensor.dims) * max(1, numpy_type(tensor.data_type).itemsize) for tensor in tensors)
 
@@ -137,7 +137,10 @@ def _folders(model: ir.Model) -> set[str]:
 
 
 def _is_linked_away(tensor: ir.ExternalTensor) -> bool:
-    """Return True if the data is a link to another folder. onnxruntime follows such a link only if it opens the model by path."""
+    """Return True if the path of the data leads through a link to another folder.
+
+    onnxruntime follows such a link only if it opens the model by path.
+    """
     folder = os.path.realpath(tensor.base_dir)
     return os.path.commonpath([folder, os.path.realpath(os.path.join(folder, tensor.location))]) != folder
 
@@ -150,7 +153,7 @@ def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
 
 
 def _data_bytes(proto: onnx.ModelProto) -> int:
-    """Return the bytes of all initializers in the message. Everything else is small."""
+    """Return the size in bytes of the initializers in the message itself. The small rest of the message is not counted."""
     return sum(
         len(tensor.raw_data) + 4 * len(tensor.float_data) + 8 * len(tensor.double_data) + 8 * len(tensor.int64_data)
         for graph in all_graphs(proto)

@@ -32,7 +32,7 @@ __all__ = [
 
 
 class MessageTensor(ir.serde.TensorProtoTensor):
-    """A tensor in a protobuf message. If the message belongs to the caller, renaming copies it first."""
+    """A tensor in a protobuf message. If the message belongs to the caller, renaming the tensor copies the message first."""
 
     __slots__ = ("_is_ours",)
 
@@ -174,7 +174,10 @@ def _described(tensor: ir.ExternalTensor) -> dict[str, Any]:
 
 
 def within_reach(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataFiles) -> FileTensor:
-    """Return a tensor that reads the data of ``tensor`` in the first of ``folders``. Raise OutOfReach if that is impossible."""
+    """Return a tensor that reads the external data of ``tensor``, whose location is relative to ``folders[0]``.
+
+    ``folders`` is the result of ``folders_of``. Raise OutOfReach if the data cannot be read; see ``real_path``.
+    """
     path = real_path(os.fspath(tensor.location), folders)
     if not tensor.valid():
         raise OutOfReach(f"was in {quoted(path)}, which has been overwritten since")

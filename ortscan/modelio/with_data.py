@@ -2,9 +2,13 @@
 
 At every moment, a complete model with its data is on disk.
 
-The model is replaced in one step, and its new data has another name than the old data. To keep the old name, the data is copied
-to that name once the model no longer needs the old data. Then the model is replaced once more. If the process is killed, either
-the old model or the new model is complete. A hard link would avoid the copy, but onnx rejects data with two names.
+1. The new data is written under a name that the old data does not have.
+2. The new model, which refers to that name, replaces the old model in one step.
+3. The old data is no longer needed. The new data is copied to the old name.
+4. A model that refers to the old name replaces the model once more.
+
+If the process is killed, either the old model or the new model is complete. A hard link would avoid the copy, but onnx rejects data
+that has two names.
 """
 
 import filecmp
@@ -95,9 +99,9 @@ def _tidy(location: DataPath, files: Replacement, again: Replacement) -> None:
 
 
 def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: DataPath) -> None:
-    """Write the model to ``target`` with references to the existing data file.
+    """Write the model ``proto`` to ``target``, with references to the existing file ``location.settled`` instead of ``data``.
 
-    Raise ModelFileError unless that file has the same content as ``data``.
+    Raise ModelFileError unless both files have the same content.
     """
     existing = location.settled
     assert existing is not None
@@ -168,14 +172,17 @@ def external_slots(slots: Iterable[Slot]) -> list[Slot]:
 
 
 def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple[Slot, ir.ExternalTensor]] = ()) -> onnx.ModelProto:
-    """Serialise the model. The external tensors in ``embed`` become part of the message.
+    """Serialise the model, without external data or with other references to it. ``loaded`` is not changed.
 
-    The tensors in ``moved`` get other references.
+    At any time, at most one tensor is in memory twice.
 
-    At any time, at most one tensor is in memory twice. The loaded model is not changed.
+    Args:
+        loaded: the model.
+        embed: the slots of external tensors that become part of the message.
+        moved: slots of external tensors, each with the reference that replaces the old one.
 
     Raises:
-        InvariantBroken: another reference to external data would remain, or the model is broken.
+        InvariantBroken: a third reference to external data would remain, the interface changed, or the model cannot be serialised.
     """
     tensors = [slot.get() for slot in embed]
     marks = [(slot, reference_to(slot.get(), f"{_MARK}{number}")) for number, slot in enumerate(embed)]
