@@ -43,7 +43,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 def _raise_interrupts_again(unraisable: "UnraisableHookArgs") -> None:
     """Interrupt the main thread again if Python could not raise a KeyboardInterrupt and dropped it.
 
-    This happens, for example, while Python releases its import lock.
+    Python cannot raise it, for example, in the code of its import lock.
     """
     if unraisable.exc_type is KeyboardInterrupt:
         _thread.interrupt_main()

@@ -27,7 +27,9 @@ def bench(
     seconds: float = 10.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> "Bench":
-    """Measure models side by side on onnxruntime's CPU provider: the times of runs, loading and loops, memory and file sizes.
+    """Measure models side by side on onnxruntime's CPU provider.
+
+    The result has the times of runs, of loading and of each loop, the peak memory and the file sizes.
 
     Each round creates a session of every model and runs the sessions in turns. The speed ratios have confidence intervals. This
     function does not compare the outputs of the models; ``verify`` does.

@@ -42,7 +42,10 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def byte_size(text: str) -> int:
-    """Read ``1048576``, ``256M``, ``1.5G`` or ``1GiB``; units are powers of 1024."""
+    """Return the number of bytes in a text such as ``1048576``, ``256M``, ``1.5G`` or ``1GiB``.
+
+    Units are powers of 1024.
+    """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
     size = float(match[1]) * _UNITS[match[2]] if match is not None else math.inf
     if size == math.inf:
@@ -51,7 +54,10 @@ def byte_size(text: str) -> int:
 
 
 def shape(text: str) -> tuple[str, tuple[int | None, ...]]:
-    """Read ``x:64,1,128``, ``x:[64,1,128]`` or ``x:64,?,128``; the last colon ends the name, so ``x:0:64,1`` is for ``x:0``."""
+    """Read ``x:64,?,128`` or ``x:[64,?,128]`` as ``("x", (64, None, 128))``.
+
+    The name ends at the last colon, so ``x:0:64,1`` is a shape of ``x:0``.
+    """
     name, colon, dims = text.rpartition(":")
     inner = re.fullmatch(r"\s*(\[)?\s*((?:\d+|\?)(?:\s*,\s*(?:\d+|\?))*)?\s*(?(1)\])\s*", dims)
     if not colon or not name or inner is None or not (inner[1] or inner[2]):
@@ -61,7 +67,7 @@ def shape(text: str) -> tuple[str, tuple[int | None, ...]]:
 
 
 def dim(text: str) -> tuple[str, int]:
-    """Read ``T=64``. The name ends at the last equals sign."""
+    """Read ``T=64`` as ``("T", 64)``. The name ends at the last equals sign."""
     name, equals, size = text.rpartition("=")
     if not equals or not name or re.fullmatch(r"\s*[0-9]{1,30}\s*", size) is None:
         raise argparse.ArgumentTypeError(f"'{text}' is not the size of a dimension such as T=64")
@@ -69,12 +75,19 @@ def dim(text: str) -> tuple[str, int]:
 
 
 def by_name(pairs: Sequence[tuple[str, _T]] | None) -> dict[str, _T] | None:
-    """Return the values of a repeated option by their names. The last value of a name counts."""
+    """Return the (name, value) pairs of a repeated option as a dict, or None without pairs.
+
+    The last value of a name counts.
+    """
     return dict(pairs) if pairs else None
 
 
 def input_value(text: str) -> tuple[str, Any]:
-    """Read ``sr=16000``, ``on=true``, ``gain=0.5``, ``lengths=[3,5]`` or ``mode=fast``; the name ends at the first ``=``."""
+    """Read ``sr=16000`` as ``("sr", 16000)``. The name ends at the first equals sign.
+
+    A value is read as JSON, as in ``on=true``, ``gain=0.5`` or ``lengths=[3,5]``. If it is not JSON, as in ``mode=fast``, it is
+    text.
+    """
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"'{text}' is not the value of an input such as sr=16000")
@@ -85,12 +98,12 @@ def input_value(text: str) -> tuple[str, Any]:
 
 
 def frozen(text: str) -> bool | list[str]:
-    """Read ``all`` or ``a,b``."""
+    """Read ``all`` as True, or ``a,b`` as ``["a", "b"]``."""
     return True if text == "all" else name_list(text)
 
 
 def sizes(text: str) -> tuple[str, list[int]]:
-    """Read ``T=16,64``. The name ends at the last equals sign."""
+    """Read ``T=16,64`` as ``("T", [16, 64])``. The name ends at the last equals sign."""
     name, equals, numbers = text.rpartition("=")
     if not equals or not name or re.fullmatch(r"\s*\d+(\s*,\s*\d+)*\s*", numbers) is None:
         raise argparse.ArgumentTypeError(f"'{text}' is not a list of sizes such as T=16,64")
@@ -98,7 +111,7 @@ def sizes(text: str) -> tuple[str, list[int]]:
 
 
 def name_list(text: str) -> list[str]:
-    """Read ``a,b``."""
+    """Read ``a,b`` as ``["a", "b"]``."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise argparse.ArgumentTypeError(f"'{text}' is not a list of names such as a,b")
@@ -135,29 +148,32 @@ def count(text: str) -> int:
 
 
 def flag(text: str) -> bool:
-    """Read ``1``, ``0``, ``true``, ``off``, …"""
+    """Read ``1``, ``true``, ``on`` or ``yes`` as True, and ``0``, ``false``, ``off`` or ``no`` as False."""
     if text.lower() not in _TRUE + _FALSE:
         raise ValueError(f"'{text}' is neither 1 nor 0")
     return text.lower() in _TRUE
 
 
 def costs(text: str) -> dict[str, float]:
-    """Return the costs in a file. A session needs the numbers themselves, because the name of its cache entry depends on them."""
+    """Return the costs in the file at the path ``text``.
+
+    A session gets the numbers instead of the path, because the name of its cache entry depends on the numbers.
+    """
     return asdict(read_costs(text))
 
 
 def shapes(text: str) -> dict[str, tuple[int | None, ...]]:
-    """Read ``x:64,1,128;y:2``."""
+    """Read ``x:64,1;y:2`` as ``{"x": (64, 1), "y": (2,)}``."""
     return _entries(shape, text)
 
 
 def dims(text: str) -> dict[str, int]:
-    """Read ``T=64;B=1``."""
+    """Read ``T=64;B=1`` as ``{"T": 64, "B": 1}``."""
     return _entries(dim, text)
 
 
 def values(text: str) -> dict[str, Any]:
-    """Read ``sr=16000;mode=1``, or a JSON object."""
+    """Read ``sr=16000;mode=1``, or the JSON object ``{"sr": 16000, "mode": 1}``, as a dict."""
     if text.startswith("{"):
         loaded = json.loads(text)
         assert isinstance(loaded, dict)
@@ -170,17 +186,17 @@ def _entries(read: Callable[[str], tuple[str, _T]], text: str) -> dict[str, _T]:
 
 
 def frozen_entry(text: str) -> bool | list[str]:
-    """Read ``1``, ``0``, ``all`` or ``a,b``."""
+    """Read ``1`` or ``all`` as True, ``0`` as False, or ``a,b`` as ``["a", "b"]``."""
     return flag(text) if text.lower() in _TRUE + _FALSE else frozen(text)
 
 
 def opset(text: str) -> int | str:
-    """Read a number or a word."""
+    """Return ``18`` as a number, and a word such as ``auto`` unchanged."""
     return int(text) if text.isdecimal() else text
 
 
 def verification(text: str) -> bool | str:
-    """Read ``quick``, ``full``, ``1`` or ``0``."""
+    """Return ``quick`` or ``full`` unchanged, ``1`` as True, and ``0`` as False."""
     return text if text in ("quick", "full") else flag(text)
 
 

@@ -1,4 +1,4 @@
-"""Propose advice for the remaining loops: options that the caller has not set, and values for unknown sizes."""
+"""Propose advice for the remaining loops: options that are not set yet, and values for unknown sizes."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

@@ -127,13 +127,16 @@ def _sum(seconds: dict[str, float], names: Iterable[str]) -> float | None:
 
 
 def _name_in(where: str) -> str:
-    """Return the name of the node at ``where``, such as ``a`` for ``Scan 'a'``. Return "" for a node outside the main graph."""
+    """Return the name of the node at ``where``, such as ``a`` for ``Scan 'a'``.
+
+    Return "" for a node outside the main graph.
+    """
     _, _, named = where.partition(" '")
     return named.removesuffix("'") if where.count(" '") == 1 else ""
 
 
 def _is_needless(candidate: AdviceCandidate, other: Tried) -> bool:
-    """Return True if ``candidate`` is superfluous: ``other`` sets a larger size of the same dimension, and helps already."""
+    """Return True if ``other`` already helps and sets a larger size of the dimension of ``candidate``."""
     return bool(candidate.at) and candidate.at.keys() == other.candidate.at.keys()
 
 

@@ -1,4 +1,7 @@
-"""Tools for all other packages: files, locks, subprocesses, and walks over protobuf models. No module here imports onnxruntime."""
+"""Tools for all other packages: files, locks, subprocesses, and walks over protobuf models.
+
+No module here imports onnxruntime.
+"""
 
 __all__ = ["__version__"]
 

@@ -86,7 +86,10 @@ def cause(process: "subprocess.Popen[bytes]") -> str:
 
 
 def own_stdout() -> IO[bytes]:
-    """Return a file on the standard output for replies. Redirect everything else that this process prints there to stderr."""
+    """Return a file on the standard output for replies.
+
+    Redirect everything else that this process prints there to stderr.
+    """
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return replies

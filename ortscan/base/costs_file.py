@@ -1,4 +1,6 @@
-"""Read and write a file of costs, the times in ns with which rules estimate how fast a loop or its replacement runs.
+"""Read and write a file of costs.
+
+Rules estimate with these costs, which are times in ns, how long a loop and its replacement run.
 
 ``ortscan bench --calibrate`` measures the costs of one machine and writes the file. ``optimize`` can use the file on any machine.
 
@@ -32,7 +34,9 @@ def costs_text(costs: Costs, runtime: str) -> str:
 
 
 def read_costs(costs: Any) -> Costs:
-    """Return the costs that the option ``costs`` selects. Raise OptionError if its value or the file is invalid.
+    """Return the costs that the option ``costs`` selects.
+
+    Raise OptionError if its value or the file is invalid.
 
     Args:
         costs: None for the default costs, the path of a file of costs, or a mapping such as ``{"start": 8000.0}``, in ns.

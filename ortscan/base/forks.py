@@ -29,7 +29,10 @@ _forking: dict[int, float] = {}
 
 
 class ForkSafeLock:
-    """A reentrant lock as a context manager. In a forked child it is free, even if a thread of the parent held it."""
+    """A reentrant lock as a context manager.
+
+    In a forked child it is free, even if a thread of the parent held it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -48,8 +51,9 @@ class ForkSafeLock:
 
 @contextmanager
 def not_while_forking() -> Iterator[None]:
-    """Wait until no other thread forks, then run the block. A thread that forks meanwhile waits until the block ends.
+    """Wait until no other thread forks, then run the block.
 
+    A thread that forks meanwhile waits until the block ends.
     Both waits end after at most a second.
     """
     _watch()

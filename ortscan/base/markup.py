@@ -15,5 +15,8 @@ def safe(text: object) -> str:
 
 
 def name(text: object) -> str:
-    """Return a name as a ``<bdi>`` element, so that its right-to-left letters do not reorder the text around it."""
+    """Return a name as a ``<bdi>`` element.
+
+    Right-to-left letters in the name then do not reorder the text around it.
+    """
     return f"<bdi>{safe(cut(str(text), _LONGEST_NAME))}</bdi>"

@@ -61,7 +61,10 @@ def quietly(work: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def warn(text: str) -> None:
-    """Issue an OrtscanWarning that names the line of the caller: the innermost frame outside ortscan and onnxruntime."""
+    """Issue an OrtscanWarning that names the line of the caller.
+
+    The caller is the innermost frame outside ortscan and onnxruntime.
+    """
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
         level, frame = level + 1, frame.f_back

@@ -51,16 +51,24 @@ def is_pipe(value: Any) -> TypeGuard[str | os.PathLike[str]]:
 
 
 class OutOfReach(Exception):
-    """External data cannot be read. The message continues a sentence that begins with "the external data of X"."""
+    """External data cannot be read.
+
+    The message continues a sentence that begins with "the external data of X".
+    """
 
 
 def folders_of(path: str) -> list[str]:
-    """Return the folder of the model at ``path``, and the folder of the link's target if ``path`` is a link to another folder."""
+    """Return the folders that may hold the external data of the model at ``path``.
+
+    These are the folder of ``path`` and, if ``path`` is a link into another folder, the folder of its target.
+    """
     return list(dict.fromkeys([os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))]))
 
 
 def real_path(location: str, folders: Sequence[str]) -> str:
-    """Return the path of the file at ``location`` in ``folders[0]``, with all links resolved. The file need not exist.
+    """Return the path of the file at ``location`` in ``folders[0]``, with all links resolved.
+
+    The file need not exist.
 
     Args:
         location: the location of external data, relative to ``folders[0]``.
@@ -90,7 +98,10 @@ def real_path(location: str, folders: Sequence[str]) -> str:
 
 
 def leads_out(location: str) -> bool:
-    """Return True if ``location``, judged by its text alone, is not a relative path or leads out of the model's folder."""
+    """Return True if ``location`` is not a relative path, or leads out of the model's folder.
+
+    Only the text is checked. Links are not followed.
+    """
     return _is_no_relative_path(location) or _leaves(os.path.normpath(location))
 
 

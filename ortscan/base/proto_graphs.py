@@ -91,7 +91,10 @@ def _dims(declared: onnx.TypeProto) -> list[onnx.TensorShapeProto.Dimension]:
 
 
 def without_initializers(proto: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
-    """Return a copy in which inputs replace the initializers ``names`` of the main graph. Their data is never copied."""
+    """Return a copy in which inputs replace the initializers ``names`` of the main graph.
+
+    Their data is never copied.
+    """
     slim = onnx.ModelProto()
     for owner, copy, left_out in ((proto, slim, "graph"), (proto.graph, slim.graph, "initializer")):
         for field, value in owner.ListFields():
@@ -113,7 +116,10 @@ def without_initializers(proto: onnx.ModelProto, names: Collection[str]) -> onnx
 
 
 def hollow_of(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of ``proto`` in which inputs replace the large weights, so that a session of the copy loads faster."""
+    """Return a copy of ``proto`` in which inputs replace the large weights.
+
+    A session of the copy loads faster.
+    """
     external = onnx.TensorProto.EXTERNAL
     initializers = proto.graph.initializer
     large = (tensor for tensor in initializers if math.prod(tensor.dims) > _MOST_ELEMENTS or tensor.data_location == external)

@@ -84,7 +84,10 @@ class BenchInputs:
         self._learned = prepared.learned
 
     def fallbacks(self) -> Iterator[Point]:
-        """Yield the small sizes at which ``verify`` tries models. They are used if the models reject all usual sizes."""
+        """Yield the small sizes at which ``verify`` tries models.
+
+        They are used if the models reject all usual sizes.
+        """
         for planned in self.inputs.planned_cases(self._learned):
             if planned.point.kind == "normal" and not planned.point.override:
                 yield planned.point

@@ -142,7 +142,7 @@ class _Trial:
             self._runners.append(runner)
 
     def feeds(self, chosen: BenchInputs) -> tuple[list[tuple[Point, Mapping[str, Any]]], list[str]]:
-        """Return a list with the sizes and inputs of each choice that all models accept, and notes on the other choices.
+        """Return the inputs for each choice of sizes that all models accept, and notes on the other choices.
 
         Raise StillRunning if no choice is left because runs timed out, and UnsupportedModel if none is left for another reason.
         """
@@ -175,8 +175,9 @@ class _Trial:
         return feeds, refused
 
     def _feed(self, chosen: BenchInputs, point: Point) -> tuple[Mapping[str, Any] | None, str]:
-        """Return inputs with the sizes ``point`` that all models accept, and an empty text. If there are none, return None and why.
+        """Return inputs with the sizes ``point`` that all models accept, and an empty text.
 
+        If there are no such inputs, return None and the reason.
         If a model rejects the inputs, inputs with other integers are tried.
         """
         first = ""

@@ -89,8 +89,9 @@ _SUFFIX = "_kernel_time"
 
 
 def times_of_loops(open_profiled: Callable[[str], TimedSession], feed: Mapping[str, Any], seconds: float) -> list[LoopTime] | None:
-    """Run a model a few times on ``feed`` with a profile, and return the times of its loops. Return None for too large a profile.
+    """Run a model a few times on ``feed`` with a profile, and return the times of its loops.
 
+    Return None if the profile is too large.
     ``seconds`` is the time of a run without a profile.
     """
     with TemporaryFolder() as folder:

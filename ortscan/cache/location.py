@@ -16,7 +16,7 @@ _VARIABLE = "ORTSCAN_CACHE_DIR"
 def cache_folder(folder: str | None = None) -> Path | None:
     """Return ``folder`` if it is not None, else the folder in ``ORTSCAN_CACHE_DIR``, else this user's usual cache folder.
 
-    Return None if the user has no home folder. Raise OptionError if a name is not a path.
+    Return None if the user has no home folder. Raise OptionError if the named folder is not a path.
     """
     if folder is not None:
         return check_folder(folder, "the cache folder")
@@ -25,7 +25,7 @@ def cache_folder(folder: str | None = None) -> Path | None:
 
 
 def check_folder(named: str, what: str) -> Path:
-    """Return ``named`` as the absolute path of a folder.
+    """Return the absolute path of the folder ``named``. The folder need not exist.
 
     Raise OptionError if ``named`` is not a path. The message calls the folder ``what``.
     """

@@ -28,9 +28,10 @@ _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_C
 
 @contextlib.contextmanager
 def one_at_a_time(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
-    """Hold the lock for the entry ``key`` of the cache in ``folder`` while the block runs, unless the wait times out.
+    """Wait for the lock of the entry ``key`` of the cache in ``folder``, and hold it while the block runs.
 
-    Yield True if another process or thread held the lock before. The timeout grows with ``size``, the bytes of the model.
+    If the wait times out, the block runs without the lock. The timeout grows with ``size``, the size of the model in bytes. Yield
+    True if this call had to wait, because another process or thread held the lock.
     """
     file = folder / "locks" / key
     handle, waited = _locked(file, time.monotonic() + _LONGEST_WAIT + size / _BYTES_A_SECOND)
@@ -77,7 +78,10 @@ def _try_lock(handle: int) -> bool:
 
 
 def _is_still(file: Path, handle: int) -> bool:
-    """Return True if the path ``file`` still names the opened file. Releasing a lock removes its file."""
+    """Return True if the path ``file`` still leads to the opened file ``handle``.
+
+    A process that releases the lock removes the file, and another process may then create a new file at this path.
+    """
     with contextlib.suppress(OSError):
         return os.path.samestat(os.lstat(file), os.fstat(handle))
     return False

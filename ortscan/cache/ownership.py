@@ -70,11 +70,15 @@ def make_folder(folder: Path) -> None:
 
 
 def why_not_trusted(folder: Path, *parts: str) -> str | None:
-    """Return why ``folder`` or one of its existing ``parts`` cannot be trusted, or None if they can.
+    """Return the reason why the cache in ``folder`` cannot be trusted, or None if it can.
 
-    No other user may have write access to the parts. Every folder above the parts must belong to this user or the system. If
-    other users can write to such a folder, its sticky bit must keep them from replacing its content. Raise OSError if a folder
-    cannot be read.
+    ``parts`` are the names of folders in ``folder``. Folders that do not exist are not checked. Conditions:
+
+    * Only this user can write to the parts.
+    * ``folder`` and all folders above it belong to this user or the system.
+    * If other users can write to such a folder, its sticky bit keeps them from replacing its content.
+
+    Raise OSError if a folder cannot be read.
     """
     if os.name == "nt":
         return None
@@ -120,7 +124,10 @@ def _is_of_this_user_alone(gid: int) -> bool:
 
 
 def _is_unmapped_user(uid: int) -> bool:
-    """Return True if this user namespace shows the number ``uid`` for all users that it does not map, often including root."""
+    """Return True if ``uid`` stands for all users that this user namespace does not map.
+
+    In a container, root of the host is often such a user.
+    """
     with suppress(OSError, ValueError):
         ranges = [list(map(int, line.split())) for line in _UIDS.read_text().splitlines()]
         mapped = [range(first, first + count) for first, _, count in ranges]

@@ -132,7 +132,7 @@ class Store:
     def folders(self) -> Iterator[tuple[Path, int, float]]:
         """Yield the folder of each entry, finished or not, its size in bytes and the time of its last use.
 
-        Raise OSError if it fails.
+        Raise OSError if the store cannot be read.
         """
         with suppress(FileNotFoundError):
             for item in _listed(self._models):
@@ -173,7 +173,7 @@ class Store:
     def _rename(self, aside: Path, key: str) -> None:
         """Rename a finished entry to its final name.
 
-        If several processes rename the same entry at once, one entry remains.
+        If several processes store the same entry at once, the entry of one of them remains.
         """
         for attempt in range(_ATTEMPTS):
             self.drop(key)
@@ -202,7 +202,8 @@ class Store:
     def _remove(self, folder: Path) -> None:
         """Remove an entry.
 
-        It is renamed first, so that nobody reads a part of it. Open files stay readable. Raise OSError if it fails.
+        The entry is renamed first, so that nobody reads a part of it. Its open files stay readable. Raise OSError if the entry
+        cannot be renamed.
         """
         aside = self._spare()
         with suppress(FileNotFoundError):

@@ -37,7 +37,10 @@ _SECONDS, _SECONDS_A_CHANGE = 5.0, 2.0
 
 @quietly
 def culprit(args: argparse.Namespace) -> str:
-    """Return a sentence on the change that makes the difference."""
+    """Find the change that makes the result differ from the original.
+
+    Return a sentence that names the change.
+    """
     from ortscan.pipeline.on_difference import named
     from ortscan.pipeline.rewriting import Rewriting
 
@@ -151,7 +154,10 @@ def benched(args: argparse.Namespace, loaded: "LoadedModel") -> "Bench":
 
 @quietly
 def slowing_change(args: argparse.Namespace) -> str:
-    """Return a sentence on the change that makes the result slower than the original."""
+    """Find the change that makes the result slower than the original.
+
+    Return a sentence that names the change.
+    """
     from ortscan.pipeline.on_difference import named_slower
     from ortscan.pipeline.rewriting import Rewriting
 

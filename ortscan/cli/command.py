@@ -1,4 +1,4 @@
-"""The whole command: parser, exit code, errors as one line on stderr, and the subprocess for limits."""
+"""The whole command: parsing, exit codes, errors as one line on stderr, and a subprocess for limits."""
 
 import argparse
 import re
@@ -42,8 +42,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Verb(_Parser):
-    """A parser that accepts options before, between and after the files. argparse alone does not support that if files are
-    optional.
+    """A parser that accepts options before, between and after the files.
+
+    argparse alone does not accept options between files if a file is optional.
     """
 
     _within = False
@@ -83,9 +84,12 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], limited: bool = True) -> int:
-    """Run the verb that ``parse`` finds in ``argv`` and return its exit code. A traceback is only printed under ``-vv``.
+    """Run a command and return its exit code. Print the traceback of an error only under ``-vv``.
 
-    If ``limited`` is True, a command with limits of time or memory runs in a subprocess.
+    Args:
+        parse: a function that returns the parsed arguments of the command.
+        argv: the arguments as text, for the subprocess.
+        limited: True to run a command with a limit of time or memory in a subprocess.
     """
     verbose = 0
     try:
@@ -114,7 +118,10 @@ def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], l
 
 
 def _is_caused_by_interrupt(error: BaseException | None) -> bool:
-    """Return True if ``error`` is a consequence of an interrupt, as in argparse."""
+    """Return True if ``error`` is a KeyboardInterrupt, or was raised while one was handled.
+
+    argparse, for example, may raise another error while it handles an interrupt.
+    """
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -152,7 +159,7 @@ def _fail(text: str, code: ExitCode) -> int:
 def serve() -> int:
     """Run the command in the subprocess with limits, and return its exit code.
 
-    The first argument is the memory limit in bytes, or 0 for none. The other arguments are those of the command.
+    The first argument of the subprocess is the memory limit in bytes, or 0 for none. The others are the arguments of the command.
     """
     memory, *argv = sys.argv[1:]
     if int(memory):

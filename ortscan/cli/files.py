@@ -65,14 +65,14 @@ def check_report(path: str | None, *models: str | None) -> None:
 
 
 def check_output(path: str, inputs: str | None) -> None:
-    """Raise the errors of ``check_writable``, and OptionError if the model would replace its ``inputs``."""
+    """Raise the errors of ``check_writable``, and OptionError if the model would replace ``inputs``."""
     if inputs is not None and Path(path).exists() and Path(path).samefile(inputs):
         raise OptionError(f"the output {path} would replace the inputs.")
     check_writable(path)
 
 
 def _is_part_of(path: str, model: str) -> bool:
-    """Return True if the file at ``path`` is the model itself under another name, or its external data."""
+    """Return True if the file at ``path`` is ``model`` under another name, or external data of ``model``."""
     if not Path(path).is_file() or not Path(model).is_file():
         return False
     if Path(path).samefile(model):
@@ -114,12 +114,15 @@ if TYPE_CHECKING:
 
 
 def size_of_source(source: "str | onnx.ModelProto", loaded: "LoadedModel") -> int:
-    """Return the bytes of a model file, or of a model from a pipe, plus the external data of ``loaded``."""
+    """Return the size of a model in bytes: that of ``source`` plus the external data of ``loaded``.
+
+    ``source`` is the path of the model, or the model itself if it came from a pipe.
+    """
     return (Path(source).stat().st_size if isinstance(source, str) else source.ByteSize()) + sum(file.size for file in loaded.files)
 
 
 def size_of_model(path: str) -> int:
-    """Return the bytes of a file that ortscan wrote, plus its external data."""
+    """Return the size in bytes of a model file that ortscan wrote, plus its external data."""
     file = Path(path)
     total = file.stat().st_size
     if any(file.parent.glob(f"{escape(file.name)}*.data")):

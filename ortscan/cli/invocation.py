@@ -1,5 +1,6 @@
-"""Run a command on one model, a folder of models or a stream, and in a subprocess if it has limits.
+"""Run a command on one model, on each model of a folder, or on a stream.
 
+A command with limits runs in a subprocess.
 optimize IN_DIR OUT_DIR    ->    each IN_DIR/**/X.onnx to OUT_DIR/**/X.onnx
 optimize - -               ->    a model from standard input to standard output, where nothing else is printed
 """
@@ -81,7 +82,10 @@ _FOR_ONE = ("report", "reproducer", "inputs")
 
 
 def run_verb(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], int]) -> int:
-    """Run the verb. For a folder, call ``run_each`` for each model in it, which returns an exit code and never raises."""
+    """Run the verb and return its exit code. For a folder, call ``run_each`` for each model in the folder.
+
+    ``run_each`` runs the verb on one model. It returns an exit code and never raises.
+    """
     if any(_is_folder(args, name) for name in _READ):
         return _on_each(args, run_each)
     with ExitStack() as stack:

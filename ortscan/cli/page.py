@@ -51,7 +51,7 @@ class Page:
         self._sections.append(html)
 
     def add_sizes(self, sizes: WrittenSizes | None) -> None:
-        """Add a card on the file that was written."""
+        """Add a card with the sizes of the model before and after."""
         if sizes is not None:
             self._cards.append((f"{size(sizes.before)} → {size(sizes.after)}", "file", ""))
 

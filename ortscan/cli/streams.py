@@ -41,7 +41,7 @@ PATIENCE = 1.0
 def working(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Show ``what`` with a bar and a clock on stderr, if stderr is a terminal and the block runs longer than a second.
 
-    The block receives a function, and calls it with the number of finished steps and the number of all steps.
+    Yield a function that updates the bar. The block calls it with the number of finished steps and the number of all steps.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None
@@ -94,7 +94,10 @@ def tolerate_odd_names() -> None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Flush stdout after the block. An OSError that is raised then names stdout."""
+    """Flush stdout after the block.
+
+    Raise an OSError of the block or the flush again, with stdout as its file.
+    """
     try:
         yield
         sys.stdout.flush()
@@ -104,7 +107,11 @@ def printing() -> Iterator[None]:
 
 @contextmanager
 def leaving_stdout_clean() -> Iterator[None]:
-    """Run the block, then flush stdout. Text that cannot be printed is dropped, because it would fail again at exit."""
+    """Run the block, then flush stdout.
+
+    If that fails, drop the text that was not written, and raise the OSError.
+    Otherwise Python would try to write this text again at exit, and fail again.
+    """
     try:
         try:
             yield

@@ -115,14 +115,14 @@ def without_library(report: "RewriteReport") -> list[str]:
 
 
 def refutation(verification: "Verification", what: str) -> str:
-    """Return the message that ``what`` did not pass the comparison, so nothing was written."""
+    """Return a message which says that ``what`` did not pass the comparison, so that nothing was written."""
     summary = verification.summary().splitlines()[0]
     advice = f"; {ADVICE}, or write without comparing: --no-verify" if verification.inconclusive else ""
     return f"{what} did not pass the comparison, so nothing was written: {summary}{advice}"
 
 
 def written(args: argparse.Namespace, sizes: WrittenSizes | None) -> str:
-    """Return a sentence on the file that was written, or on why nothing was written."""
+    """Return a sentence that names the file that was written, or says why nothing was written."""
     if sizes is None:
         return f"nothing written{' (--dry-run)' if args.dry_run else ''}"
     return f"wrote {sizes.path}: {size(sizes.after)}, before {size(sizes.before)}"

@@ -1,5 +1,6 @@
-"""The Python custom op, an operator that runs nodes in Python. Exceptions in it do not crash the process.
+"""The Python custom op, an operator that runs nodes in Python.
 
+Exceptions in it do not crash the process.
 Sessions of ortscan register the op.
 
 This package and onnxruntime-extensions are imported only when a model calls the op, or when ``ortscan.register`` is called.

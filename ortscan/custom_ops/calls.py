@@ -142,7 +142,10 @@ def _prepared(text: str) -> tuple[CallSpec, Runner]:
 
 
 def _runner_of(spec: CallSpec) -> Callable[[Sequence[np.ndarray]], Sequence[object]]:
-    """Return a function from the inputs of a call to its results. Raise UnsupportedModel if ``spec.what`` is unknown."""
+    """Return a function from the inputs of a call to its results.
+
+    Raise UnsupportedModel if ``spec.what`` is unknown.
+    """
     if spec.what not in ("graph", "scan"):
         raise UnsupportedModel(f"the model calls '{spec.what}' in Python, which this version of ortscan does not know")
     body = prepared_body(unpack(spec.payload["model"]))

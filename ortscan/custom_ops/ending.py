@@ -71,7 +71,10 @@ def watch_exit() -> None:
 
 
 def raise_at_exit() -> None:
-    """Raise if the interpreter is exiting: SystemExit in a daemon thread, which then ends silently, else OrtscanError."""
+    """Raise an exception if the interpreter is exiting.
+
+    In a daemon thread this is SystemExit, so that the thread ends silently. In any other thread it is OrtscanError.
+    """
     if _exiting.is_set():
         if threading.current_thread().daemon:
             raise SystemExit("the interpreter exits")

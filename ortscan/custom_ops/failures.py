@@ -127,8 +127,9 @@ def _forget_locals(error: BaseException) -> None:
 
 
 class surfacing:  # noqa: N801 - it stands after "with"
-    """A context manager around ``inner``. If an op raised in the block, replace onnxruntime's exception by that of the op.
+    """A context manager around ``inner``.
 
+    If an op raised in the block, replace onnxruntime's exception by that of the op.
     It is a class because a StopIteration cannot leave a generator.
     """
 
@@ -153,7 +154,10 @@ class surfacing:  # noqa: N801 - it stands after "with"
 
 
 def run_safely(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequence[np.ndarray]:
-    """Return the results of ``work(*arguments)``. If it raises, store the exception and return tensors that make the run fail."""
+    """Return the results of ``work(*arguments)``.
+
+    If it raises, store the exception and return tensors that make the run fail.
+    """
     main = is_main_thread()
     before = protection.on
     try:

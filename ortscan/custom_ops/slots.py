@@ -1,5 +1,7 @@
 """Pack arrays into the slots of the op and unpack them, in the layout of ``rewrites.python_ops.wire``.
 
+The slots are the op's inputs or outputs: a tensor for each element type, which holds all arrays of this type.
+
 onnxruntime-extensions reads ``shape`` and ``flatten().tolist()`` of each result and copies the elements from the list. For a numpy
 array, ``tolist`` creates Python objects, which costs about 64 ns an element and loses the type. ``ArrayResult.tolist`` therefore
 returns the array itself, which the library copies directly. Strings are still passed as lists.
@@ -37,8 +39,9 @@ class ArrayResult:
 
 
 def takes_array_results(declared: Any) -> bool:
-    """Return True if the library accepts results of type ``ArrayResult``. Some versions may need real arrays.
+    """Return True if the library accepts results of type ``ArrayResult``.
 
+    Some versions may need real arrays.
     This calls the library's Python code with two such results, numbers and strings. ``declared`` is the library's object for the
     op.
     """

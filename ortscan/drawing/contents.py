@@ -119,7 +119,8 @@ def operator_counts(nodes: Iterable[ir.Node]) -> Picture:
 class _Node:
     """A drawn node with its operands and outputs.
 
-    Each operand and output has a port, a node index in the first box of the node or -1.
+    Each operand and output of a drawn loop has a port: the index of the node in the loop's box at which its edge ends or starts.
+    The port is -1 if the edge ends or starts at the node itself.
     """
 
     node: PictureNode
@@ -158,7 +159,10 @@ class _Drawing:
         return len(self._nodes) - 1
 
     def _add_edge(self, value: ir.Value, port: int) -> None:
-        """Add an edge from the node of ``value``, if it is drawn, to the node that is added next."""
+        """Add an edge to the node that is added next. The edge starts at the node that computes ``value``.
+
+        Add nothing if that node is not drawn.
+        """
         if value in self._sources:
             source, leaves = self._sources[value]
             self._edges.append(Edge(source, len(self._nodes), _full_name(value), port, leaves))

@@ -27,10 +27,10 @@ class PictureNode:
 
 @dataclass(frozen=True)
 class Edge:
-    """An edge between two nodes of a picture, by their indices.
+    """An edge from the node with index ``source`` to the node with index ``target``.
 
-    The edge ends at the node with index ``port`` in the first box of ``target``, and starts at the node with index ``exit`` in the
-    first box of ``source``. An index is -1 if the edge joins the outer node.
+    An edge may start or end at a node inside a box. If ``exit`` is not -1, the edge starts at the node with this index in the first
+    box of ``source``. If ``port`` is not -1, it ends at the node with this index in the first box of ``target``.
     """
 
     source: int

@@ -1,8 +1,7 @@
 """The error boundary of the public functions: they raise every error about a model or an option as an ``OrtscanError``.
 
 Errors from elsewhere pass unchanged: interrupts, lack of memory, and errors of the caller's own code such as a signal handler or
-a callback. If onnx's checker rejects the model too, any other error is the fault of the model. Otherwise it is a
-defect of ortscan. The message says which.
+a callback. The message of any other error says what is at fault: the model if onnx's checker rejects it too, otherwise ortscan.
 """
 
 import functools
@@ -24,7 +23,10 @@ _R = TypeVar("_R")
 
 
 def wrap_errors(work: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make ``work`` raise an OrtscanError of one sentence for each error about its first argument, a model. The cause is kept."""
+    """Wrap ``work(model, …)``: errors about the model become OrtscanErrors with a one-sentence message.
+
+    The original exception is kept as the cause.
+    """
 
     @functools.wraps(work)
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -99,7 +101,10 @@ def _checker_error(model: Any) -> str | None:
 
 
 def _location(trace: TracebackType | None) -> str:
-    """Return a phrase such as " at Scan a" for the node in process, or "" if no local variable holds it."""
+    """Return a phrase such as " at Scan a" for the node that was being processed.
+
+    Return "" if no local variable of the frames in ``trace`` holds a node.
+    """
     import onnx_ir as ir
 
     location = ""

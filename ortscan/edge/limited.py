@@ -64,7 +64,10 @@ def limited(work: _W) -> _W:
 
 
 def _check_call(work: Callable[..., Any], positional: Sequence[Any], options: Mapping[str, Any]) -> None:
-    """Raise Python's TypeError, without the name of a wrapper, if the arguments do not fit ``work``."""
+    """Raise TypeError if the arguments do not fit the signature of ``work``.
+
+    The message is Python's, but names ``work`` instead of a wrapper.
+    """
     signature = inspect.signature(work)
     known = signature.parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):

@@ -226,8 +226,9 @@ def _defined_in(body: ir.Function) -> Iterator[ir.Value]:
 
 
 def _replace_outputs(call: ir.Node, results: list[ir.Value], arguments: dict[ir.Value, ir.Value | None]) -> list[ir.Node]:
-    """Replace the outputs of ``call`` by ``results``, the outputs of the function. Return the new Identity nodes.
+    """Replace the outputs of ``call`` by ``results``, the outputs of the function.
 
+    Return the new Identity nodes.
     A result needs an Identity if it is an input of the function, or if the function returns it a second time.
     """
     copies = []

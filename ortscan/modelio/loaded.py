@@ -79,10 +79,11 @@ _LARGE_BYTES = 4 << 20
 
 @contextmanager
 def sealed(loaded: LoadedModel) -> Iterator[None]:
-    """Make ``to_proto(loaded)`` return the same message within the context, so that ``loaded`` is serialised at most once.
+    """Serialise ``loaded`` at most once within the context.
 
-    Nobody may change ``loaded`` or the message. If the model is large and will be returned as a message, it is serialised at once
-    and ``loaded.model`` becomes empty, so that only the message stays in memory.
+    Every call of ``to_proto(loaded)`` returns the same message. Nobody may change ``loaded`` or the message. If the model is large
+    and will be returned as a message, it is serialised at once and ``loaded.model`` becomes empty, so that only the message stays
+    in memory.
     """
     loaded.seal, loaded.judged = _Seal(loaded.judged), None
     if loaded.kind != "ir" and not any(isinstance(slot.get(), ir.ExternalTensor) for slot in tensor_slots(loaded.model)):

@@ -1,7 +1,7 @@
 """Normalise models that are valid but written in an unusual way. Every function works in place.
 
-* Nodes are sorted. onnxruntime accepts main graphs in any order. In an unsorted body, a clone would read values of the original
-body. * Negative sizes, which some exporters write for free sizes, become unknown.
+* Nodes are sorted. onnxruntime accepts main graphs in any order. The clone of an unsorted body would read values of the original.
+* Negative sizes, which some exporters write for free sizes, become unknown.
 * Outputs that are declared several times, as in ``body (i, bool c) => (c, y)``, get the first type, as in onnxruntime. ``onnx_ir``
   uses the last type.
 * Outputs of bodies that onnxruntime rejects are replaced::
@@ -93,8 +93,9 @@ def _declare_outputs(proto: onnx.GraphProto, graph: ir.Graph) -> None:
 
 
 def tie_outputs(model: ir.Model) -> list[str]:
-    """Repair bodies and Scans whose outputs onnxruntime rejects, as this module shows. Return a sentence on each repair.
+    """Repair bodies and Scans whose outputs onnxruntime rejects, as this module shows.
 
+    Return a sentence on each repair.
     An output that no graph defines stays undefined.
     """
     notes = []

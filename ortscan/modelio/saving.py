@@ -43,7 +43,7 @@ def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.Mod
 def return_model(
     loaded: LoadedModel, output: str | os.PathLike[str] | None, unchanged: AnyModel | None = None
 ) -> onnx.ModelProto | ir.Model:
-    """Write the model to ``output``, if that is not None, and return the model as the type of the caller's model.
+    """Write the model to ``output`` unless that is None, and return it as the type of the caller's model.
 
     Args:
         loaded: the model.
@@ -51,8 +51,8 @@ def return_model(
         unchanged: the caller's model if nothing was changed, else None. A copy of a ModelProto or of bytes is then returned.
 
     Returns:
-        The result of ``to_caller_type``, except for ``unchanged``. If the model was read from a path and written to ``output``, the
-        result refers to the external data next to ``output``.
+        The copy of ``unchanged``, or the result of ``to_caller_type``. If the model was read from a path and written to ``output``,
+        the result refers to the external data next to ``output``.
 
     Raises:
         OrtscanError: see ``save`` and ``to_caller_type``.

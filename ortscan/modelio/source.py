@@ -153,7 +153,10 @@ def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
 
 
 def _data_bytes(proto: onnx.ModelProto) -> int:
-    """Return the size in bytes of the initializers in the message itself. The small rest of the message is not counted."""
+    """Return the size in bytes of the initializers in the message itself.
+
+    The small rest of the message is not counted.
+    """
     return sum(
         len(tensor.raw_data) + 4 * len(tensor.float_data) + 8 * len(tensor.double_data) + 8 * len(tensor.int64_data)
         for graph in all_graphs(proto)

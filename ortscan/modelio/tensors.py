@@ -32,7 +32,10 @@ __all__ = [
 
 
 class MessageTensor(ir.serde.TensorProtoTensor):
-    """A tensor in a protobuf message. If the message belongs to the caller, renaming the tensor copies the message first."""
+    """A tensor in a protobuf message.
+
+    If the message belongs to the caller, renaming the tensor copies the message first.
+    """
 
     __slots__ = ("_is_ours",)
 
@@ -174,9 +177,10 @@ def _described(tensor: ir.ExternalTensor) -> dict[str, Any]:
 
 
 def within_reach(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataFiles) -> FileTensor:
-    """Return a tensor that reads the external data of ``tensor``, whose location is relative to ``folders[0]``.
+    """Return a tensor that reads the external data of ``tensor``.
 
-    ``folders`` is the result of ``folders_of``. Raise OutOfReach if the data cannot be read; see ``real_path``.
+    The location of the data is relative to ``folders[0]``. ``folders`` is the result of ``folders_of``. Raise OutOfReach if the
+    data cannot be read; see ``real_path``.
     """
     path = real_path(os.fspath(tensor.location), folders)
     if not tensor.valid():

@@ -7,6 +7,8 @@ At every moment, a complete model with its data is on disk.
 3. The old data is no longer needed. The new data is copied to the old name.
 4. A model that refers to the old name replaces the model once more.
 
+Steps 3 and 4 are skipped if the data need not have the old name.
+
 If the process is killed, either the old model or the new model is complete. A hard link would avoid the copy, but onnx rejects data
 that has two names.
 """
@@ -99,9 +101,10 @@ def _tidy(location: DataPath, files: Replacement, again: Replacement) -> None:
 
 
 def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: DataPath) -> None:
-    """Write the model ``proto`` to ``target``, with references to the existing file ``location.settled`` instead of ``data``.
+    """Write the model ``proto`` to ``target``, with references to an existing data file.
 
-    Raise ModelFileError unless both files have the same content.
+    The model refers to the existing file ``location.settled`` instead of ``data``. Raise ModelFileError unless both files have the
+    same content.
     """
     existing = location.settled
     assert existing is not None
@@ -172,8 +175,9 @@ def external_slots(slots: Iterable[Slot]) -> list[Slot]:
 
 
 def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple[Slot, ir.ExternalTensor]] = ()) -> onnx.ModelProto:
-    """Serialise the model, without external data or with other references to it. ``loaded`` is not changed.
+    """Serialise the model, without external data or with other references to it.
 
+    ``loaded`` is not changed.
     At any time, at most one tensor is in memory twice.
 
     Args:
@@ -182,7 +186,8 @@ def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple
         moved: slots of external tensors, each with the reference that replaces the old one.
 
     Raises:
-        InvariantBroken: a third reference to external data would remain, the interface changed, or the model cannot be serialised.
+        InvariantBroken: a reference that is in neither list would remain, the interface changed, or the model cannot be
+            serialised.
     """
     tensors = [slot.get() for slot in embed]
     marks = [(slot, reference_to(slot.get(), f"{_MARK}{number}")) for number, slot in enumerate(embed)]

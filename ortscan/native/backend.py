@@ -120,9 +120,12 @@ def description_of(readme: str) -> str:
 
 
 def _compiler_to_ask_for() -> list[str]:
-    """Return the package of a compiler if a compiler is needed and pip can download the package.
+    """Return a list with the package ``ziglang``, or an empty list.
 
-    If another tool than pip runs the build, the package is required on every platform that the library supports.
+    The list has the package if a compiler is needed and pip can download the package.
+
+    If a tool other than pip runs the build, the download is not tried: the list then has the package on every platform that the
+    library supports.
     """
     building = _building()
     if os.environ.get("ORTSCAN_BUILD_NATIVE") == "0" or building["compiler"]() is not None:
@@ -133,7 +136,10 @@ def _compiler_to_ask_for() -> list[str]:
 
 
 def _pip(*arguments: str) -> bool:
-    """Return True if this pip command succeeds. It runs isolated, because pip hides itself from the process of a build."""
+    """Run ``pip`` with ``arguments`` and return True if it succeeds.
+
+    Python runs isolated (``-I``). Otherwise it would not find pip, because pip hides itself from the process of a build.
+    """
     command = [sys.executable, "-I", "-m", "pip", *arguments]
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300).returncode == 0
@@ -187,9 +193,9 @@ def _packed(wheel: Path, platform: str | None) -> Path:
 
 
 def moved(source: str) -> str:
-    """Return the source of a module with the new names of modules of ``rewrites``.
+    """Replace ``rewrites`` by ``ortscan._rewrites`` in the module names in ``source``, the text of a module.
 
-    Raise SyntaxError if a name cannot be rewritten, for example in an f-string.
+    Raise SyntaxError if a name cannot be replaced, for example in an f-string.
     """
     lines = source.encode().splitlines(keepends=True)
     for line, start, end in sorted(_names(ast.parse(source)), reverse=True):

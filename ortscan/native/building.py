@@ -40,7 +40,13 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class _Target:
-    """A platform: its name for zig, which includes the oldest C library; the file name of our library; and the instruction sets."""
+    """A platform to build for.
+
+    Attributes:
+        triple: the name of the platform for zig, such as ``x86_64-linux-gnu.2.17``. The number is the oldest supported glibc.
+        library: the file name of the native library.
+        processors: the instruction sets to build for.
+    """
 
     triple: str
     library: str = LIBRARIES["linux"]
@@ -69,7 +75,10 @@ def is_for_this_machine() -> bool:
 
 
 def compiler() -> list[str] | None:
-    """Return the command of the compiler: zig from the package ``ziglang``, else clang. Return None if both are missing."""
+    """Return the command that starts zig, if the package ``ziglang`` is installed, else clang.
+
+    Return None if both are missing.
+    """
     if importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc"]
     clang = shutil.which("clang")

@@ -16,7 +16,10 @@ def numpy_type(elem_type: int) -> np.dtype[Any]:
 
 
 def dtype_of(value: Any) -> np.dtype[Any]:
-    """Return the type of an array, or of the first array in a sequence or map, or else float32."""
+    """Return the element type of an array. Of a sequence or map, use the first array.
+
+    Without an array, return float32.
+    """
     while isinstance(value, list | Mapping):
         items = list(value.values()) if isinstance(value, Mapping) else value
         value = items[0] if items else None

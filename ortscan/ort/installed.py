@@ -81,7 +81,10 @@ def _loads(opset: int, ir_version: int) -> bool:
 
 
 def check_opset(opset: object) -> None:
-    """Raise OptionError if ``opset`` is neither a word nor a number."""
+    """Raise OptionError if ``opset`` is neither a number nor a text such as ``auto``.
+
+    The text itself is not checked.
+    """
     if not isinstance(opset, str | numbers.Integral) or isinstance(opset, bool):
         raise OptionError(f"opset must be a number or a word such as 'auto', not {shown(opset)}.")
 

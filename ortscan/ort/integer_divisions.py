@@ -61,7 +61,10 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
 
 
 def _computed(node: onnx.NodeProto, known: _Constants) -> _Constants:
-    """Return a marker for each output of a node: an empty tensor if it is certainly neither int32 nor int64, else None."""
+    """Return a dict from the name of each output of ``node`` to a marker.
+
+    The marker is an empty tensor of the output's type if the type is certainly neither int32 nor int64, else None.
+    """
     kinds: list[int | None] = [None] * len(node.output)
     attributes = {attribute.name: attribute for attribute in node.attribute}
     if node.domain not in ("", "ai.onnx"):

@@ -65,7 +65,11 @@ def known_runtimes() -> Mapping[str, Runtime]:
 
 
 def runtime_named(version: Any) -> Runtime | None:
-    """Return the release of a version such as ``1.17`` or ``1.17.3``, or None for None. Raise OptionError if it is unknown."""
+    """Return the release with a version such as ``1.17`` or ``1.17.3``.
+
+    If ``version`` is None, return None.
+    Raise OptionError if ``version`` is not in the table.
+    """
     if version is None:
         return None
     match = _VERSION.fullmatch(version) if isinstance(version, str) else None

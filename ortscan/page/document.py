@@ -42,7 +42,7 @@ def header(brand: str, title: str, sentences: Sequence[str], cards: Sequence[tup
         brand: the command.
         title: the subject, such as the name of the model.
         sentences: the result in words.
-        cards: figures, each with a value, a label and a look.
+        cards: the figures to highlight, each a tuple (value, label, look).
     """
     first, *rest = [*sentences, ""][: max(1, len(sentences))]
     return (
@@ -68,7 +68,7 @@ class Bar:
 
 
 def bars(shown: Sequence[Bar]) -> str:
-    """Return bars. The length of a bar is its value relative to the largest value of its group."""
+    """Return a bar chart. The length of a bar is its value relative to the largest value of its group."""
     most: dict[str, float] = {}
     for bar in shown:
         most[bar.of] = max(most.get(bar.of, 0.0), bar.value)
