@@ -124,9 +124,9 @@ def _is_of_this_user_alone(gid: int) -> bool:
 
 
 def _is_unmapped_user(uid: int) -> bool:
-    """Return True if ``uid`` stands for all users that this user namespace does not map.
+    """Return True if users that this user namespace does not map appear as ``uid``.
 
-    In a container, root of the host is often such a user.
+    In a container, the host's root is often such a user.
     """
     with suppress(OSError, ValueError):
         ranges = [list(map(int, line.split())) for line in _UIDS.read_text().splitlines()]

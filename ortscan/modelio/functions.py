@@ -5,8 +5,7 @@ Functions with a loop are inlined by default, so that rules find every loop in t
     y = my.F <k = 2> (x)   with   F <k> (a) => (b) { b = Scan <..., body: ... @k ...> (a) }   ->   y = Scan <...> (x)
 
 A function has a loop if its body contains a Scan or Loop at any depth, or calls such a function. Calls in the main graph and in
-the graphs nested in it are inlined. A definition is removed if inlining removed its last call. A function that was never called
-stays.
+the graphs nested in it are inlined. A definition is removed if inlining removed its last call, but not if it never had a call.
 
 A function is not inlined, and the reason is noted, in three cases: its operators have another meaning in the operator sets of the
 model, it calls itself, or a call does not match its definition.
