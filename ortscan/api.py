@@ -205,7 +205,7 @@ def verify(
 @wrap_errors
 @quietly
 def rewritten(model: ModelLike, *, stop_after: int | None = None, **options: Any) -> tuple[LoadedModel, Found]:
-    """Rewrite as ``optimize`` does, without verifying. Return the loaded model and the report. See ``rewriting_of``."""
+    """Return the model and the report of ``rewriting_of`` as a pair. The arguments are the same."""
     outcome = rewriting_of(model, stop_after=stop_after, **options)
     return outcome.loaded, outcome.report
 
@@ -213,7 +213,7 @@ def rewritten(model: ModelLike, *, stop_after: int | None = None, **options: Any
 @wrap_errors
 @quietly
 def rewriting_of(model: ModelLike, *, stop_after: int | None = None, **options: Any) -> Rewritten:
-    """Rewrite as ``optimize`` does, without verifying. Return the outcome.
+    """Rewrite ``model`` as ``optimize`` does, without verifying. Return the optimised model and its report.
 
     Args:
         model: the model.

@@ -36,7 +36,7 @@ class Tried:
         candidate: the options that were tried.
         rewriting: the model, and the options with which the model was rewritten.
         outcome: the optimised model and its report.
-        better: the new fate of each improved loop, by its location.
+        better: what became of each improved loop (such as ``removed``), by the location of the loop.
         seconds: the duration of the rewriting.
     """
 
@@ -107,9 +107,9 @@ def timed(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: boo
 
 
 def gain_of(attempt: Tried, without: LoadedModel) -> "Bench | None":
-    """Compare the speed of the result of ``attempt`` with that of ``without``, the result without the candidate.
+    """Time the model of ``attempt`` against ``without``, the model that was optimised without the candidate.
 
-    Return the measurements if the candidate is measurably faster at some sizes and slower at none, else None.
+    Return the measurements if the model of ``attempt`` is measurably faster at some sizes and slower at none, else None.
     """
     from ortscan.benchmark.measure import StillRunning
 

@@ -58,7 +58,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Usage:
-    """The number of models in a store, their size in bytes and the limit of the size."""
+    """The number of models in a store, their total size in bytes, and the largest size that the store may have."""
 
     folder: Path
     models: int
@@ -187,7 +187,10 @@ class Store:
                     raise
 
     def _trim(self, keep: Path) -> None:
-        """Remove leftovers of crashed processes, and the least recently used entries until the other entries fit the limits."""
+        """Remove the leftovers of crashed processes. Remove old entries until the rest fits the limits.
+
+        The least recently used entries are removed first. The folder ``keep`` is never removed.
+        """
         with suppress(OSError):
             folders = sorted(self.folders(), key=lambda folder: folder[2])
             total, count = sum(size for _, size, _ in folders), len(folders)

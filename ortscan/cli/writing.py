@@ -73,7 +73,10 @@ def compared(args: argparse.Namespace, loaded: "LoadedModel") -> "Verification |
 
 
 def original(args: argparse.Namespace) -> "AnyModel":
-    """Return the model to compare the result with: the original, with the inputs of ``--fix-input`` and ``--freeze`` built in."""
+    """Return the model with which the result is compared.
+
+    This is the original model, in which the inputs of ``--fix-input`` and ``--freeze`` are constants.
+    """
     from ortscan.modelio import with_inputs_built_in
 
     return with_inputs_built_in(args.source, dict(getattr(args, "fix_input", None) or []), getattr(args, "freeze", False))
@@ -106,7 +109,7 @@ def rough_gain(verification: "Verification") -> str:
 
 
 def without_library(report: "RewriteReport") -> list[str]:
-    """Return a list with a sentence if the result has compiled loops but this ortscan has no library."""
+    """Return a list with a warning if the result has compiled loops but the native library is missing, else an empty list."""
     from ortscan.native.library import why_not
 
     why = why_not()

@@ -59,7 +59,10 @@ class NamedGraph:
 
 
 def region_of(loop: ir.Node, before: NamedGraph, after: NamedGraph) -> Region | None:
-    """Return the region that replaces ``loop``, or None if ``after`` has no value computed from it."""
+    """Return the region of ``after`` that replaces ``loop``, a node of ``before``.
+
+    Return None if ``after`` has neither a result of the loop nor a value that is computed from one.
+    """
     results = _results(loop, after)
     if not results:
         return None

@@ -17,7 +17,10 @@ _LAYER_GAP, _HEAD, _MARGIN, _LANE = 30.0, 26.0, 14.0, 9.0
 
 @dataclass(frozen=True)
 class PlacedNode:
-    """A node with positions. ``x`` and ``y`` are the middle of its upper edge. Its boxes are relative to its upper left corner."""
+    """A node with its position and size.
+
+    ``x`` and ``y`` are the middle of its upper edge. The positions of its boxes, ``inner``, are relative to its upper left corner.
+    """
 
     node: PictureNode
     x: float
@@ -40,8 +43,10 @@ class Way:
 
 @dataclass(frozen=True)
 class PlacedBox:
-    """A picture with positions. ``x`` and ``y`` are its upper left corner, relative to its node. ``carried`` has the corners of the
-    lines that join the states of consecutive steps.
+    """A picture with its position and size.
+
+    ``x`` and ``y`` are its upper left corner, relative to the node that contains it. ``carried`` has a line for each state, as a
+    list of corners: it joins the new state to the state of the next step.
     """
 
     x: float

@@ -32,7 +32,10 @@ def why_not() -> str | None:
 
 
 def register_library(options: "ort.SessionOptions | None") -> bool:
-    """Register the library on ``options`` once. Return False if it is unavailable or there are no options."""
+    """Register the library on ``options``, unless it is registered there already.
+
+    Return False if the library is unavailable or ``options`` is None, else True.
+    """
     path = library_path()
     if path is None or options is None:
         return False

@@ -23,7 +23,10 @@ _LARGE_BYTES = 1 << 16
 
 
 def checker_fault(proto: onnx.ModelProto) -> str | None:
-    """Check a model without its weights, including inference. Return the error that onnx reports, or None."""
+    """Run onnx's checker and shape inference on a model without its weights.
+
+    Return the error that onnx reports, or None.
+    """
     slim = without_weights(proto)
     return error_of_onnx(lambda: onnx.checker.check_model(slim, full_check=True))
 
@@ -52,7 +55,10 @@ def error_of_onnx(ask: Callable[[], object]) -> str | None:
 
 
 def without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy without large weights and negative sizes, or ``proto`` itself if it has neither."""
+    """Return a copy in which large weights are inputs and negative sizes are free.
+
+    Return ``proto`` itself if it has neither.
+    """
     proto = without_negative_sizes(proto)
     external = onnx.TensorProto.EXTERNAL
     initializers = proto.graph.initializer
