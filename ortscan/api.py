@@ -213,7 +213,7 @@ def rewritten(model: ModelLike, *, stop_after: int | None = None, **options: Any
 @wrap_errors
 @quietly
 def rewriting_of(model: ModelLike, *, stop_after: int | None = None, **options: Any) -> Rewritten:
-    """Rewrite ``model`` as ``optimize`` does, without verifying. Return the optimised model and its report.
+    """Rewrite ``model`` as ``optimize`` does, without verifying. Return the new model and its report.
 
     Args:
         model: the model.

@@ -107,7 +107,7 @@ def timed(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: boo
 
 
 def gain_of(attempt: Tried, without: LoadedModel) -> "Bench | None":
-    """Time the model of ``attempt`` against ``without``, the model that was optimised without the candidate.
+    """Time the model of ``attempt`` against ``without``, the model optimised without the candidate.
 
     Return the measurements if the model of ``attempt`` is measurably faster at some sizes and slower at none, else None.
     """

@@ -58,7 +58,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Usage:
-    """The number of models in a store, their total size in bytes, and the largest size that the store may have."""
+    """The number of models in a store, their size in bytes, and the largest allowed size."""
 
     folder: Path
     models: int

@@ -109,7 +109,10 @@ def rough_gain(verification: "Verification") -> str:
 
 
 def without_library(report: "RewriteReport") -> list[str]:
-    """Return a list with a warning if the result has compiled loops but the native library is missing, else an empty list."""
+    """Return a list with a warning if the result has compiled loops but the native library is missing.
+
+    Otherwise return an empty list.
+    """
     from ortscan.native.library import why_not
 
     why = why_not()

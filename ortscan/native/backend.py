@@ -193,7 +193,7 @@ def _packed(wheel: Path, platform: str | None) -> Path:
 
 
 def moved(source: str) -> str:
-    """Return ``source``, the text of a module, with ``ortscan._rewrites`` for ``rewrites`` in module names.
+    """Return the Python text ``source`` with ``ortscan._rewrites`` for ``rewrites`` in module names.
 
     Raise SyntaxError if a name cannot be replaced, for example in an f-string.
     """
