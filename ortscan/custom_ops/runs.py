@@ -83,8 +83,8 @@ def explaining_callback(
 ) -> tuple[Callable[..., Any], Callable[[], None]]:
     """Return a callback for ``run_async`` that adds the exception of an op to onnxruntime's message.
 
-    Also return a function that must be called if the run does not start. Raise MemoryError if the inputs are too large, and the
-    errors of ``raise_at_exit``.
+    Also return a function that the caller must call if the run does not start. Raise MemoryError if there is too little memory
+    for the inputs. Raise the errors of ``raise_at_exit``.
     """
     raise_at_exit()
     check_memory_for_inputs(arguments)

@@ -47,7 +47,10 @@ class _Protection:
                 self.deliver()
 
     def take_over(self) -> None:
-        """Defer all current handlers, including those set during the run. Outside runs, do nothing."""
+        """Defer all current handlers, including handlers that were set during the run.
+
+        If the main thread is not inside a run, do nothing.
+        """
         if self.running:
             for number in _SIGNALS:
                 handler = _native.getsignal(number)

@@ -78,12 +78,12 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    """Return setuptools' requirements, and a compiler if none is installed and pip has one."""
+    """Return setuptools' requirements, and ``ziglang`` if no compiler is installed and pip offers one."""
     return [*_setuptools().get_requires_for_build_wheel(config_settings), *_compiler_to_ask_for()]
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
-    """Return setuptools' requirements, and a compiler if none is installed and pip has one."""
+    """Return setuptools' requirements, and ``ziglang`` if no compiler is installed and pip offers one."""
     return [*_setuptools().get_requires_for_build_editable(config_settings), *_compiler_to_ask_for()]
 
 
@@ -93,12 +93,12 @@ def get_requires_for_build_sdist(config_settings: Settings = None) -> list[str]:
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Settings = None) -> str:
-    """Write the metadata."""
+    """Write the package's metadata below ``metadata_directory`` and return the name of the new folder."""
     return str(_setuptools().prepare_metadata_for_build_wheel(metadata_directory, config_settings))
 
 
 def prepare_metadata_for_build_editable(metadata_directory: str, config_settings: Settings = None) -> str:
-    """Write the metadata."""
+    """Write the package's metadata below ``metadata_directory`` and return the name of the new folder."""
     return str(_setuptools().prepare_metadata_for_build_editable(metadata_directory, config_settings))
 
 
