@@ -1,4 +1,4 @@
-"""The rules that the options ``passes``, ``skip``, ``custom_ops`` and ``native`` choose."""
+"""Choose the rules to use, from the options ``passes``, ``skip``, ``custom_ops`` and ``native``."""
 
 import itertools
 from collections.abc import Iterable
@@ -37,19 +37,22 @@ def rule_homes() -> dict[str, str]:
 
 
 def default_names() -> list[str]:
-    """Return the names of the rules that ``default`` includes."""
+    """Return the names of the rules that the name ``default`` stands for in the option ``passes``."""
     return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS] if rule.use != "asked"))
 
 
 def on_request_names() -> list[str]:
-    """Return the names of the rules that are used only if they are named, or with ``custom_ops``."""
+    """Return the names of the rules that ``default`` does not include.
+
+    They are used only if ``passes`` names them, or if the option ``custom_ops`` or ``native`` adds them.
+    """
     return list(dict.fromkeys(rule.name for rule in RULES if rule.use == "asked"))
 
 
 def wanted(passes: Iterable[str] | None, target: Target, *, custom_ops: bool, native: bool) -> Iterable[str] | None:
-    """Return the names in ``passes``, and those that the flags add.
+    """Return the names in ``passes``, and the names that ``custom_ops`` and ``native`` add.
 
-    Raise OptionError if the target does not run native loops.
+    None means the default rules. Raise OptionError if ``native`` is True and the target does not run native loops.
     """
     if native and DOMAIN not in target.domains:
         raise OptionError(f"native loops run only on the target cpu, not on {target.name}.")
@@ -62,7 +65,10 @@ def wanted(passes: Iterable[str] | None, target: Target, *, custom_ops: bool, na
 
 
 def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[Any]]:
-    """Return the rules to use. Raise OptionError if an option is not a list of rule names."""
+    """Return the rules that are in ``passes`` and not in ``skip``, and the rules that are always used.
+
+    Raise OptionError if an option is not a list of names of rules.
+    """
     wanted = {_DEFAULT} if passes is None else names_of("passes", passes)
     if _DEFAULT in wanted:
         wanted = wanted - {_DEFAULT} | set(default_names())
@@ -76,12 +82,15 @@ def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[An
 
 
 def left_out(skip: Iterable[str]) -> frozenset[str]:
-    """Return the names in ``skip`` that belong to rules on a whole model."""
+    """Return the names in ``skip`` of rules that change a whole model instead of a loop or node."""
     return frozenset(rule.name for rule in _ON_MODELS).intersection(skip)
 
 
 def names_of(option: str, value: Any) -> set[str]:
-    """Return the current names of the rules in ``value``. Raise OptionError if it is no list of names."""
+    """Return the names of rules in ``value``, which is the value of ``option``.
+
+    A name from the previous release is replaced by the current name. Raise OptionError if ``value`` is no list of names.
+    """
     is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "ndim", 1) == 1
     names = list(itertools.islice(value, _MOST_NAMES)) if is_list else []
     if not is_list or not all(isinstance(name, str) for name in names):

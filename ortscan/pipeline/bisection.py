@@ -1,7 +1,8 @@
 """Find the patches that make a result faulty by bisection, and rewrite without them.
 
-Rewriting is deterministic, so it can be repeated and stopped after any number of patches. The rule of a faulty patch is then
-disabled for that loop, and the model is rewritten again.
+A patch is one change that a rule makes to a loop or node. Rewriting is deterministic, so it can be repeated and stopped after
+any number of patches. When a faulty patch is found, its rule is forbidden (vetoed) for the patched loop or node, and the model is
+rewritten again.
 """
 
 import time
@@ -27,20 +28,24 @@ FindFault = Callable[[Rewritten], str | None]
 
 
 class Rewrite(Protocol):
-    """A function that rewrites a model with at most ``stop_after`` patches and without ``vetoes``."""
+    """A function that rewrites a model with at most ``stop_after`` patches.
+
+    It leaves out the patches that ``vetoes`` forbid.
+    """
 
     def __call__(self, stop_after: int | None, vetoes: Vetoes) -> Rewritten:
-        """Rewrite."""
+        """Rewrite the model once, and return the result."""
 
 
 @dataclass
 class Sound:
-    """The best result without a fault.
+    """The outcome of `soundest`: a result without a fault, if there is one.
 
     Args:
         result: the result; None if even the result without patches has a fault.
-        vetoes: the patches that were taken back.
-        fault: the remaining fault, if taking patches back did not help.
+        vetoes: the patches that were taken back one by one.
+        fault: the fault that remained after these patches were taken back; None if there was none. If it is not None, ``result``
+            has only the first patches, which are known to be sound.
     """
 
     result: Rewritten | None
@@ -51,10 +56,17 @@ class Sound:
 def soundest(
     rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, is_valid: Callable[[], bool] = lambda: True
 ) -> Sound:
-    """Rewrite, and take back the patches that make the result faulty, one by one. Raise errors that also occur without patches.
+    """Rewrite the model, and take back the patches that make the result faulty, one by one.
 
-    ``is_valid`` returns True if the model is valid. If it is invalid, an error in a rule is not a defect, and this function raises
-    it.
+    Args:
+        rewrite: rewrites the model.
+        find_fault: returns the fault of a result.
+        stop_after: the maximum number of patches; None for any number.
+        is_valid: returns True if the original model is valid.
+
+    Raises:
+        Exception: an error that also occurs without patches, or an error in a rule if the original model is invalid. The error is
+            then the model's fault, so no patch is taken back.
     """
     search = _Search(rewrite, find_fault, is_valid)
     tried = search.attempt(stop_after)
@@ -77,7 +89,10 @@ def soundest(
 
 
 def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, vetoes: Sequence[Veto] = ()) -> Veto | None:
-    """Rewrite without ``vetoes`` and return the patch that makes the result faulty, or None if the search takes too long."""
+    """Rewrite without ``vetoes``, and return the first patch that makes the result faulty.
+
+    Return None if no single patch makes it faulty, or if the search takes too long.
+    """
     search = _Search(rewrite, find_fault)
     search.vetoes += vetoes
     return search.culprit(search.attempt(stop_after))
@@ -85,7 +100,14 @@ def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = No
 
 @dataclass
 class _Tried:
-    """An attempt to rewrite: its patches, and either its result and fault or its error."""
+    """The outcome of one attempt to rewrite.
+
+    Attributes:
+        patches: the rule and the location of each applied patch.
+        result: the result, or None if an error was raised.
+        fault: the fault of the result, or the message of the error. None if the result is sound.
+        error: the error that was raised, or None.
+    """
 
     patches: Sequence[tuple[str, str]]
     result: Rewritten | None = None
@@ -94,7 +116,11 @@ class _Tried:
 
 
 class _Search:
-    """A search for faulty patches. The first ``sound`` patches are known to be sound without ``vetoes``."""
+    """A search for faulty patches.
+
+    ``vetoes`` has the faulty patches that were found so far. If the model is rewritten without them, a result with the first
+    ``sound`` patches is known to be sound.
+    """
 
     def __init__(self, rewrite: Rewrite, find_fault: FindFault, is_valid: Callable[[], bool] = lambda: True) -> None:
         self.vetoes: list[Veto] = []
@@ -103,7 +129,10 @@ class _Search:
         self._end = time.monotonic() + MOST_SECONDS
 
     def attempt(self, stop_after: int | None) -> _Tried:
-        """Rewrite once. Raise errors about the model or options. Other errors become the attempt's fault."""
+        """Rewrite once, and return the outcome.
+
+        Raise errors that are due to the model or to options. Any other error becomes the fault of the attempt.
+        """
         vetoes = Vetoes(tuple(self.vetoes))
         try:
             result = self._rewrite(stop_after, vetoes)
@@ -120,7 +149,10 @@ class _Search:
             return _Tried(vetoes.patches, None, fault, error)
 
     def culprit(self, tried: _Tried) -> Veto | None:
-        """Return the first patch that makes the result faulty, or None if no single patch does."""
+        """Return the first patch that makes the result of ``tried`` faulty.
+
+        Return None if no single patch makes it faulty, or if the search takes too long.
+        """
         if isinstance(tried.error, RuleFailed):
             return tried.error.veto
         if tried.fault is None or not tried.patches:

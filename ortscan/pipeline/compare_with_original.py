@@ -31,7 +31,10 @@ LEVELS: tuple[Level, ...] = ("quick", "full")
 
 
 def level_of(verify: Any) -> Level | None:
-    """Return the level of the option ``verify``: ``full`` for True, None for False. Raise OptionError for other values."""
+    """Return the level of comparison that the option ``verify`` requests.
+
+    ``quick`` and ``full`` are returned unchanged. True means ``full``, and False means None. Raise OptionError for other values.
+    """
     if type(verify).__name__ in ("bool", "bool_"):
         return "full" if verify else None
     for level in LEVELS:
@@ -47,7 +50,15 @@ def compare(
     spent: float,
     shapes: "Mapping[str, Sequence[int | None]] | None" = None,
 ) -> "Verification":
-    """Compare two models. The seconds ``spent`` on rewriting limit the time of a quick comparison."""
+    """Compare two models on onnxruntime.
+
+    Args:
+        before: the original.
+        after: the result.
+        level: how thorough the comparison is.
+        spent: the seconds that rewriting took. They determine the time limit of a quick comparison (see ``quick_seconds``).
+        shapes: the shapes of inputs to compare at.
+    """
     from ortscan.verification import verify
 
     before = declared_as_in(before, after)
@@ -64,22 +75,28 @@ def require_equal(before: ModelLike, after: LoadedModel, level: Level, spent: fl
 
 
 def is_refuted(verification: "Verification") -> bool:
-    """Return True if the models differ, and False if nothing could be compared."""
+    """Return True if the comparison found a difference between the models.
+
+    Return False if they are equal, or if nothing could be compared.
+    """
     return not verification.ok and not verification.inconclusive
 
 
 def warn_of_nothing_compared(why: str) -> None:
-    """Issue a warning that the result was not verified."""
+    """Issue a warning that the result was not verified, with ``why`` as the reason."""
     warn(f"The result was not verified: {why}")
 
 
 def why_nothing_was_compared(verification: "Verification") -> str:
-    """Return the outcome in one line. If the model has free sizes, add advice on choosing sizes."""
+    """Return in one line why nothing was compared.
+
+    If the model has free sizes, the line also says how to choose other sizes.
+    """
     if not any(case.dims for case in verification.cases):
         return first_line(verification)
     return f"{first_line(verification)}; {_AT_OTHER_SIZES}"
 
 
 def first_line(verification: "Verification") -> str:
-    """Return the outcome in one line."""
+    """Return the outcome of a comparison in one line: the first line of its summary."""
     return verification.summary().splitlines()[0]

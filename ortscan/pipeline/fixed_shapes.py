@@ -1,4 +1,7 @@
-"""Typical sizes of inputs, and sizes to build in. Trip counts and shapes that depend on built-in sizes become constants."""
+"""Read typical sizes of inputs, and build fixed sizes of inputs into a model.
+
+If a size is built in, the trip counts and shapes that depend on it become constants.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +21,10 @@ __all__ = ["FixedShapes", "fixed_sizes", "merged_shapes", "size_hints"]
 
 
 def fixed_sizes(fix_shapes: Any) -> dict[str, Sequence[int | None]]:
-    """Return ``fix_shapes``, a dict from input names to sizes. None is a free size. Raise OptionError if it is no such dict."""
+    """Check the option ``fix_shapes``, and return it as a dict such as ``{"x": [None, 64]}``.
+
+    The keys are names of inputs. None leaves a dimension free. Raise OptionError if the option has another form.
+    """
     shapes = given_shapes(fix_shapes, "fix_shapes")
     for name, dims in shapes.items():
         for axis, size in enumerate(dims):
@@ -32,7 +38,10 @@ def fixed_sizes(fix_shapes: Any) -> dict[str, Sequence[int | None]]:
 def merged_shapes(
     typical: Mapping[str, Sequence[int | None]], fixed: Mapping[str, Sequence[int | None]]
 ) -> dict[str, Sequence[int | None]] | None:
-    """Return the shapes at which models are compared: the typical shapes, overridden by ``fixed`` sizes."""
+    """Return the shapes at which models are compared: the typical shapes, overridden by ``fixed`` sizes.
+
+    Return None if there are no shapes.
+    """
     merged = {**typical, **fixed}
     for name in typical.keys() & fixed.keys():
         if len(typical[name]) == len(fixed[name]):
@@ -42,9 +51,10 @@ def merged_shapes(
 
 
 def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
-    """Return a typical size for each symbolic dimension, from typical shapes of inputs.
+    """Return the typical sizes of symbolic dimensions, computed from ``shapes``.
 
-    Raise OptionError if the model has no input of that name, or if the input cannot have that shape.
+    ``shapes`` has the typical shapes of some inputs. For an input x [T, 40] with the typical shape [100, 40], the result is
+    ``{"T": 100}``. Raise OptionError if ``shapes`` has the name of an unknown input, or a shape that its input cannot have.
     """
     sizes: dict[str, int] = {}
     inputs = {value.name: value for value in model.graph.inputs}
@@ -73,9 +83,12 @@ class FixedShapes:
     """Sizes to build into a model: first into its inputs, then into its outputs."""
 
     def __init__(self, model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> None:
-        """Declare ``shapes`` at the inputs of ``model``. A named dimension is bound in every input that uses the name.
+        """Declare ``shapes`` as the shapes of the model's inputs.
 
-        Raise OptionError if an input does not exist, is no tensor, has another rank or size, or if a dimension gets two sizes.
+        If a dimension with a name gets a size, every dimension of an input with the same name gets this size too.
+
+        Raise OptionError in these cases: an input in ``shapes`` does not exist, or is no tensor; its rank or a declared size is
+        different; or two sizes are given for dimensions with the same name.
         """
         self._sizes: dict[str, int] = {}
         self._declared = [value.shape for value in model.graph.outputs]
@@ -94,11 +107,13 @@ class FixedShapes:
         self.messages = [f"built in: {name} is {_listed(inputs[name].shape)}" for name in shapes]
 
     def put_into_outputs(self, ctx: Context) -> None:
-        """Declare the outputs with the sizes that inference proves.
+        """Infer all shapes from the built-in sizes, and declare the inferred sizes at the outputs.
 
-        A size that is not proven keeps its name, for two reasons. onnxruntime folds the Shape of a value with declared sizes, and a
-        model may use one name for the steps of an input and for the fewer steps of an output. Sizes are hidden from the branches of
-        an If that contradict these sizes.
+        A dimension whose size is not inferred keeps its name, even if dimensions of inputs with this name got a size. A model may
+        use one name for the steps of an input and for the fewer steps of an output, so the output may have another size. A wrong
+        declaration would change results, because onnxruntime replaces the Shape of a value by its declared sizes.
+
+        A branch of an If may contradict the built-in sizes. Before inference, the sizes are hidden from such branches.
         """
         model = ctx.model
         hide_sizes_from_branches(ctx)

@@ -1,5 +1,7 @@
-"""Notes on a rewritten model: its calls of Python in the metadata, defaults that keep a loop, and the place where each loop
-runs.
+"""Write notes on a rewritten model.
+
+The metadata of the model lists its calls of Python. The report says which loops remain because of defaults of inputs, and where
+each loop runs.
 """
 
 import json
@@ -27,7 +29,11 @@ _RECURRENT = ("RNN", "LSTM", "GRU")
 
 
 def note_python_ops(loaded: LoadedModel, report: RewriteReport) -> list[str]:
-    """If the model calls Python, record that in its metadata. Return a sentence for each call."""
+    """Return a sentence on each node for which onnxruntime has no kernel.
+
+    If the model calls Python for such nodes, record that in its metadata. At most ``_MOST_SENTENCES`` nodes have a sentence of
+    their own. A last sentence counts the others.
+    """
     calls = sum(gap.fate == "python" for gap in report.kernel_gaps)
     if calls:
         facts = {"domain": DOMAIN, "operator": OPERATOR, "version": VERSION, "calls": calls, "ortscan": __version__}
@@ -46,7 +52,10 @@ def _sentence(gap: KernelGap) -> str:
 
 
 def note_replaceable_defaults(model: ir.Model, report: RewriteReport) -> None:
-    """Add a reason to each remaining loop that reads defaults of inputs, which any run may replace."""
+    """Add a reason to each remaining loop that reads the default of an input.
+
+    Such a default is no constant, because the caller of a run may feed another value.
+    """
     defaults = set(listed_defaults(model))
     for node in loops_in(model.graph) if defaults else ():
         read = [value for value in node.inputs if value is not None]
@@ -61,7 +70,10 @@ def note_replaceable_defaults(model: ir.Model, report: RewriteReport) -> None:
 
 
 def target_line(target: Target) -> str:
-    """Return a sentence on the loops and recurrent nodes that ``target`` runs."""
+    """Return a sentence on what ``target`` runs.
+
+    It lists which of Scan, Loop, If, RNN, LSTM and GRU the target runs, and gives its newest opset and IR version.
+    """
     has = [op for op in (*_CONTROL_FLOW, *_RECURRENT) if op in target.control_flow or op in target.recurrent]
     lacks = [op for op in (*_CONTROL_FLOW, *_RECURRENT) if op not in has]
     parts = [f"runs {_listed(has, 'and')}" if has else "", f"has no {_listed(lacks, 'or')}" if lacks else ""]
@@ -70,7 +82,10 @@ def target_line(target: Target) -> str:
 
 
 def note_where_loops_run(report: RewriteReport, target: Target) -> None:
-    """Note where the result of each loop runs, unless the target runs everything."""
+    """Note in the report what each loop became, and where that runs: on the target or on the CPU.
+
+    Nothing is noted for a target that runs every operator.
+    """
     for loop in report.loops if target.name not in _RUN_EVERYTHING else ():
         branch = any(fired.made.under_if for fired in loop.fired) and report.operators_after["If"] > 0
         loop.runs = _where(loop, target, branch)

@@ -1,4 +1,7 @@
-"""Compare a rewritten model with the original, and name or take back the patches that make it different or slower."""
+"""Compare a rewritten model with the original, and find the patches that make it different or slower.
+
+Depending on the option ``on_difference``, an error names a patch that makes a difference, or such patches are taken back.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,7 +27,10 @@ Compare = Callable[[LoadedModel], "Verification"]
 
 
 def on_difference_of(value: Any) -> OnDifference:
-    """Return the option ``on_difference``, or raise OptionError."""
+    """Check the option ``on_difference``, and return it.
+
+    Raise OptionError if it is neither ``raise`` nor ``keep``.
+    """
     if isinstance(value, str) and value in ("raise", "keep"):
         return "raise" if value == "raise" else "keep"
     raise OptionError(f"on_difference must be 'raise' or 'keep', not {shown(value)}.")
@@ -37,16 +43,16 @@ def verified(
     on_difference: OnDifference = "raise",
     on_nothing: Literal["warn", "pass"] = "warn",
 ) -> Rewritten:
-    """Return ``outcome`` if it computes the same as the original. If that cannot be determined, also issue a warning.
-
-    If it differs, raise a VerificationFailed that names the patch, or return a result without that patch and issue a warning.
+    """Compare ``outcome`` with the original, and return it if no difference is found.
 
     Args:
         rewriting: the rewriting that produced ``outcome``.
         outcome: the result to compare.
-        compare: the comparison.
-        on_difference: ``raise`` or ``keep``.
-        on_nothing: ``warn`` to issue a warning if nothing could be compared.
+        compare: compares a result with the original.
+        on_difference: what to do about a difference. ``raise``: raise VerificationFailed with the name of the patch that makes it.
+            ``keep``: issue a warning, and return a result without the patches that make a difference.
+        on_nothing: what to do if nothing could be compared. ``warn``: issue a warning, and return ``outcome``. ``pass``: only
+            return ``outcome``.
     """
     refused = refused_node(outcome.report)
     if not outcome.is_touched:
@@ -65,14 +71,21 @@ def verified(
 
 
 def kept(rewriting: Rewriting, compare: Compare) -> Rewritten:
-    """Rewrite with all patches except those that make a difference."""
+    """Rewrite again, and return a result without the patches that make a difference.
+
+    Issue a warning about each patch that is left out.
+    """
     return tell(rewriting, soundest_of(rewriting, _fault_finder(rewriting, compare)), "verification")
 
 
 def named(rewriting: Rewriting, outcome: Rewritten | None, compare: Compare, leave_out: str = "skip=['{}']") -> str:
-    """Return a sentence on the patch that makes the difference.
+    """Return a sentence that names the first patch with which the result differs from the original.
 
-    ``outcome`` is the result that differs; None to compute it again. ``leave_out`` is a format for the option that skips a rule.
+    Args:
+        rewriting: the rewriting that produced ``outcome``.
+        outcome: the result that differs; None to compute it again.
+        compare: compares a result with the original.
+        leave_out: the option that skips a rule, with ``{}`` for the name of the rule, for advice in the sentence.
     """
     outcome = self_checked(rewriting) if outcome is None else outcome
     patches = outcome.report.patches
@@ -98,7 +111,10 @@ def _fault_finder(rewriting: Rewriting, compare: Compare) -> FindFault:
 
 
 def named_slower(rewriting: Rewriting, is_slower: Callable[[LoadedModel], bool], stop_after: int | None = None) -> str:
-    """Return a sentence on the patch that makes the result slower."""
+    """Return a sentence that names the first patch that makes the result slower.
+
+    ``is_slower`` measures a result. Only results with at most ``stop_after`` patches are considered.
+    """
     outcome = self_checked(rewriting, stop_after)
     patches = outcome.report.patches
 

@@ -44,7 +44,7 @@ class InOpset:
     Args:
         loaded: the model.
         migration: the report of the migration, or None if the model was not migrated.
-        needed: True if the model must be in this opset even if nothing else is done to it.
+        needed: True if the result must be in this opset. If False, and no rule changes the model, the original opset is kept.
         messages: notes for the report.
     """
 
@@ -63,9 +63,13 @@ def load_in_opset(
 ) -> InOpset:
     """Load ``model`` and migrate it to ``opset``.
 
-    ``auto`` means 18 if the model is older and has one of these: a loop, a recurrent node that onnxruntime only runs in later
-    opsets, or a recurrent node that a rule changes. If the model is newer and may get a recurrent node, ``auto`` means the newest
-    opset whose recurrent nodes the target runs.
+    With ``auto``, the model keeps its opset except in these cases:
+
+    * Its opset is newer than ``runtime`` supports. Then it is lowered to the newest opset of ``runtime``.
+    * It has or may get a recurrent node, and its opset is newer than the recurrent nodes that the target runs. Then it is lowered,
+      if possible, to the newest opset whose recurrent nodes the target runs.
+    * Its opset is older than 18, and it has a loop, a function, a recurrent node that is too old for onnxruntime, or a recurrent
+      node that a rule may change. Then it is migrated, if possible, to opset 18.
 
     Args:
         model: the model.
@@ -111,12 +115,18 @@ def load_in_opset(
 
 
 def _recurs(model: ir.Model) -> bool:
-    """Return True if there is a recurrent node, or a loop that may become one."""
+    """Return True if the result may contain a recurrent node.
+
+    The model has a recurrent node, a loop that may become one, or a function that may contain either.
+    """
     return has_loops(model) or bool(model.functions) or any(is_recurrent(node) for node in all_nodes(model.graph))
 
 
 def _lowered(model: AnyModel, loaded: LoadedModel, opset: int, target: Abilities) -> InOpset:
-    """Migrate, if possible, to the newest opset whose recurrent operators the target runs."""
+    """Migrate ``model`` to ``opset``, the newest opset whose recurrent operators the target runs.
+
+    If that is impossible, return ``loaded``, the model in its own opset, with a message.
+    """
     try:
         migrated_model, migration = migrated(model, opset, target)
     except MigrationError as error:
@@ -128,7 +138,11 @@ def _lowered(model: AnyModel, loaded: LoadedModel, opset: int, target: Abilities
 
 
 def _holds_nodes_to_change(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) -> bool:
-    """Return True if recurrent nodes are too old for onnxruntime, or a rule may need newer operators."""
+    """Return True if the model has recurrent nodes for which it should be migrated to a newer opset.
+
+    These are recurrent nodes of an opset that onnxruntime does not run, and recurrent nodes that one of ``rules`` may change if
+    newer operators are available. ``source`` is the opset of the model.
+    """
     if _too_old(model, source):
         return True
     recurrent = source < since.SCAN and any(is_recurrent(node) for node in all_nodes(model.graph))
@@ -140,7 +154,10 @@ def _too_old(model: ir.Model, source: int) -> bool:
 
 
 def _mark_old_nodes(model: ir.Model) -> None:
-    """Tell the rules which recurrent nodes onnxruntime did not run in the original."""
+    """Mark all recurrent nodes as nodes that onnxruntime does not run in the original.
+
+    Their opset is too old there. The rules read these marks.
+    """
     for node in all_nodes(model.graph):
         if is_recurrent(node):
             WAS_REFUSED.put(node, True)
@@ -157,9 +174,10 @@ def _migration_notes(migration: Migration) -> list[str]:
 
 
 def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]], *, runs_plans: bool) -> list[str]:
-    """Inline, in place, the functions that contain nodes that rules change. Return notes.
+    """Inline the functions that contain nodes that rules may change. Return notes for the report.
 
-    If ``runs_plans`` is True, functions that hold loop plans are kept.
+    The model is changed in place. If ``runs_plans`` is True, the target runs loop plans, so functions that contain a loop plan are
+    not inlined.
     """
     messages = _inlining_notes(inline_functions_with_loops(model, stay=DOMAIN if runs_plans else ""), "holds a loop")
     if has_loops(model):

@@ -37,8 +37,8 @@ class Rewritten(NamedTuple):
     Args:
         loaded: the model.
         report: what became of each loop.
-        is_touched: True if the model was changed in any way.
-        vetoes: the patches that were taken back.
+        is_touched: True if the model differs from the original in any way.
+        vetoes: the patches that were left out, because they made the result faulty.
     """
 
     loaded: LoadedModel
@@ -48,9 +48,9 @@ class Rewritten(NamedTuple):
 
 
 class Rewriting:
-    """A model and the options of ``optimize``.
+    """A model and the options for rewriting it. ``once`` rewrites the model.
 
-    Raise OptionError if an option has an invalid value.
+    The constructor raises OptionError if an option has an invalid value.
 
     Args:
         model: the model.
@@ -92,7 +92,10 @@ class Rewriting:
         self.sizes = merged_shapes(typical, self.fixed)
 
     def _sizes(self, shapes: Mapping[str, Sequence[int | None]], dims: Any, option: str) -> dict[str, Sequence[int | None]]:
-        """Return ``shapes`` with the sizes of the named dimensions."""
+        """Return ``shapes``, completed by the sizes of named dimensions in ``dims``.
+
+        An example of ``dims`` is ``{"T": 64}``. ``option`` is the name of this option in errors.
+        """
         sizes = given_dims(dims, option)
         if not sizes:
             return dict(shapes)
@@ -100,8 +103,12 @@ class Rewriting:
             return shapes_with_dims(input_specs(open_source(self.model, stack).proto.graph), shapes, sizes, option)
 
     def once(self, stop_after: int | None = None, vetoes: Vetoes | None = None, opset: int | str | None = None) -> Rewritten:
-        """Rewrite the model with at most ``stop_after`` patches and without ``vetoes``. ``opset`` overrides the option if it is
-        not None.
+        """Rewrite the model once, without looking for faults in the result.
+
+        Args:
+            stop_after: the maximum number of patches; None for any number.
+            vetoes: the patches to leave out.
+            opset: replaces the option ``opset``, unless it is None.
         """
         wanted, abilities = self.opset if opset is None else opset, self._chosen.target.abilities
         start = load_in_opset(self.model, wanted, abilities, self._chosen.node_rules, self.runtime)
@@ -125,7 +132,10 @@ class Rewriting:
         return Rewritten(start.loaded, report, bool(touched) or report.migrated or bool(fitted))
 
     def _rewrite(self, start: InOpset, stop_after: int | None, vetoes: Vetoes) -> tuple[RewriteReport, bool | None]:
-        """Rewrite in place. Return the report and ``Work.is_touched``: None means that the model is as it was loaded."""
+        """Rewrite the loaded model in place. Return the report, and the value of ``Work.is_touched``.
+
+        Its value is None if the model is still exactly as it was loaded.
+        """
         work = Work(self._chosen, start, vetoes, stop_after, self._written_out)
         for stage in STAGES:
             if not work.is_over:

@@ -1,4 +1,8 @@
-"""Rewrite a model so that the result is always sound. Faulty patches of rules are taken back (see ``bisection``)."""
+"""Rewrite a model so that the result is always sound.
+
+A sound result is valid and has the same types and shapes as the original. Patches that make a result unsound are taken back (see
+``bisection``).
+"""
 
 import functools
 import logging
@@ -30,9 +34,10 @@ _REPORT_IT = "this is a defect of ortscan; please report it with the model"
 
 
 def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Rewritten:
-    """Rewrite and return a sound result, without faulty patches. In the worst case this is the original model.
+    """Rewrite the model, and return a sound result without the patches that are faulty.
 
-    Raise OptionError if ``fix_shapes`` contradicts the model. With ``debug``, raise InvariantBroken for a fault.
+    If no result is sound, return the original model. Raise OptionError if ``fix_shapes`` contradicts the model. With the option
+    ``debug``, raise InvariantBroken if the first result is not sound.
     """
     find_fault = fault_of(rewriting)
     if rewriting.debug:
@@ -46,7 +51,10 @@ def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Rewritt
 
 
 def fault_of(rewriting: Rewriting) -> FindFault:
-    """Return a function that corrects the output shapes of a result of ``rewriting``, and returns the remaining fault or None."""
+    """Return a function that returns the fault of a result of ``rewriting``, or None if it is sound.
+
+    If a fault is due to wrong declarations of outputs, the function corrects the declarations in the result, and returns None.
+    """
     original = Original(rewriting.model)
 
     def find(outcome: Rewritten) -> str | None:
@@ -61,8 +69,9 @@ def fault_of(rewriting: Rewriting) -> FindFault:
 
 
 def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | None = None) -> Sound:
-    """Rewrite without the patches that ``find_fault`` rejects. If even the result without patches is faulty, keep the model's
-    opset.
+    """Rewrite without the patches that ``find_fault`` rejects.
+
+    If the opset is ``auto``, and even the result without patches is faulty, try again in the model's own opset.
     """
     original = Original(rewriting.model)
 
@@ -77,9 +86,10 @@ def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | N
 
 
 def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
-    """Return True if the caller gets back exactly the same model, because it is in memory, unchanged and rejected by onnx.
+    """Return True if the caller should get back exactly the same model, because onnx's checker rejects it.
 
-    Return False if the model does not import ONNX's operators, because the result imports the version that onnxruntime assumes.
+    This holds if the caller passed the model in memory and no rule changed it. It does not hold if the model imports no version of
+    ONNX's default operators: the result then differs from the model, because it imports the version that onnxruntime assumes.
     """
     if outcome.is_touched or not isinstance(rewriting.model, onnx.ModelProto | bytes):
         return False
@@ -88,7 +98,11 @@ def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
 
 
 def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Rewritten:
-    """Return the sound result, or the original if no result is sound. Issue warnings of the patches that ``finder`` took back."""
+    """Return the sound result, or the original if no result is sound.
+
+    Issue warnings about the patches that were taken back. ``finder`` says in these warnings what found the faults, such as "the
+    self-check".
+    """
     if isinstance(sound.fault, Lacking) and sound.result is None:
         raise OptionError(f"runtime: the model cannot be written for it: {sound.fault}.")
     if sound.result is None:
@@ -116,7 +130,11 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Rewritten:
 
 
 def original_result(rewriting: Rewriting, why: str) -> Rewritten:
-    """Return the original model with a warning. Raise OptionError if the options exclude the original."""
+    """Return the original model as the result, and issue a warning with ``why`` as the reason.
+
+    Raise OptionError if sizes should be built in, because the original does not have them. Raise InvariantBroken if the options
+    require another opset than that of the original.
+    """
     if rewriting.fixed:
         raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.{_way_out(rewriting)}")
     own = default_opset(Original(rewriting.model).proto.opset_import)
@@ -135,7 +153,10 @@ def original_result(rewriting: Rewriting, why: str) -> Rewritten:
 
 
 def _way_out(rewriting: Rewriting) -> str:
-    """Return advice for a model with an If, because a branch may contradict built-in sizes."""
+    """Return advice for a model with an If, because a branch may contradict built-in sizes.
+
+    Return "" if the model has no If.
+    """
     if not any(is_if(node) for node in all_nodes(load(rewriting.model).model.graph)):
         return ""
     return " If they fit only one branch of an If, also fix the input that chooses it: fix_inputs, or --fix-input."
@@ -153,9 +174,9 @@ def _untouched(rewriting: Rewriting) -> RewriteReport:
 
 
 def _warn(rewriting: Rewriting, sentences: list[str]) -> None:
-    """Issue warnings about patches that were taken back.
+    """Issue each of ``sentences`` as a warning. They are about patches that were taken back.
 
-    The warnings ask the user to report the defect, unless a run of the original fails too.
+    The warnings ask the user to report the defect. But if onnxruntime cannot run the original either, they say so instead.
     """
     failure = _failure_of(rewriting.model) if sentences else None
     for sentence in sentences:
@@ -163,7 +184,7 @@ def _warn(rewriting: Rewriting, sentences: list[str]) -> None:
 
 
 def _failure_of(model: AnyModel) -> str | None:
-    """Return why onnxruntime cannot run the original on any inputs, or None if it can."""
+    """Run the original on generated inputs. Return the reason if it fails on all of them, else None."""
     verification = compare(model, load(model), "quick", 0.0)
     return first_line(verification) if verification.inconclusive else None
 

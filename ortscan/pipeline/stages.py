@@ -41,7 +41,11 @@ __all__ = ["STAGES", "Chosen", "Work"]
 
 @dataclass(frozen=True)
 class Chosen:
-    """The choices that the options of ``optimize`` make. ``values`` has all checked options by name."""
+    """The options of ``optimize``, checked and converted for the stages.
+
+    ``left_out`` has the names of skipped rules that change a whole model. ``typical`` has the typical shapes of inputs. ``fixed``
+    has the shapes to build in. ``values`` has all options by name.
+    """
 
     target: Target
     rules: Sequence[Rule[Any]]
@@ -54,7 +58,7 @@ class Chosen:
 
     @property
     def node_rules(self) -> list[Rule[Any]]:
-        """The rules to use on recurrent nodes. Rules with ``use="asked"`` are included only if they are chosen."""
+        """The rules to use on recurrent nodes. A rule with ``use="asked"`` is included only if it is chosen."""
         return [rule for rule in NODE_RULES if rule in self.rules or rule.use != "asked"]
 
 
@@ -63,12 +67,17 @@ class Work:
     """A model between two stages, and what is known so far.
 
     Args:
-        vetoes, stop_after: the patches to skip, and the maximum number of patches.
-        written_out: steps that must not be rolled up.
-        is_touched: True if the model was changed, None if it is as it was loaded.
+        chosen: the options.
+        start: the model as it was loaded. The stages change it in place.
+        vetoes: the patches to skip.
+        stop_after: the maximum number of patches.
+        written_out: the names of unrolled steps that must not be rolled up into a loop.
+        messages: notes for the report.
+        fixed: the built-in sizes, or None.
+        is_touched: True if the model was changed; None if it is still as it was loaded.
         is_static: True if enough sizes are known to fold constants outside loops too.
         is_over: True if the following stages have nothing to do.
-        ctx: the context of the rules, once the model is prepared.
+        ctx: the context of the rules. It is set when the model is prepared.
     """
 
     chosen: Chosen
@@ -87,12 +96,12 @@ class Work:
 
     @property
     def model(self) -> ir.Model:
-        """The model."""
+        """The model that the stages change in place."""
         return self.start.loaded.model
 
     @property
     def is_fixed(self) -> bool:
-        """True if sizes or values of inputs are built in. Then many values may be constant."""
+        """True if sizes or values of inputs are built in, so that many other values may be constant."""
         return self.fixed is not None or bool(self.start.loaded.built_in)
 
 
@@ -190,7 +199,10 @@ STAGES: tuple[Callable[[Work], None], ...] = (
 
 
 def _options(work: Work) -> Options:
-    """Return the options of the rules: equally named options, and options that follow from the target and the sizes."""
+    """Return the options of the rules.
+
+    Some are options of ``optimize`` with the same name. The others follow from the target and the typical sizes.
+    """
     chosen, target = work.chosen, work.chosen.target
     same = {field.name: chosen.values[field.name] for field in fields(Options) if field.name in chosen.values}
     return Options(
@@ -207,7 +219,7 @@ def _options(work: Work) -> Options:
 
 
 def _has_known_sizes(model: ir.Model) -> bool:
-    """Return True if the model declares all sizes of all inputs."""
+    """Return True if the model has inputs and declares a number for every dimension of every input."""
     return bool(model.graph.inputs) and all(static_dims(value) is not None for value in model.graph.inputs)
 
 
@@ -221,7 +233,10 @@ def _clean_up_and_learn(ctx: Context) -> bool:
 
 
 def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
-    """Return True if rules may roll up steps, or may change, guard or pair a recurrent node."""
+    """Return True if a model without loops has other nodes that ``rules`` may change.
+
+    Rules may roll up unrolled steps into a loop, or change, reverse or pair a recurrent node, or put an If around it as a guard.
+    """
     if any(rule.subject == "written-out steps" for rule in rules) and may_be_written_out(model):
         return True
     recurrent = [node for node in all_nodes(model.graph) if is_recurrent(node)]

@@ -1,8 +1,8 @@
-"""The callback through which the library requests plans from Python.
+"""The callback through which the native library requests plans from Python.
 
-onnxruntime calls the provider in any thread that creates a session. No exception may leave a function that C calls. So any
-failure, even an interrupt, means that there is no plan, and the loop runs on onnxruntime. When the interpreter exits, the library
-stops requesting plans.
+The callback may run in any thread, because onnxruntime calls the provider in the thread that creates a session. No exception may
+leave a function that C calls. Therefore, if anything fails or is interrupted, the callback answers that there is no plan, and
+onnxruntime runs the loop. When the interpreter exits, the library stops requesting plans.
 """
 
 import atexit
@@ -22,7 +22,13 @@ _ASKED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_
 
 
 class Asked(NamedTuple):
-    """A requested plan: the model of the loop, the name of the loop, and the answer."""
+    """A request for a plan.
+
+    Attributes:
+        model: a model with the loop as its only node.
+        title: the name of the loop.
+        answer: the answer to the library; None if the loop has no plan.
+    """
 
     model: bytes
     title: str
@@ -30,7 +36,7 @@ class Asked(NamedTuple):
 
 
 class _Recording(threading.local):
-    """The requests of this thread while they are recorded, else None."""
+    """The requests of each thread. ``asked`` is None while the requests of the thread are not recorded."""
 
     asked: list[Asked] | None = None
 
@@ -40,7 +46,10 @@ _recording = _Recording()
 
 @contextmanager
 def recorded() -> Iterator[list[Asked]]:
-    """Record the requests of this thread. Loops without a plan are then rewritten in full, which is slow."""
+    """Record the requests of this thread, and yield the list that receives them.
+
+    While requests are recorded, a loop without a plan is rewritten with all rules to answer the request. This is slow.
+    """
     asked: list[Asked] = []
     _recording.asked = asked
     try:

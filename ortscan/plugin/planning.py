@@ -1,7 +1,9 @@
-"""Answer a request of the library for a loop with a plan or a model without loops (loop-plans.md).
+"""Answer the native library's request for a plan of a loop (see loop-plans.md).
 
-planned(model)      a plan of the loop, or of an equivalent form of the loop; takes milliseconds
-rewritten(model)    a model that is fully rewritten and compared; takes seconds, for plans that are stored
+The request has a model with the loop as its only node. The answer is a plan, or a model that does the same without a loop.
+
+planned(model)      uses only rules that keep the results bit by bit; takes milliseconds
+rewritten(model)    uses all rules, and compares the result with the loop; takes seconds. Only used to store answers in a model
 """
 
 import base64
@@ -51,14 +53,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Answer:
-    """A plan with its inputs and outputs, or a model.
+    """An answer to the library: a plan with its inputs and outputs, or a model.
+
+    The values of the request's model are called ``v0``, ``v1`` and so on. The number in such a name is the label of the value.
 
     Attributes:
         content: the plan or the model.
         is_plan: True for a plan.
-        inputs: labels of values, or constants.
-        outputs: labels; None for an output that is omitted.
-        copies: pairs of labels: an output that only copies a value of the loop's model, and that value.
+        inputs: the inputs of the plan: the label of a value, or a constant.
+        outputs: the outputs of the plan: the label of a value, or None for an output that is not used.
+        copies: the outputs of the loop that only copy another value: pairs of the label of the output and that of the value.
     """
 
     content: bytes
@@ -94,10 +98,13 @@ def _constant(array: np.ndarray) -> bytes:
 
 
 def planned(model: bytes, title: str = "a loop") -> bytes | None:
-    """Return the answer for the loop that is the only node of ``model``, or None if the loop has no plan. The latest answers for
-    small models are cached.
+    """Return the encoded answer to a request for a plan, or None if there is no plan.
 
-    ``title`` is the name of the loop in the log.
+    The latest answers for small models are cached.
+
+    Args:
+        model: a model with the loop as its only node.
+        title: the name of the loop in the log.
     """
     digest = hashlib.sha256(model).digest()
     with _lock:
@@ -116,7 +123,16 @@ def planned(model: bytes, title: str = "a loop") -> bytes | None:
 
 @quietly
 def answer_for(model: bytes, title: str) -> Answer | None:
-    """Return a plan of the loop as it is or in another form, else a model without loops, else None."""
+    """Return the first of these answers that is possible, or None if none is possible.
+
+    * a plan of the loop as it is
+    * a plan of the loop after rules have changed its form
+    * the model of the request without a loop, if these rules have removed it
+
+    Args:
+        model: a model with the loop as its only node.
+        title: the name of the loop in the log.
+    """
     proto = onnx.load_from_string(model)
     why = ""
     is_old = any(entry.domain in ("", "ai.onnx") and entry.version < _SCAN_9 for entry in proto.opset_import)
@@ -143,9 +159,13 @@ def _reason(outcome: Rewritten) -> str:
 
 
 def _plan_alone(proto: onnx.ModelProto, outcome: Rewritten) -> Answer | None:
-    """Return the answer if the result is one call of a plan, and all its other nodes copy values that the loop reads.
+    """Return the plan in a rewritten model as an answer.
 
-    Else return None.
+    Return None if the model has anything besides one call of a plan and nodes that copy an input of the loop to an output.
+
+    Args:
+        proto: the model of the request.
+        outcome: the rewritten model.
     """
     graph = outcome.loaded.model.graph
     calls = [node for node in graph if node.op_type != "Identity"]
@@ -192,7 +212,10 @@ def _has_loop(graph: onnx.GraphProto) -> bool:
 
 
 def rewritten(model: bytes) -> bytes | None:
-    """Rewrite a loop's model in full. Return the answer if no loop remains and the models agree."""
+    """Rewrite the model of a request with all rules, and return the result as an encoded answer.
+
+    Return None if a loop remains, or if the result cannot be shown to compute the same.
+    """
     try:
         started = time.monotonic()
         rewriting = Rewriting(onnx.load_from_string(model), native=True)

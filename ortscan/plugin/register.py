@@ -1,7 +1,7 @@
 """Make plain sessions run loops natively.
 
-register(options)           ortscan's operators, its execution provider, and the Python custom op, as far as available
-register_plugin(options)    only the execution provider; raises an error if the provider is missing
+register(options)           registers ortscan's operators, its execution provider and the Python custom op, if they are available
+register_plugin(options)    registers only the execution provider; raises an error if the provider is not available
 """
 
 import importlib.util
@@ -50,24 +50,29 @@ _log = logging.getLogger(__name__)
 
 @wrap_errors
 def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = None) -> "ort.SessionOptions":
-    """Make plain sessions with ``session_options`` run loops natively, and run models that ortscan wrote. Return the options.
+    """Make plain sessions with ``session_options`` run loops natively. Return ``session_options``.
 
-    This registers ortscan's operators; its execution provider, if the library is installed and onnxruntime is new enough (see
-    ``register_plugin``); and the Python custom op, if onnxruntime-extensions is installed. The log says what is left out, and
-    why.
+    Such sessions can also run models that ortscan wrote. This function registers:
+
+    * ortscan's operators
+    * ortscan's execution provider, if the library is installed and onnxruntime is new enough (see ``register_plugin``)
+    * the Python custom op, if onnxruntime-extensions is installed
+
+    The log says what is not registered, and why.
 
     This function may be called repeatedly, from any thread, before or after sessions are created. It also registers
-    onnxruntime-extensions, so do not call ``register_custom_ops_library`` for that library. If you do, call it after this function.
+    onnxruntime-extensions, so you need not call ``register_custom_ops_library`` for that library. If your code does call it, it
+    must do so after this function.
 
         session = onnxruntime.InferenceSession("model.onnx", ortscan.register(onnxruntime.SessionOptions()))
 
     Args:
         session_options: the options to register on.
-        model: a model that will run with these options, or None.
+        model: a model that will run with these options, or None. It is used to check that everything it needs is available.
 
     Raises:
-        OptionError: ``session_options`` has the wrong type or is unusable for a session, or onnxruntime-extensions is missing for
-            ``model`` or was registered too early or twice.
+        OptionError: ``session_options`` has the wrong type, or no session can be created with it. Or ``model`` needs
+            onnxruntime-extensions, which is not installed. Or other code registered onnxruntime-extensions before this function.
         UnsupportedModel: ``model`` needs a newer ortscan.
     """
     import onnxruntime as ort
@@ -89,7 +94,7 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
 
 
 def _why_not(options: "ort.SessionOptions") -> str | None:
-    """Return the reason why these options cannot have the provider, or None if they can have it."""
+    """Return the reason why the provider cannot be added to these options, or None if it can be added."""
     if os.environ.get("ORTSCAN_NATIVE") == "0":
         return "the environment variable ORTSCAN_NATIVE is 0."
     if options.optimized_model_filepath:
@@ -100,11 +105,12 @@ def _why_not(options: "ort.SessionOptions") -> str | None:
 
 @wrap_errors
 def register_plugin(session_options: "ort.SessionOptions") -> "ort.SessionOptions":
-    """Make plain sessions with ``session_options`` run the loops of unmodified models natively. Return the options.
+    """Make plain sessions with ``session_options`` run loops natively. Return ``session_options``.
 
-    This function may be called repeatedly, from any thread. Loops without a plan, and all other nodes, run on onnxruntime. Do not
-    pass a list of ``providers`` to the session, because it replaces the registered provider. If ``ORTSCAN_NATIVE=0`` is set, this
-    function does nothing.
+    The models need not be rewritten by ortscan. onnxruntime still runs all other nodes, and loops that cannot be compiled. Do not
+    pass a list of ``providers`` to the session, because such a list replaces the registered provider.
+
+    This function may be called repeatedly, from any thread. If the environment variable ``ORTSCAN_NATIVE`` is 0, it does nothing.
 
     Args:
         session_options: the options to register on.
@@ -120,9 +126,9 @@ def register_plugin(session_options: "ort.SessionOptions") -> "ort.SessionOption
 
 
 def put_on(options: "ort.SessionOptions", settings: Mapping[str, str]) -> "ort.SessionOptions":
-    """Add the provider with ``settings`` once, and return the options.
+    """Add the provider to ``options`` unless it has been added already. Return ``options``.
 
-    The setting ``ask`` makes the provider request plans even if the model has stored plans.
+    ``settings`` are the settings of the provider. With ``{"ask": "1"}``, it requests plans even if the model has stored plans.
     """
     path = library_path()
     if path is None:
@@ -135,7 +141,10 @@ def put_on(options: "ort.SessionOptions", settings: Mapping[str, str]) -> "ort.S
 
 
 def _put_on(options: "ort.SessionOptions", path: Path, settings: Mapping[str, str]) -> None:
-    """Add ortscan's device, and the CPU's because onnxruntime warns if it uses a device not added."""
+    """Add ortscan's provider to ``options``, and also the CPU provider.
+
+    Without the CPU provider, onnxruntime would warn that it uses a device that was not added.
+    """
     import onnxruntime as ort
 
     try:

@@ -1,4 +1,7 @@
-"""Store the plans of a model's loops in its metadata, where the library finds them without Python."""
+"""Store the plans of a model's loops in the metadata of the model.
+
+The native library reads them there, so it needs no Python.
+"""
 
 import base64
 import hashlib
@@ -32,10 +35,9 @@ _VARINT, _EIGHT, _LENGTH, _FOUR = 0, 1, 2, 5
 
 @wrap_errors
 def store_plans(model: Path, output: Path) -> list[Asked]:
-    """Write the model file to ``output`` with the plans of its loops, and return all requested plans. Earlier plans are
-    replaced.
+    """Write a copy of a model file with the plans of its loops. Return all requests for plans.
 
-    The rest of the file is unchanged, byte by byte.
+    Plans that the file already contains are replaced. The rest of the file is copied byte by byte.
 
     Args:
         model: the model file.
@@ -68,9 +70,9 @@ def store_plans(model: Path, output: Path) -> list[Asked]:
 
 
 def _all_options() -> Iterator["ort.SessionOptions"]:
-    """Yield two SessionOptions.
+    """Yield SessionOptions without and with onnxruntime's graph optimisation.
 
-    With the second, onnxruntime optimises the model before it asks the provider.
+    onnxruntime may change a loop before it asks the provider, so the optimised form of a loop needs a plan of its own.
     """
     import onnxruntime as ort
 
@@ -97,13 +99,13 @@ def _key(model: bytes) -> str:
 
 
 def _entry(key: str, answer: bytes) -> bytes:
-    """Return the serialised entry of the metadata."""
+    """Return a serialised entry of a model's metadata, which has ``answer`` under ``key``."""
     entry = onnx.StringStringEntryProto(key=key, value=base64.b64encode(answer).decode()).SerializeToString()
     return b"".join([_varint(_METADATA << 3 | _LENGTH), _varint(len(entry)), entry])
 
 
 def _without_plans(data: memoryview) -> Iterator[Any]:
-    """Yield the fields of a model except for plans."""
+    """Yield the serialised fields of the model ``data``, except for metadata entries that contain plans."""
     at = 0
     while at < len(data):
         start = at

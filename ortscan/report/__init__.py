@@ -1,6 +1,7 @@
-"""Show a Report: as text in a terminal, as JSON for programs, or as an HTML page; and explain every reason code.
+"""Format a Report as text for a terminal, as JSON for programs, or as an HTML page.
 
-Everything shown comes from the report's types. Nothing is computed or printed here.
+This package also explains reason codes. It only formats what a report contains: it computes no further facts, and the caller prints
+the result.
 """
 
 __all__: list[str] = []

@@ -1,10 +1,15 @@
-"""The stable reason codes that rules return. Their texts are in ``docs/reference/reasons.md``::
+"""Look up the reason codes that rules return.
 
-### CODE              a reason code. A test fails if a rule uses a code without an entry
+The codes are stable, so programs may rely on them. The texts are read from ``docs/reference/reasons.md``. This file has one
+entry for each code::
 
-Its meaning.          one line
+    ### CODE
 
-Its implications for the model, and possible remedies.
+    The meaning of the code, in one line.
+
+    The implications for the model, and possible remedies, in one line.
+
+A test fails if a rule uses a code without an entry.
 """
 
 import difflib
@@ -18,7 +23,10 @@ _ENTRY = re.compile(r"^### (?P<code>\S+)\n\n(?P<meaning>.+)\n\n(?P<text>.+)$", r
 
 
 class Code(NamedTuple):
-    """A reason code, its meaning in one line, its implications for the model and possible remedies."""
+    """The entry of a reason code.
+
+    ``meaning`` has one line. ``text`` has the implications for the model and possible remedies.
+    """
 
     code: str
     meaning: str
@@ -41,5 +49,5 @@ def meaning(code: str) -> str:
 
 
 def similar(code: str) -> list[str]:
-    """Return the known codes with the most similar spelling, the most similar first."""
+    """Return up to four known codes that are spelled similarly to ``code``, the most similar first."""
     return difflib.get_close_matches(code.upper(), CODES, n=4, cutoff=0.4)

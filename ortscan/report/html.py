@@ -1,4 +1,4 @@
-"""Reports of loops and of migrations as sections of an HTML page, with drawings of the loops."""
+"""Format reports of loops and of migrations as sections of an HTML page, with drawings of the loops."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -33,7 +33,10 @@ _KEYS = (
 
 
 def cards_of(report: RewriteReport) -> list[tuple[str, str, str]]:
-    """Return a card with the number of removed loops, and a card with the numbers of nodes."""
+    """Return the cards at the top of the page, each as (number, label, style).
+
+    One card has the number of removed loops, and the other has the number of nodes before and after.
+    """
     before, after = totals(report)
     gone = sum(loop.fate in ("removed", "planned") for loop in report.loops)
     look = "good" if gone == len(report.loops) else "some" if any(loop.fate != "kept" for loop in report.loops) else "bad"
@@ -42,7 +45,10 @@ def cards_of(report: RewriteReport) -> list[tuple[str, str, str]]:
 
 
 def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> str:
-    """Return the sections of the page: running operators, loops, recurrent nodes, and all operators."""
+    """Return the sections of the page as HTML.
+
+    They show how many operators run in each loop, what became of the loops and recurrent nodes, and the counts of all operators.
+    """
     ordered = sorted(report.loops, key=lambda loop: _LOOKS[loop.fate] == "good")
     search = '<input type="search" placeholder="Search the loops" aria-label="Search the loops">\n'
     loops = "".join(_loop(loop, drawings.get(loop.where), number < _MOST_OPEN) for number, loop in enumerate(ordered))
@@ -60,7 +66,11 @@ def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> 
 
 
 def _runs(loops: Sequence[LoopReport], drawings: Mapping[str, Drawings]) -> str:
-    """Return bars for each loop: how many operators run in one run of the model, before and after. Unknown counts have no bars."""
+    """Return, as HTML, bars that show how many operators of each loop run during one run of the model.
+
+    A loop has one bar for the original and one for the result. It has no bars if one of the two counts is unknown, or if they are
+    equal.
+    """
     shown = []
     for loop in loops:
         drawn = drawings.get(loop.where)
@@ -96,7 +106,7 @@ def _searched(text: str) -> str:
 
 
 def _drawing(drawn: Drawings | None, where: str) -> str:
-    """Return the drawings of the loop at ``where``, side by side."""
+    """Return as HTML the drawings of the loop at ``where`` before and after, side by side."""
     if drawn is None:
         return ""
     parts = [("Before", drawn.before), ("After", drawn.after)]
@@ -137,7 +147,7 @@ def _operators(report: RewriteReport) -> str:
 
 
 def migration_scans(migration: "Migration", drawings: Mapping[str, Drawings]) -> str:
-    """Return what each Scan became, with drawings of the Scans of the main graph."""
+    """Return as HTML a list of what each Scan became, and drawings of the Scans of the main graph."""
     scans = listed((scan.name, became(scan)) for scan in migration.scans)
     drawn = "".join(
         f'<details class="loop rewritten" open><summary><b>{name(where)}</b></summary><div>{_drawing(each, where)}</div></details>'
@@ -147,7 +157,7 @@ def migration_scans(migration: "Migration", drawings: Mapping[str, Drawings]) ->
 
 
 def migration_operators(migration: "Migration") -> str:
-    """Return a table of what each operator became."""
+    """Return an HTML table of what the nodes of each operator became in the migration."""
     rows = [
         (row.op_type, f"{row.before} → {row.after}", row.count, ", ".join(row.written) or "only the version changed")
         for row in migration.conversions

@@ -1,4 +1,7 @@
-"""The Report of ``explain``: the fate of every loop in words, as data and as an HTML page."""
+"""The Report that ``explain`` returns.
+
+It describes the fate of every loop as text, as data and as an HTML page.
+"""
 
 import os
 from collections.abc import Mapping
@@ -25,8 +28,11 @@ __all__ = ["Report", "drawn"]
 
 
 class Report(Outcome):
-    """The fate of every loop of a model, with reasons. ``drawings`` has the drawings of each loop by its location. ``title``
-    is the title of the page.
+    """The fate of every loop of a model, with reasons.
+
+    Attributes:
+        drawings: the drawings of each loop, by its location in the model.
+        title: the title of the HTML page.
     """
 
     drawings: Mapping[str, Drawings] = MappingProxyType({})
@@ -44,9 +50,9 @@ class Report(Outcome):
         return report
 
     def summary(self) -> str:
-        """Return one line on all loops, and one line on each loop.
+        """Return a text with one line on all loops together, followed by one line on each loop.
 
-        The line of a remaining loop ends with its main reason code.
+        The line on a remaining loop ends with the main reason code, which says why the loop remains.
         """
         lines = [headline(self)]
         for loop in self.loops:
@@ -55,7 +61,7 @@ class Report(Outcome):
         return "\n".join(lines)
 
     def to_html(self) -> str:
-        """Return a self-contained HTML page."""
+        """Return the report as a self-contained HTML page."""
         return document(self.title, self._content())
 
     def _repr_html_(self) -> str:
@@ -67,9 +73,9 @@ class Report(Outcome):
 
 
 def drawn(outcome: Outcome, original: AnyModel, result: ir.Model, model: object) -> Report:
-    """Return ``outcome`` with drawings of the loops of ``original`` and ``result``.
+    """Return ``outcome`` as a Report with drawings of the loops of ``original`` and ``result``.
 
-    ``model`` is the caller's model, whose path becomes the title.
+    ``model`` is the model as the caller passed it. If it is a path, its file name becomes the title of the page.
     """
     steps = {loop.where: loop.steps for loop in outcome.loops}
     return Report.of(outcome, drawings_of(steps, original, result), model)

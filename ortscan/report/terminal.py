@@ -1,4 +1,7 @@
-"""Tables and labelled paragraphs that fit the width of a terminal. All names become ``Text``, so none is read as markup."""
+"""Tables and labelled paragraphs that fit the width of a terminal.
+
+Names from a model become rich's ``Text``, so rich does not interpret brackets in them as markup.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -21,7 +24,10 @@ _GAP = 2
 
 
 def wrapped(content: str, width: int) -> Iterator[str]:
-    """Yield ``content`` in lines of at most ``width`` columns. Quoted names and words are not broken."""
+    """Yield ``content`` in lines of at most ``width`` columns.
+
+    Words and quoted names are not broken, so a long word can make its line wider.
+    """
     line, filled = "", 0
     for word in _WORD.findall(content):
         size = cell_len(word)
@@ -53,15 +59,18 @@ class Entries:
 
 
 def safe(content: object) -> Text:
-    """Return ``content`` as literal text."""
+    """Return ``content`` as text that rich shows literally, without interpreting markup."""
     return Text(plain(content))
 
 
 def table(*columns: str, right: Iterable[str] = (), whole: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
-    """Return an empty table.
+    """Return a table without rows.
 
-    Columns in ``right`` are aligned to the right. Columns in ``whole`` hold short words and are never broken. Texts in the columns
-    ``names`` are truncated at their end if they do not fit.
+    Args:
+        columns: the titles of all columns.
+        right: the columns that are aligned to the right.
+        whole: the columns whose texts are never broken into lines, because they are short words.
+        names: the columns whose texts are truncated at the end if they do not fit.
     """
     result = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name in columns:

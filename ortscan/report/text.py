@@ -1,4 +1,4 @@
-"""Reports of loops and of migrations in a terminal of 80 columns or more."""
+"""Format reports of loops and of migrations for a terminal of at least 80 columns."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,10 @@ _WIDEST_CODE = 24
 
 
 def operator_table(report: RewriteReport) -> RenderableType:
-    """Return a table of the operators whose count changed, and the total."""
+    """Return a table with the operators whose count changed, and their counts before and after.
+
+    The last line counts all nodes.
+    """
     shown = table("operator", "before", "after", right=("before", "after"))
     for name, before, after in operator_changes(report):
         shown.add_row(safe(name), str(before), str(after))
@@ -33,7 +36,10 @@ def operator_table(report: RewriteReport) -> RenderableType:
 
 
 def loop_table(report: RewriteReport, every: bool = False) -> RenderableType:
-    """Return a table with a line for each loop, the remaining loops first. Only the first few are shown unless ``every``."""
+    """Return a table with a line for each loop. The remaining loops come first.
+
+    If ``every`` is False, the table has at most ``_MOST_LOOPS`` loops.
+    """
     loops = sorted(report.loops, key=lambda loop: loop.fate == "removed")
     listed = loops if every else loops[:_MOST_LOOPS]
     reasons = [loop.reasons[0].code if loop.reasons else "" for loop in listed]
@@ -49,15 +55,19 @@ def loop_table(report: RewriteReport, every: bool = False) -> RenderableType:
 
 
 def patch_list(report: RewriteReport) -> RenderableType:
-    """Return a list of all changes in the order they were made."""
+    """Return a list of all changes, in the order in which they were made.
+
+    The changes of loops and nodes come first, then those of the whole model.
+    """
     lines = [(f"#{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.patches]
     return Entries(lines + [(f"*{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.changes])
 
 
 def explanation(report: RewriteReport, every: bool = True) -> RenderableType:
-    """Return an explanation of each loop and recurrent node: its fate, the changes, why the rest remains, and advice.
+    """Return an explanation of each loop and recurrent node.
 
-    ``every`` also includes changes that only prepare other changes.
+    It lists the fate of the loop or node, the changes of it, the reasons why something remains, and advice. If ``every`` is True,
+    it includes changes that only prepare other changes.
     """
     parts: list[RenderableType] = [Entries([("", line)]) for line in (headline(report), *report.messages)]
     for loop in report.loops:
@@ -74,7 +84,7 @@ def _heading(where: str, fate: Fate) -> Text:
 
 
 def code_text(code: Code) -> RenderableType:
-    """Return a reason code with its long text."""
+    """Return a text with a reason code, its meaning and its long explanation."""
     return Group(Text(code.code, style="bold"), Text(code.meaning), Text(), Text(code.text))
 
 
@@ -108,7 +118,10 @@ def _why(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
 
 
 def conversion_table(migration: Migration, every: bool = False) -> RenderableType:
-    """Return a table of what each operator became. Unless ``every``, operators that changed only in version share one line."""
+    """Return a table of what the nodes of each operator became in the migration.
+
+    If ``every`` is False, one line counts all nodes of which only the operator's version changed.
+    """
     shown = table("operator", "version", "nodes", "became", right=("nodes",), whole=("version",))
     quiet = 0
     for conversion in migration.conversions:
@@ -126,5 +139,8 @@ def conversion_table(migration: Migration, every: bool = False) -> RenderableTyp
 
 
 def scan_table(migration: Migration) -> RenderableType:
-    """Return a list of what each opset-8 Scan became. If its rows run one by one, the reason is included."""
+    """Return a list of what each Scan of opset 8 became.
+
+    If the rows of the batch run one by one in the new Scan, the list says why.
+    """
     return Entries((f"Scan {scan.name}", became(scan)) for scan in migration.scans)

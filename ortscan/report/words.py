@@ -1,4 +1,7 @@
-"""The words that text, HTML and JSON share: sentences on loops and migrations, operator counts, and a report as plain data."""
+"""The contents that text, HTML and JSON reports share.
+
+These are sentences on loops and migrations, and counts of operators. This module also converts a report to plain data and JSON.
+"""
 
 import json
 import math
@@ -43,7 +46,11 @@ _FORMS = {
 
 
 def headline(report: RewriteReport) -> str:
-    """Return one sentence on what became of the loops, and one more on each group of recurrent nodes."""
+    """Return a sentence on what became of the loops, followed by sentences on the recurrent nodes.
+
+    There are up to three sentences on recurrent nodes: on those that were rewritten so that onnxruntime runs them, on those that
+    onnxruntime still does not run, and on those that ortscan's library computes.
+    """
     changed = sum(1 for node in report.nodes if not node.reasons)
     left = len(report.nodes) - changed
     others = [f" {counted(changed, 'recurrent node')} rewritten so that onnxruntime runs it."] if changed else []
@@ -58,15 +65,15 @@ def headline(report: RewriteReport) -> str:
 
 
 def gone(report: RewriteReport) -> str:
-    """Return a text such as ``2 of 3 loops gone``."""
+    """Return the number of removed loops as a text such as ``2 of 3 loops gone``."""
     removed = sum(loop.fate == "removed" for loop in report.loops)
     return f"{removed} of {counted(len(report.loops), 'loop')} gone" if report.loops else "no loops"
 
 
 def refused_node(report: RewriteReport) -> str | None:
-    """Return a sentence on the first recurrent node that onnxruntime still does not run, and why.
+    """Return a sentence on the first recurrent node that onnxruntime does not run.
 
-    Return None if it runs all of them.
+    The sentence includes the reason why ortscan could not rewrite the node. Return None if onnxruntime runs all recurrent nodes.
     """
     node = next((node for node in report.nodes if node.reasons), None)
     if node is None:
@@ -75,7 +82,7 @@ def refused_node(report: RewriteReport) -> str | None:
 
 
 def loop_line(loop: LoopReport) -> str:
-    """Return a description of ``loop`` before and after the rewrites."""
+    """Return one line on ``loop``: its operator, its number of steps, its number of nodes and its fate."""
     steps = "unknown number of steps" if loop.steps is None else "1 step" if loop.steps == 1 else f"{loop.steps} steps"
     if loop.kind in _RECURRENT:
         return f"{loop.kind}, {steps}: {loop.fate} ({_FATES[loop.fate]})"
@@ -86,7 +93,7 @@ def loop_line(loop: LoopReport) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes as a text, in units of 1024."""
+    """Return a number of bytes as a text, such as ``512 B`` or ``1.5 KiB``. A KiB is 1024 bytes."""
     value, units = float(count), ["B", "KiB", "MiB", "GiB"]
     while value >= 1024 and len(units) > 1:
         value /= 1024
@@ -95,7 +102,7 @@ def size(count: int) -> str:
 
 
 def migration_headline(migration: "Migration") -> str:
-    """Return one sentence with the opsets before and after and the counts of changes."""
+    """Return one line on a migration: both opsets, and the numbers of rewritten nodes and Scans."""
     if migration.source == migration.target:
         return f"The model is in opset {migration.source} already."
     rewritten = sum(conversion.count for conversion in migration.conversions if conversion.written)
@@ -105,7 +112,7 @@ def migration_headline(migration: "Migration") -> str:
 
 
 def became(scan: "LiftedScan") -> str:
-    """Return what an opset-8 Scan became."""
+    """Return a phrase on what a Scan of opset 8 became, with the reason if its rows run one by one."""
     lengths = ", with sequence lengths" if scan.lengths else ""
     if scan.reason is None:
         return f"{_FORMS[scan.form]}{lengths}"
@@ -121,18 +128,21 @@ def operator_changes(report: RewriteReport) -> list[tuple[str, int, int]]:
 
 
 def totals(report: RewriteReport) -> tuple[int, int]:
-    """Return the numbers of all nodes before and after the rewrites."""
+    """Return the number of all nodes before the rewrites, and the number after them."""
     return report.operators_before.total(), report.operators_after.total()
 
 
 def report_dict(report: RewriteReport) -> dict[str, Any]:
-    """Return ``report`` as plain data: the loops first, then the counts."""
+    """Return ``report`` as plain data, which includes the counts of all operators before and after."""
     counts = {"operators_before": dict(report.operators_before), "operators_after": dict(report.operators_after)}
     return {**report.to_dict(), **counts, "changed": report.changed}
 
 
 def dump(document: dict[str, Any]) -> str:
-    """Return ``document`` as standard JSON. Numbers that JSON lacks become the strings "inf", "-inf" and "nan"."""
+    """Return ``document`` as standard JSON.
+
+    JSON has no infinity and NaN, so these numbers become the strings "inf", "-inf" and "nan".
+    """
     return json.dumps(_standard(document), indent=2, allow_nan=False, default=str)
 
 

@@ -1,6 +1,6 @@
-"""Find out how a model can be run, and run it on onnxruntime. A model that may crash runs in a subprocess.
+"""Run a model on onnxruntime. Find out beforehand which inputs it accepts, and if it may crash.
 
-The package ``verification`` compares the results.
+A model that may crash onnxruntime runs in a subprocess. The package ``verification`` compares the outputs of two models.
 """
 
 __all__: list[str] = []

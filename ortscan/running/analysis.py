@@ -1,4 +1,7 @@
-"""Infer the shapes and sizes of the values of a model. Each free dimension of the inputs is a symbol."""
+"""Infer the shapes of the values of a model, and the sizes of these values in bytes.
+
+A free dimension of an input, such as T in x [T, 4], becomes a symbol. The inferred shapes refer to these symbols.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,27 +33,36 @@ _TENSOR = 320
 
 @dataclass(frozen=True)
 class Analysis:
-    """A model with inferred shapes, to read only. ``names`` has the free dimension of each symbol."""
+    """A model with inferred shapes. Do not change the model.
+
+    ``names`` maps each symbol in the inferred shapes to the name of a free dimension of the inputs.
+    """
 
     model: ir.Model
     names: Mapping[str, str]
 
     def dim(self, value: ir.Value | None, axis: int) -> int | str | None:
-        """Return the size of an axis: a number, the name of a free dimension of the inputs, or None."""
+        """Return the size of an axis of ``value``.
+
+        The size is a number, the name of a free dimension of the inputs, or None if it is unknown.
+        """
         if value is None or value.shape is None or not -len(value.shape) <= axis < len(value.shape):
             return None
         dim = value.shape[axis]
         return dim if isinstance(dim, int) else self.names.get(dim.value or "")
 
     def dims(self, value: ir.Value | None) -> list[int | str | None] | None:
-        """Return the sizes of all axes, or None if the rank is unknown."""
+        """Return the sizes of all axes of ``value``, or None if its rank is unknown."""
         if value is None or value.shape is None:
             return None
         return [self.dim(value, axis) for axis in range(len(value.shape))]
 
 
 def analyse(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> Analysis:
-    """Infer the shapes of a copy of ``proto``. Weights are not read. Functions are inlined unless they are very large."""
+    """Infer the shapes of the values of a model, and return them with a copy of the model.
+
+    Weights are not read. Functions are inlined unless the result would be very large. ``specs`` declare the shapes of the inputs.
+    """
     model = own_ir(hide_map_types(proto, "the model"))
     if "" not in model.opset_imports:
         model.opset_imports[""] = model.opset_imports.get("ai.onnx") or newest_opset()
@@ -71,7 +83,10 @@ def analyse(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> Analysis:
 
 
 def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
-    """Yield the outputs of nodes and the inputs of their bodies. Such values often declare symbols of their own."""
+    """Yield the outputs of the nodes of ``graph``, and the inputs of their bodies.
+
+    The declared shapes of such values often use symbols that occur in no input.
+    """
     for node in graph:
         yield from node.outputs
         for attribute in node.attributes.values():
@@ -81,21 +96,28 @@ def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 @dataclass(frozen=True)
 class KnownSizes:
-    """For each set of free dimensions, the largest value with these dimensions: its bytes if they are all 1, and its name."""
+    """The largest values of a model, to compute how much memory a value needs at given sizes.
+
+    ``largest`` is grouped by free dimensions. For x [T, B, 4] and y [T, B, 8] of float32, it has the entry
+    ``("B", "T"): (32, "y")``: the largest value with these free dimensions is y, which has 32 bytes if T and B are 1.
+    """
 
     largest: Mapping[tuple[str, ...], tuple[int, str]]
 
     def at(self, sizes: Mapping[str, int]) -> int:
-        """Return the bytes of the largest value if the free dimensions have ``sizes``."""
+        """Return the size in bytes of the largest value, if the free dimensions have ``sizes``."""
         return max((size * math.prod(sizes.get(name, 1) for name in names) for names, (size, _) in self.largest.items()), default=0)
 
     def fixed(self) -> tuple[int, str]:
-        """Return the bytes and the name of the largest value of fixed size."""
+        """Return the size in bytes, and the name, of the largest value without free dimensions."""
         return self.largest.get((), (0, ""))
 
 
 def known_sizes(analysis: Analysis) -> KnownSizes:
-    """Return the sizes of the values whose shapes were inferred. A value inside a loop counts once."""
+    """Return the sizes in bytes of the values whose shapes were inferred.
+
+    The size of a value inside a loop is that of a single step.
+    """
     largest: dict[tuple[str, ...], tuple[int, str]] = {}
 
     def note(names: tuple[str, ...], size: int, value: ir.Value) -> None:
@@ -121,7 +143,11 @@ def known_sizes(analysis: Analysis) -> KnownSizes:
 
 
 def if_readable(read: Callable[[], _Result]) -> _Result | None:
-    """Return the result of ``read``, or None if a library or a rule cannot read the model. The result must be optional."""
+    """Return the result of ``read``. Return None if it fails.
+
+    ``read`` reads a model, and fails if ortscan or a library cannot read this model. Use this function only for results that the
+    caller can do without.
+    """
     try:
         return read()
     except Exception as error:

@@ -44,7 +44,10 @@ RUN_SECONDS = 10.0
 
 
 def quick_seconds(spent: float) -> float:
-    """Return the time limit of a quick comparison in seconds. ``spent`` is the time that rewriting took."""
+    """Return the time limit of a quick comparison in seconds.
+
+    ``spent`` is the time in seconds that rewriting took. A comparison may take longer if rewriting took long.
+    """
     return max(QUICK_SECONDS, QUICK_SHARE * spent)
 
 
@@ -52,7 +55,12 @@ def quick_seconds(spent: float) -> float:
 class Budget:
     """The limits of a comparison in seconds and bytes. The time starts when this object is created.
 
-    ``hits`` describes the limits that were reached.
+    Attributes:
+        seconds: the time limit.
+        bytes: the memory limit for a value, and for the inputs of a case.
+        started: the start, as a value of ``time.monotonic``.
+        granted: the seconds by which ``grant`` has extended the time limit.
+        hits: descriptions of the limits that were reached.
     """
 
     seconds: float
@@ -66,15 +74,15 @@ class Budget:
         return max(0.0, self.started + self.seconds + self.granted - time.monotonic())
 
     def grant(self, seconds: float) -> None:
-        """Extend the time limit so that ``seconds`` remain, or as much time as was spent so far if that is shorter.
+        """Extend the time limit so that at least ``min(seconds, time spent so far)`` remains.
 
-        This is for a comparison that has not compared anything yet.
+        A comparison calls this if it has not compared anything yet.
         """
         spent = time.monotonic() - self.started
         self.granted = max(self.granted, spent + min(spent, seconds) - self.seconds)
 
     def is_spent(self) -> bool:
-        """Return True if no time remains, and note this limit in ``hits``."""
+        """Return True if no time remains. In this case, record the time limit in ``hits``."""
         if self.left() > 0:
             return False
         self.hits[f"the time limit of {self.seconds:.2g} s"] = None
@@ -88,9 +96,9 @@ class Budget:
         return max(PROCESS_SHARE * self.bytes, PROCESS_BYTES) + PROCESS_SHARE * weight
 
     def allows(self, size: int) -> bool:
-        """Return True if a value, or the inputs of a case, may have ``size`` bytes.
+        """Return True if a value, or all inputs of a case together, may have ``size`` bytes.
 
-        If not, note this limit in ``hits``.
+        Otherwise, record the memory limit in ``hits``.
         """
         if size <= self.bytes:
             return True

@@ -1,10 +1,13 @@
-"""Learn facts about the sizes of a model's inputs from its operators: equal free dimensions, and dimensions with a known number.
+"""Learn from a model's operators which sizes the free dimensions of its inputs can have.
+
+Two free dimensions may have to be equal, and a free dimension may have to be a certain number:
 
     x [T, B, I],  MatMul(x, W [5, 8])       ->   I is 5
     x [N],  Add(x, c [7])                   ->   N is 7, or 1
     Scan over x [T, 4] and y [S, 4]         ->   T and S are equal
 
-If a fact is wrong, the original fails at the chosen sizes, and other sizes are tried.
+Generated inputs get sizes that agree with these facts. If a fact is wrong, the original model fails at these sizes, and other
+sizes are tried.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +28,11 @@ _BROADCASTING = frozenset([*_ELEMENTWISE.split(), "LayerNormalization"])
 
 
 class _Classes:
-    """Classes of equal names. A class may have a known number."""
+    """Free dimensions, grouped into classes of equal size. The size of a class may be known.
+
+    ``parent`` leads from the name of a dimension to the root, the name that represents its class. ``numbers`` has the known sizes
+    of classes by their roots.
+    """
 
     def __init__(self) -> None:
         self.parent: dict[str, str] = {}
@@ -53,7 +60,10 @@ class _Classes:
 
 
 class SizeFacts:
-    """The known facts about free dimensions: which are always equal, and which are equal unless broadcast."""
+    """The known facts about free dimensions.
+
+    There are two kinds of facts: two sizes are always equal, or they are equal unless one of them is 1 and is broadcast.
+    """
 
     def __init__(self) -> None:
         self._certain = _Classes()
@@ -70,9 +80,10 @@ class SizeFacts:
             self._likely.join(left, right)
 
     def groups(self, names: Iterable[str]) -> list[list[list[str]]]:
-        """Return ``names`` in groups, each divided into parts.
+        """Return the free dimensions ``names`` in groups, and each group as a list of parts.
 
-        Dimensions of a group are equal unless they are broadcast. Dimensions of a part are always equal.
+        In the result [[["T", "S"], ["N"]], [["B"]]], T and S are in the same part, so they are always equal. T and N are in
+        different parts of the same group, so they are equal unless one of them is 1 and is broadcast.
         """
         groups: dict[str, dict[str, list[str]]] = {}
         for name in names:
@@ -81,15 +92,17 @@ class SizeFacts:
         return [list(parts.values()) for parts in groups.values()]
 
     def facts(self, names: Iterable[str]) -> list[tuple[list[list[str]], list[int | None]]]:
-        """Return each group of ``names`` as its parts and its known numbers: one for each part, then the likely number of the
-        group.
+        """Return the groups of ``names`` with their known sizes.
+
+        For each group, return a pair: its parts, and a list of known sizes (None if unknown). The list has one size for each part,
+        followed by the size of all dimensions in the group that are not broadcast.
         """
         return [
             (parts, [*(self.number(part[0]) for part in parts), self.likely_number(parts[0][0])]) for parts in self.groups(names)
         ]
 
     def allow(self, sizes: Mapping[str, int]) -> bool:
-        """Return True if no known fact forbids these sizes."""
+        """Return True if ``sizes`` agree with all known facts."""
         for parts, numbers in self.facts(sizes):
             own = [{sizes[name] for name in part} for part in parts]
             if any(len(part) > 1 for part in own) or len(set().union(*own, numbers) - {1, None}) > 1:
@@ -99,18 +112,21 @@ class SizeFacts:
         return True
 
     def number(self, name: str) -> int | None:
-        """Return the number that a dimension must be, or None."""
+        """Return the only size that a dimension can have, or None if that is unknown."""
         return self._certain.numbers.get(self._certain.root(name))
 
     def likely_number(self, name: str) -> int | None:
-        """Return the number that a dimension has unless it is broadcast, or None."""
+        """Return the only size besides 1 that a dimension can have, or None if that is unknown.
+
+        With the size 1, the dimension would be broadcast.
+        """
         return self._likely.numbers.get(self._likely.root(name))
 
 
 def learn_sizes(analysis: Analysis, *, branches: bool = True) -> SizeFacts:
-    """Return the facts from all operators of the model and its bodies.
+    """Return the facts about sizes that follow from all operators of the model, including those in bodies.
 
-    With ``branches=False``, skip the branches of Ifs, because only one of them runs.
+    With ``branches=False``, ignore the operators in branches of Ifs, because a run executes only one of two branches.
     """
     sizes = SizeFacts()
     for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph, recursive=lambda node: branches or node.op_type != "If"):
@@ -173,9 +189,10 @@ def _learn_from(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
 
 
 def _learn_from_recurrent(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
-    """Learn from the inputs X [T, B, I], W [D, gates*H, I], R [D, gates*H, H], lengths [B], and states [D, B, H].
+    """Learn from the shapes of a recurrent node's inputs which sizes are equal.
 
-    Quantised weights are transposed.
+    The inputs are X [T, B, I], W [D, gates*H, I], R [D, gates*H, H], lengths [B] and states [D, B, H]. The quantised weights of
+    DynamicQuantizeLSTM are transposed: W [D, I, gates*H], R [D, H, gates*H].
     """
     last = 1 if node.op_type == "DynamicQuantizeLSTM" else 2
     x, w, r, _, lengths, *states = [*node.inputs, *[None] * 8][:7]

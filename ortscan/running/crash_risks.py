@@ -1,6 +1,7 @@
-"""Find nodes that crash onnxruntime. Models with such nodes are never run.
+"""Find nodes that crash onnxruntime, or may crash it.
 
-Models with nodes that may crash onnxruntime run in a subprocess (``own_process``).
+A model with a node that certainly crashes onnxruntime is never run. A model with a node that may crash it runs in a subprocess
+(``own_process``).
 
 Works around ORT-SCAN-MOVED-AXES, ORT-SCAN-8-NOTHING, ORT-SCAN-STATE-RANK, ORT-LOOP-UNNAMED-RESULT, ORT-LOOP-EMPTY-COUNT,
 ORT-LOOP-EMPTY-CONDITION, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS, ORT-CAST-AFTER-TRANSPOSE,
@@ -38,7 +39,10 @@ _PERHAPS_DROPPED = frozenset(["Identity", "Expand", "Cast", "Dropout"])
 
 
 def crash_risks(proto: onnx.ModelProto) -> list[str]:
-    """Return descriptions of nodes that crash onnxruntime on any input, when a session is created or run."""
+    """Return descriptions of the nodes that crash onnxruntime whatever the inputs are.
+
+    onnxruntime crashes when a session is created, or when it runs.
+    """
     risks = []
     for node, _ in all_nodes(proto):
         kind = node.op_type
@@ -54,10 +58,11 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
 
 
 def crashes_on_empty_input(proto: onnx.ModelProto) -> str | None:
-    """Return an operator that crashes, hangs or returns uninitialised memory on empty inputs, or None.
+    """Return the name of an operator that may fail badly on empty inputs, or None.
 
-    Nodes that an If guards from empty inputs do not count. A wrong guard does no harm, because such models run in a subprocess
-    (``may_crash``).
+    Such an operator crashes, hangs or returns uninitialised memory if an operand is empty. Nodes that an If protects from empty
+    operands do not count. If the condition of the If is wrong, no harm is done, because ``may_crash`` still counts these nodes, and
+    the model therefore runs in a subprocess.
     """
     constants, guarded = _constants(proto), guarded_nodes(proto)
     nodes = ((node, version) for node, version in all_nodes(proto) if tuple(node.output) not in guarded)
@@ -65,15 +70,16 @@ def crashes_on_empty_input(proto: onnx.ModelProto) -> str | None:
 
 
 def may_crash(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tuple[str, ...]] = frozenset()) -> bool:
-    """Return True if a run could crash, exhaust the memory or be unstoppable even though no input is empty.
+    """Return True if a run on inputs that are not empty could end badly.
 
-    Possible reasons:
+    It could crash, exhaust the memory or be unstoppable. There are several possible reasons:
 
-    * a node may run long, or the values of a loop may grow
+    * creating the session may crash
+    * a node may run too long, or the values of a loop may grow without limit
     * an operator is not known to survive empty operands
     * an operator is known to crash on empty operands, and its operands may be empty
 
-    Nodes with outputs in ``watched`` do not count.
+    ``watched`` has the outputs of nodes that are checked before each run. For these nodes, the last reason does not count.
     """
     if may_crash_loading(proto) or may_exhaust_memory(proto, analysis) or (analysis is not None and may_run_long(analysis)):
         return True
@@ -103,7 +109,10 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
 
 
 def may_crash_loading(proto: onnx.ModelProto) -> bool:
-    """Return True if creating or first running a session could crash. Old releases may crash on any model."""
+    """Return True if onnxruntime could crash when a session is created or when it runs for the first time.
+
+    An old release of onnxruntime could crash on any model.
+    """
     if is_old():
         return True
     return _casts_a_transpose(proto) or may_trap(proto)
@@ -115,7 +124,7 @@ def _casts_a_transpose(proto: onnx.ModelProto) -> bool:
 
 
 def rank_conflicts(model: ir.Model) -> list[str]:
-    """Return descriptions of Scan bodies that declare other ranks than their operands have.
+    """Return descriptions of the Scans whose operand has another rank than the body declares for it.
 
     The shapes of ``model`` must have been inferred.
     """
@@ -142,7 +151,13 @@ def _constants(proto: onnx.ModelProto) -> set[str]:
 
 
 def _fragile(node: onnx.NodeProto, version: int, constants: Container[str]) -> str | None:
-    """Return a phrase for the operator of ``node`` if it may crash on empty operands, else None."""
+    """Return the operator of ``node`` in words if it may crash on empty operands, else None.
+
+    Args:
+        node: the node.
+        version: the version of the default operator set that applies to ``node``.
+        constants: the names of all constants.
+    """
     axes = any(axis for attribute in node.attribute if attribute.name.endswith("put_axes") for axis in attribute.ints)
     if node.op_type in _FRAGILE:
         return node.op_type
@@ -160,10 +175,11 @@ def _filter_position(node: onnx.NodeProto) -> int:
 
 
 def _crashing_if_empty(node: ir.Node) -> Sequence[ir.Value | None]:
-    """Return the values of ``node`` that may crash onnxruntime if they are empty.
+    """Return the inputs and outputs of ``node`` that may crash onnxruntime if they are empty.
 
-    For a Loop, these are the count and the condition, which onnxruntime reads without a check. For a recurrent node, this is only
-    the sequence, because onnxruntime rejects states with another batch size than the sequence.
+    For a Loop, these are the trip count and the condition that its body returns. onnxruntime reads both without a check. For a
+    recurrent node, this is only the sequence. Its states cannot be empty if the sequence is not, because onnxruntime rejects
+    states whose batch size differs from that of the sequence.
     """
     if node.op_type in _RECURRENT:
         return node.inputs[:1]
@@ -184,9 +200,10 @@ def _has_unnamed_output(node: onnx.NodeProto) -> bool:
 
 
 def _captured_dequantized(proto: onnx.ModelProto) -> list[str]:
-    """Describe nodes that move a dequantized value, if a nested graph captures the result.
+    """Return descriptions of certain nodes with which onnxruntime crashes when it loads the model.
 
-    Loading such nodes crashes onnxruntime.
+    Such a node only moves the elements of a result of DequantizeLinear (for example, a Reshape), and a nested graph reads the moved
+    value.
     """
     risks = []
     for graph in (*all_graphs(proto), *proto.functions):

@@ -1,4 +1,4 @@
-"""Walk over the nodes of a ModelProto, and index a graph by names: producers, users, backward and forward slices."""
+"""Find nodes by the names of values: the producer of a value, its users, and what it depends on."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,11 @@ __all__ = ["GraphIndex", "Slice", "all_nodes", "names_read"]
 
 @dataclass(frozen=True)
 class Slice:
-    """The positions of the nodes that compute some values, and the leaves: the values that the computation starts from.
+    """The nodes that compute some values.
 
-    A leaf is an input of the model, or a value at which the search had to stop.
+    Attributes:
+        nodes: the positions of these nodes in the graph.
+        leaves: the values that the computation starts from: inputs of the model, and values at which the search had to stop.
     """
 
     nodes: set[int]
@@ -23,7 +25,10 @@ class Slice:
 
 
 class GraphIndex:
-    """An index of the nodes of ``graph``, or of ``nodes`` instead. A node also reads what its nested graphs capture."""
+    """An index of the nodes of ``graph``, or of ``nodes`` if they are passed.
+
+    The position of a node is its number among these nodes. A node counts as a reader of all values that its nested graphs read.
+    """
 
     def __init__(self, graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto] | None = None):
         self.nodes = graph.node if nodes is None else list(nodes)
@@ -52,9 +57,11 @@ class GraphIndex:
         return [users] if isinstance(users, int) else users
 
     def backward(self, names: Iterable[str], stops: set[str], most_nodes: int) -> Slice | str:
-        """Return the nodes that compute ``names`` from ``stops`` and inputs, or the reason if that is impossible.
+        """Return the nodes that compute ``names`` from inputs of the model and from ``stops``.
 
-        The search does not stop at ``names``, even if ``stops`` contains them.
+        The search goes from ``names`` backward, and stops at inputs and at ``stops``. It does not stop at a value in ``names``,
+        even if ``stops`` contains this value. If a value has no producer, or if there are more than ``most_nodes`` nodes, return
+        the reason instead.
         """
         nodes: set[int] = set()
         leaves: set[str] = set()
@@ -76,7 +83,7 @@ class GraphIndex:
         return Slice(nodes, leaves)
 
     def forward(self, names: Iterable[str]) -> set[str]:
-        """Return ``names`` and all values that depend on them."""
+        """Return the values ``names``, and all values that are computed from them."""
         reached: set[str] = set()
         pending = list(names)
         while pending:
@@ -88,7 +95,10 @@ class GraphIndex:
 
 
 def names_read(node: onnx.NodeProto) -> list[str]:
-    """Return the names that ``node`` or its nested graphs read, without repetitions."""
+    """Return the names of the values that ``node`` or its nested graphs read, without repetitions.
+
+    Names that are defined inside a nested graph are not included.
+    """
     names = dict.fromkeys(name for name in node.input if name)
     if not node.attribute:
         return list(names)
@@ -105,9 +115,10 @@ def _free_names(body: onnx.GraphProto) -> list[str]:
 
 
 def all_nodes(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, int]]:
-    """Yield every node of the model with the version of the default operator set that applies to it.
+    """Yield every node of the model, with the version of the default operator set for it.
 
-    If a model imports only other operator sets, onnxruntime uses the newest version.
+    This includes nodes in bodies and functions. If a model imports operator sets, but not the default one, the newest version of
+    the default one applies, as in onnxruntime.
     """
     version = default_opset(proto.opset_import)
     if version is None:

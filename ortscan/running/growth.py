@@ -1,7 +1,9 @@
-"""Find loops that may exhaust the memory, and nodes that run too long, because no timeout can stop a single node::
+"""Find loops that may exhaust the memory, and nodes that may run too long.
 
-    Loop (..., x)      x' = Concat (x, x)
-    Loop (n, ...)      that stacks values, if n is missing, a large constant, or computed by another loop
+No timeout can stop a single node. Examples::
+
+    Loop with the state x and x' = Concat (x, x)                      x doubles in each step
+    Loop (n, ...) that stacks a value of each step                    if n is missing, large, or computed by another loop
     MaxPool <kernel_shape = [1500, 1500]> (x [1, 1, 3000, 3000])      5 * 10^12 comparisons
     MatMul (x [20000, 20000], x)                                      8 * 10^12 products
 
@@ -50,7 +52,10 @@ _ALL_PAIRS = frozenset(["Attention", "CDist", "DFT", "Det", "MultiHeadAttention"
 
 
 def may_exhaust_memory(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
-    """Return True if a Loop may carry a value that grows with each step, or may stack an unbounded number of steps."""
+    """Return True if a Loop may need an unlimited amount of memory.
+
+    A state of the Loop may grow in each step, or the Loop stacks values, and its number of steps has no known limit.
+    """
     loops = [node for node, _ in all_nodes(proto) if node.op_type == "Loop"]
     if not loops:
         return False
@@ -65,7 +70,10 @@ def may_exhaust_memory(proto: onnx.ModelProto, analysis: Analysis | None) -> boo
 
 
 def _is_bounded(count: str, producers: Mapping[str, onnx.NodeProto], constants: Mapping[str, int]) -> bool:
-    """Return True if ``count`` is computed only from sizes, small constants and inputs. Generated inputs are small."""
+    """Return True if the trip count ``count`` is small in a comparison.
+
+    It must be computed only from sizes, small constants and inputs. The inputs that are generated for comparisons are small.
+    """
     pending, seen = [count], set[str]()
     while pending:
         name = pending.pop()
@@ -84,7 +92,10 @@ def _is_bounded(count: str, producers: Mapping[str, onnx.NodeProto], constants: 
 
 
 def _may_grow(loop: ir.Node, analysis: Analysis) -> bool:
-    """Return True if a state of ``loop`` has an unknown shape and may grow by a factor in each step."""
+    """Return True if a state of ``loop`` may become several times larger in each step.
+
+    Only states of unknown shape are considered.
+    """
     body = loop.attributes["body"].as_graph()
     states = body.outputs[1 : len(body.inputs) - 1]
     if all(None not in (analysis.dims(value) or [None]) and value.dtype != ir.DataType.STRING for value in states):
@@ -101,7 +112,7 @@ def _may_grow(loop: ir.Node, analysis: Analysis) -> bool:
 
 
 def _constants(proto: onnx.ModelProto) -> Iterator[tuple[str, int]]:
-    """Yield the name of each integer constant with its largest number."""
+    """Yield the name of each constant of integers, with its largest element."""
     tensors = [(tensor.name, tensor) for graph in all_graphs(proto) for tensor in graph.initializer]
     for node, _ in all_nodes(proto):
         if node.op_type == "Constant" and node.attribute:
@@ -117,7 +128,10 @@ def _constants(proto: onnx.ModelProto) -> Iterator[tuple[str, int]]:
 
 
 def may_run_long(analysis: Analysis) -> bool:
-    """Return True if the known shapes imply more than _MOST operations for a node. A node in a loop counts once."""
+    """Return True if a node needs more than ``_MOST`` operations, as far as shapes are known.
+
+    For a node in a loop, the operations of a single step count.
+    """
     return any(_work(node, analysis) > _MOST for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph))
 
 
@@ -143,7 +157,10 @@ def _work(node: ir.Node, analysis: Analysis) -> float:
 
 
 def _of_einsum(node: ir.Node, operands: Sequence[Sequence[int]]) -> float:
-    """Return the operations of an Einsum: the product of the sizes of all letters in its equation."""
+    """Return the number of operations of an Einsum whose operands have the sizes ``operands``.
+
+    This is the product of the sizes of all letters in its equation.
+    """
     terms = node.attributes.get_string("equation", "").split("->")[0].replace(" ", "").split(",")
     sizes: dict[str, int] = {}
     for term, dims in zip(terms, operands, strict=False):

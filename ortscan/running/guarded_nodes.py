@@ -1,6 +1,9 @@
-"""Find recurrent nodes that an If guards from empty sequences and batches. Empty inputs may be tried on models with such nodes::
+"""Find guarded nodes: recurrent nodes that an If protects from empty sequences and empty batches::
 
-    If (Shape(x), or Size(x), is above 0) then GRU (x, W, R) else ...
+    If (Size (x) > 0) then GRU (x, W, R) else ...
+
+onnxruntime crashes if a recurrent node gets an empty input. A model whose recurrent nodes are all guarded can be run on empty
+inputs.
 
 Works around ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """
@@ -20,7 +23,11 @@ _DEEPEST = 8
 
 
 def guarded_nodes(proto: onnx.ModelProto) -> set[tuple[str, ...]]:
-    """Return the outputs of each guarded node, that is a node in an If whose condition tests all sizes that must not be 0."""
+    """Return the names of the outputs of each guarded node.
+
+    A recurrent node is guarded if it is in a branch of an If whose condition depends on every size that must not be 0 for this
+    node.
+    """
     guarded: set[tuple[str, ...]] = set()
     for graph in all_graphs(proto):
         producers = {name: node for node in graph.node for name in node.output}
@@ -39,7 +46,13 @@ def _critical_axes(node: onnx.NodeProto) -> list[int]:
 
 
 def _tested(name: str, producers: Mapping[str, onnx.NodeProto], depth: int) -> Iterator[tuple[str, int]]:
-    """Yield the values and axes whose sizes contribute to ``name``."""
+    """Yield each pair (value, axis) whose size is used to compute the value ``name``.
+
+    Args:
+        name: the value.
+        producers: the nodes of the graph by their outputs.
+        depth: the number of nodes between the condition and this value. The search stops at a maximum depth.
+    """
     node = producers.get(name)
     if node is None or depth > _DEEPEST:
         return

@@ -1,6 +1,6 @@
-"""Find vectors in a ModelProto that may become very long.
+"""Find vectors in a ModelProto that may become very long, for example by repeated doubling.
 
-See ``rewrites.analysis.shapes.long_vectors``. Works around ORT-FOLDED-JOINS and ONNX-LONG-VECTORS.
+``rewrites.analysis.shapes.long_vectors`` explains the problem. Works around ORT-FOLDED-JOINS and ONNX-LONG-VECTORS.
 """
 
 import math
@@ -23,9 +23,10 @@ _GROWING = GROWING | {"Constant"}
 
 
 def endless_joins(proto: onnx.ModelProto) -> list[str]:
-    """Return a description of the first Concat that joins too many elements, as at the end of a chain of doublings.
+    """Return a description of the first Concat or StringConcat whose result is too long, in a list.
 
-    onnxruntime would compute the chain when it loads the model.
+    Such a result is, for example, the end of a long chain in which each Concat doubles a constant. onnxruntime would compute the
+    chain when it loads the model. The list is empty if there is no such node.
     """
     nodes = (node for graph in (*all_graphs(proto), *proto.functions) for node in graph.node)
     if not any(node.op_type in ("Concat", "StringConcat") for node in nodes):
@@ -44,11 +45,13 @@ def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, Measure]) ->
 
 
 def _known_lengths(proto: onnx.ModelProto) -> dict[str, int]:
-    """Return the number of elements of each value whose axes are numbers or free sizes of the inputs. Free sizes count as 1.
+    """Return the number of elements of each value of the main graph whose shape onnx infers.
+
+    Without such a shape, the length of a Concat would be overestimated:
 
         x [1, 40, 8] -> LSTM -> Slices -> Concat    the result has 40 steps again, not 40 * 40
 
-    Only shapes that onnx infers in the main graph are used, because other declarations may be wrong.
+    A free dimension of an input counts as 1. Declared shapes of inner values and outputs are ignored, because they may be wrong.
     """
     bare = onnx.ModelProto()
     bare.CopyFrom(without_weights(proto))
@@ -79,7 +82,10 @@ def _length_of_type(declared: onnx.TypeProto, free: Set[str]) -> int | None:
 
 
 def has_long_vectors(proto: onnx.ModelProto) -> bool:
-    """Return True if a vector may be too long to let onnx propagate its elements, at 200 bytes each."""
+    """Return True if the model may have a vector that is too long for onnx's data propagation.
+
+    Data propagation computes the elements of vectors during shape inference, and needs 200 bytes for each element.
+    """
     graphs = [*all_graphs(proto), *proto.functions]
     infos = [info for graph in all_graphs(proto) for info in (*graph.input, *graph.output, *graph.value_info)]
     if not any(node.op_type in _GROWING for graph in graphs for node in graph.node) and all(

@@ -1,7 +1,8 @@
 """A `Runner` in a subprocess, for models that may crash onnxruntime.
 
-Requests and replies are pickles on the standard input and output of ``python -c``. This works without an importable main module.
-The subprocess imports little besides onnxruntime, so it starts fast.
+The subprocess is started with ``python -c``. It reads pickled requests from its standard input, and writes pickled replies to its
+standard output. Unlike ``multiprocessing``, this works if the main module cannot be imported. The subprocess imports little besides
+onnxruntime, so it starts fast.
 """
 
 import contextlib
@@ -30,9 +31,10 @@ _CHILD = "from ortscan.running.own_process import serve; serve()"
 
 
 class OwnProcessRunner:
-    """A `Runner` in a subprocess. A run that crashes the subprocess has failed. The next run starts another subprocess.
+    """A `Runner` in a subprocess.
 
-    If no Python interpreter can be started, the session runs in this process.
+    If a run crashes the subprocess, the run counts as failed, and the next run starts another subprocess. If no Python interpreter
+    can be started, the session runs in this process.
 
     Args:
         source: the model.
@@ -72,7 +74,7 @@ class OwnProcessRunner:
         return self._here.error
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
-        """Run once, as `Runner.run` does."""
+        """Run the model once on the inputs ``feed``, with a time limit of ``seconds``, as `Runner.run` does."""
         if self._here is not None:
             return self._here.run(feed, seconds)
         started, error = time.perf_counter(), self.error
@@ -88,7 +90,7 @@ class OwnProcessRunner:
         return RunOutcome(None, cause, duration, died=True)
 
     def peak_bytes(self) -> int | None:
-        """Return the peak memory of the session and its runs in bytes, or None if it is unknown."""
+        """Return the peak memory use of the session and its runs in bytes, or None if it is unknown."""
         reply = None if self._process is None else self._ask(None, None, _GRACE)
         return reply if isinstance(reply, int) else None
 
@@ -102,7 +104,7 @@ class OwnProcessRunner:
         self._process = child_process.start(_CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def _make_session(self) -> str | None:
-        """Create the session in the subprocess. Return None, or the reason if that fails."""
+        """Create the session in the subprocess. Return the reason if that fails, else None."""
         reply = self._ask((self._memory, self._recipe), self._seconds, _GRACE_AT_START)
         if reply is _NOTHING:
             cause = self._exit_cause()
@@ -112,7 +114,11 @@ class OwnProcessRunner:
         return str(error) if error is not None else None
 
     def _ask(self, request: object, seconds: float | None, grace: float) -> Any:
-        """Send a request and return the reply. Kill the subprocess after ``seconds`` plus ``grace``."""
+        """Send a request to the subprocess, and return the reply.
+
+        If there is no reply after ``seconds`` plus ``grace`` seconds, kill the subprocess. If it ends without a reply, return
+        ``_NOTHING``.
+        """
         self._killed = False
         requests, replies = _pipes(self._process)
         timer = None if seconds is None else threading.Timer(seconds + grace, self._kill)

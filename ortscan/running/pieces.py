@@ -2,9 +2,12 @@
 
     x ─► a ─► b ─► c ─► y    ->    x ─► a ─► b        b ─► c ─► y
 
-Each value of a piece has the type that the model declares, so onnxruntime checks a node in a piece in the same way as in the
-whole model. Loading the whole model would take 3 KB of memory per node, and time that grows with the square of the nodes.
-onnxruntime does not check names across pieces. A model is therefore not cut if a nested graph reuses a name of the graph around it.
+This saves resources: onnxruntime needs 3 KB of memory for each node of a loaded model, and loading time grows with the square of
+the number of nodes.
+
+The inputs and outputs of a piece have the types that the model declares for these values. Therefore onnxruntime checks a node in a
+piece in the same way as in the whole model. But it cannot compare names of values in different pieces, so a model is not cut if a
+nested graph reuses a name of the graph around it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +24,7 @@ _NODES = 25_000
 
 
 def pieces_of(proto: onnx.ModelProto) -> Iterator[onnx.ModelProto] | None:
-    """Return models that together have all nodes of ``proto``. Return None if ``proto`` cannot be cut."""
+    """Cut ``proto`` into models that together have all its nodes. Return None if that is impossible."""
     graph = proto.graph
     if _has_shadowing(graph, set()):
         return None
@@ -80,7 +83,10 @@ def _count(node: onnx.NodeProto) -> int:
 
 
 def _has_shadowing(graph: onnx.GraphProto, outer: set[str]) -> bool:
-    """Return True if a nested graph reuses a name of a graph around it for another value."""
+    """Return True if ``graph``, or a graph in it, reuses a name of a graph around it for another value.
+
+    ``outer`` has the names in the graphs around ``graph``.
+    """
     own = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer}
     own.update(name for node in graph.node for name in node.output)
     own.discard("")

@@ -33,13 +33,13 @@ TOO_SLOW = "creating its session took longer than {:.2g} s"
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The outputs of a run in the requested order, or the reason why the run failed.
+    """The outcome of a run: its outputs, or the reason why it failed.
 
     Args:
-        values: the outputs.
+        values: the outputs in the requested order; None if the run failed.
         error: the reason why the run failed, or None.
         seconds: the duration of the run.
-        timed_out: True if the run was stopped.
+        timed_out: True if the run was stopped, because it exceeded its time limit.
         died: True if the run crashed its process.
         exhausted: True if the run needed more memory than was available.
     """
@@ -54,14 +54,19 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class Bare:
-    """The source of a session, which is a path or bytes, and the folder of external data."""
+    """The model that a session loads.
+
+    Attributes:
+        target: the path or the bytes of the model.
+        folder: the folder of external data, or None.
+    """
 
     target: str | bytes
     folder: str | None
 
 
 class Runs(Protocol):
-    """The interface of `Runner`, and of a runner in a subprocess."""
+    """The interface that `Runner` and `OwnProcessRunner` have in common."""
 
     outputs: list[str]
 
@@ -74,11 +79,13 @@ class Runs(Protocol):
         """True if creating the session took longer than the time limit."""
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
-        """Run once."""
+        """Run the model once on ``feed``. A run that takes longer than ``seconds`` fails."""
 
 
 class Runner:
-    """A session of a model. ``error`` is onnxruntime's message if there is no session.
+    """A session that runs a model in this process.
+
+    If onnxruntime cannot create the session, ``error`` has its message.
 
     Args:
         source: the model.
@@ -133,7 +140,7 @@ class Runner:
         self._narrow = any(_is_narrow(declared) for declared in types.values())
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
-        """Run once. After ``seconds`` the run is stopped and counts as failed."""
+        """Run the model once on ``feed``. After ``seconds``, the run is stopped and counts as failed."""
         import onnxruntime as ort
 
         options = ort.RunOptions()
@@ -157,13 +164,19 @@ class Runner:
         return RunOutcome(values, None, time.perf_counter() - started)
 
     def _run_narrow(self, feed: Mapping[str, Any], options: "ort.RunOptions") -> list[Any]:
-        """Run with OrtValues, because numpy lacks some types. In Python, OrtValues hold neither strings nor sequences."""
+        """Run the session with OrtValues instead of arrays, because numpy lacks types such as bfloat16.
+
+        This is only used for models with such types, because OrtValues in Python can hold neither strings nor sequences.
+        """
         results = self._session.run_with_ort_values(self.outputs, {k: _to_ort(v) for k, v in feed.items()}, options)
         return [_from_ort(value) for value in results]
 
 
 def register_called(options: "ort.SessionOptions", target: str | bytes) -> None:
-    """Register the custom operators of ortscan that a model calls. ``target`` is its path or its bytes."""
+    """Register those of ortscan's custom operators that a model calls.
+
+    ``target`` is the path or the bytes of the model.
+    """
     content = target if isinstance(target, bytes) else Path(target).read_bytes()
     if PYTHON.encode() in content:
         from ortscan.custom_ops.registration import register_python
@@ -182,7 +195,7 @@ def on_one_thread(options: "ort.SessionOptions") -> None:
 
 
 def check_providers(providers: Sequence[Any]) -> None:
-    """Raise OptionError if this onnxruntime lacks a provider."""
+    """Raise OptionError if the installed onnxruntime does not have one of ``providers``."""
     import onnxruntime as ort
 
     available = ort.get_available_providers()
@@ -198,7 +211,10 @@ def _terminate(options: "ort.RunOptions", stop: threading.Event) -> None:
 
 
 def _is_narrow(name: str) -> bool:
-    """Return True if numpy lacks the type called ``name``, which is a name of onnxruntime or numpy."""
+    """Return True for bfloat16 and the types of 8-bit floats, which numpy lacks.
+
+    ``name`` is the name of a type in onnxruntime or in numpy.
+    """
     return "bfloat16" in name or "float8" in name
 
 

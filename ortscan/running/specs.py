@@ -14,15 +14,16 @@ Dim = int | str
 
 @dataclass(frozen=True)
 class SessionSpec:
-    """An input or output.
+    """The declaration of an input or output.
 
     Args:
-        name: its name.
-        kind: a tensor, a sequence of tensors, or another kind that cannot be generated, such as a map or a sparse value.
-        elem_type: the element type.
-        dims: the sizes, or None if the rank is not declared.
+        name: the name of the input or output.
+        kind: ``tensor``, ``sequence`` for a sequence of tensors, or ``other`` for types such as maps, for which no values are
+        generated.
+        elem_type: the element type, as a number of ``onnx.TensorProto``.
+        dims: the size of each dimension, or None if the rank is not declared.
         optional: True for an optional type.
-        declared: the type without shapes.
+        declared: the type without shapes, such as ``tensor(float)``.
     """
 
     name: str
@@ -34,19 +35,23 @@ class SessionSpec:
 
 
 def input_specs(graph: onnx.GraphProto) -> list[SessionSpec]:
-    """Return the inputs that a caller must feed, in order. Inputs with an initializer are not included."""
+    """Return the declarations of the inputs that a caller must feed, in the order of the graph.
+
+    An input with an initializer has a default, so it is not included.
+    """
     initialized = {tensor.name for tensor in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     return [spec for spec in _specs(graph.input) if spec.name not in initialized]
 
 
 def output_specs(graph: onnx.GraphProto) -> list[SessionSpec]:
-    """Return the outputs, in order."""
+    """Return the declarations of the outputs, in the order of the graph."""
     return _specs(graph.output)
 
 
 def overridable_names(model: onnx.ModelProto) -> set[str]:
-    """Return the inputs that a caller may omit. Before IR version 4 all initializers were listed as inputs, but none could be
-    omitted.
+    """Return the names of the inputs with a default, which a caller may override by feeding a value.
+
+    Before IR version 4, every initializer had to be listed as an input, so the result is empty for such models.
     """
     if model.ir_version < 4:
         return set()
@@ -83,7 +88,7 @@ def _dim(anonymous: str, dim: onnx.TensorShapeProto.Dimension) -> Dim:
 
 
 def _type_text(declared: onnx.TypeProto) -> str:
-    """Return the type without shapes, as in ``seq(tensor(float))``."""
+    """Return a declared type as a text without shapes, such as ``seq(tensor(float))``."""
     match declared.WhichOneof("value"):
         case "tensor_type":
             return f"tensor({onnx.TensorProto.DataType.Name(declared.tensor_type.elem_type).lower()})"
