@@ -18,8 +18,7 @@ class SessionSpec:
 
     Args:
         name: the name of the input or output.
-        kind: ``tensor``, ``sequence`` for a sequence of tensors, or ``other`` for types such as maps, for which no values are
-        generated.
+        kind: ``tensor``, ``sequence`` (of tensors), or ``other`` for a type whose values cannot be generated, such as a map.
         elem_type: the element type, as a number of ``onnx.TensorProto``.
         dims: the size of each dimension, or None if the rank is not declared.
         optional: True for an optional type.

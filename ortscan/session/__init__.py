@@ -1,7 +1,7 @@
 """onnxruntime sessions that optimise their model first.
 
-``InferenceSession`` is a drop-in replacement for onnxruntime's class. ``patched`` installs it for third-party code. If anything
-fails, the original model runs. The package ``pipeline`` optimises the model.
+``InferenceSession`` is a drop-in replacement for onnxruntime's class. ``patched`` makes third-party code use it. If a model cannot
+be optimised, the session runs the original. The package ``pipeline`` does the optimisation itself.
 """
 
 __all__: list[str] = []

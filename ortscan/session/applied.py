@@ -1,6 +1,6 @@
-"""``Applied`` tells callers what ortscan did to the model of a session.
+"""The classes for the result of optimising a session's model.
 
-``Prepared`` is the model that the session opens.
+``Applied`` tells callers what ortscan did. ``Prepared`` is the model that the session opens.
 """
 
 import re
@@ -39,16 +39,17 @@ _SOURCE_LINE = re.compile(r"\S*/onnxruntime/\S+:\d+ \S.*?\) (?=[^\s(]+ [^\s(]+ )
 
 @dataclass
 class Applied:
-    """What ortscan did to the model of a session: the value of ``session.ortscan``.
+    """What ortscan did to the model of a session. Callers find it in ``session.ortscan``.
 
     Attributes:
-        source: ``optimized`` if the model was optimised now; ``cached`` if an earlier start optimised it; ``unchanged`` if there
-            was nothing to do; ``original`` if it was not optimised, on purpose or because of an error.
-        why: a sentence on why the original runs, or why the model was not cached; None in other cases.
-        seconds: the time that ortscan added to the start.
-        entry: the folder of the cache entry; None without a cache entry.
+        source: which model the session runs. ``optimized``: it was optimised when the session was created. ``cached``: it was
+            optimised when an earlier session was created, and read from the cache. ``unchanged``: there was nothing to optimise.
+            ``original``: the model was not optimised, on purpose or because of an error.
+        why: a sentence on why the original runs, or why the optimised model was not cached. None if neither is the case.
+        seconds: the time that ortscan needed while the session was created.
+        entry: the folder of the cache entry, or None if there is no entry.
         target: the target that the model was optimised for.
-        verified: the result of the comparison with the original when it was optimised, in one line; empty without a comparison.
+        verified: one line on how the optimised model was compared with the original. Empty if it was not compared.
     """
 
     source: Literal["optimized", "cached", "unchanged", "original"]
@@ -61,11 +62,14 @@ class Applied:
 
     @lazy
     def report(self) -> "RewriteReport | None":
-        """The report of the optimisation, in the form that ``explain`` returns, or None."""
+        """The report of the optimisation, as ``explain`` returns it, or None if there is no report."""
         return self.make_report()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for a copy or a pickle. The report replaces the function that makes it."""
+        """Return the attributes for a copy or a pickle.
+
+        ``make_report`` may be a function that cannot be pickled, so the copy gets the finished report instead.
+        """
         return {**vars(self), "report": self.report, "make_report": _none}
 
 
@@ -75,16 +79,18 @@ def _none() -> None:
 
 @dataclass
 class Prepared:
-    """The model that a session opens instead of its own.
+    """The model that a session opens instead of the original.
+
+    If ``path`` and ``content`` are None, the session opens the original.
 
     Attributes:
         applied: what ortscan did.
         path: the file to open.
-        content: the bytes to open. If ``path`` and ``content`` are None, the session opens its own model.
-        python_ops: True if the model has Python custom ops.
-        data_of: the original model, if the model to open refers to the original's external data; otherwise None.
-        locations: the locations of this external data.
-        holder: an object that keeps temporary files alive.
+        content: the bytes to open.
+        python_ops: True if the model calls Python custom ops.
+        data_of: the original model, if the model to open uses the original's external data; otherwise None.
+        locations: the locations of this external data, as the model names them.
+        holder: an object that keeps temporary files until it is freed.
     """
 
     applied: Applied
@@ -97,17 +103,26 @@ class Prepared:
 
     @property
     def is_original(self) -> bool:
-        """True if this is the session's own model."""
+        """True if the session opens the original model."""
         return self.path is None and self.content is None
 
 
 def unmodified(source: SessionSource, how: Literal["original", "unchanged"], why: str | None = None) -> Prepared:
-    """Return the session's own model as the model to open. ``why`` is the reason for that."""
+    """Return a Prepared with which the session opens the original model.
+
+    Args:
+        source: the original model.
+        how: ``unchanged`` if there was nothing to optimise, otherwise ``original``.
+        why: why the original is opened, in one sentence.
+    """
     return Prepared(Applied(how, why), python_ops=source.outline.names(DOMAIN.encode()))
 
 
 def in_words(problem: BaseException | None) -> str:
-    """Return ``problem`` as one sentence, without references to onnxruntime's source code."""
+    """Return the message of the error ``problem`` in one sentence.
+
+    Locations in onnxruntime's source code are removed.
+    """
     message = one_line(str(problem))
     for pattern, words in _KNOWN_ERRORS:
         match = re.search(pattern, message)

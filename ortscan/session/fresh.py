@@ -1,4 +1,4 @@
-"""Optimise the model of a session now, and store the result in the cache."""
+"""Optimise the model of a session that is not in the cache, and store the result in the cache."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -23,17 +23,23 @@ __all__ = ["Slot", "fresh"]
 
 @dataclass(frozen=True)
 class Slot:
-    """The future cache entry of an optimised model: its ``key`` in ``store``, and the original's ``fingerprint``."""
+    """The place in the cache where an optimised model will be stored.
+
+    Attributes:
+        store: the cache.
+        key: the key of the entry.
+        fingerprint: the digests of the original's files, from which the key was computed.
+    """
 
     store: Store
     key: str
     fingerprint: Sequence[str]
 
     def fits(self, source: SessionSource, locations: Sequence[str]) -> bool:
-        """Return True if the model that was optimised has the content from which the key was computed.
+        """Return True if the result of optimising ``source`` may be stored under the key.
 
-        The files of the model may have changed after the key was computed, or while they were read. ``locations`` are the locations
-        of external data in the model that was optimised.
+        The files of the model may have changed after the key was computed, or while they were read. The result would then belong to
+        another content than the key. ``locations`` are the locations of external data in the model that was optimised.
         """
         with suppress(OSError, OrtscanError):
             is_same = digest_of_bytes(source.content) == self.fingerprint[0] and set(locations) <= set(source.outline.locations)
@@ -42,9 +48,10 @@ class Slot:
 
 
 def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
-    """Optimise the model now.
+    """Optimise a model, and return the model to open.
 
-    Store the result in ``slot`` unless a file of the model has changed meanwhile. Errors are not caught.
+    Store the result in ``slot``, unless a file of the model has changed meanwhile. Raise VerificationFailed if the result differs
+    from the original, and pass on all other errors.
     """
     from ortscan.session.optimizing import let_go, optimized
 
@@ -68,7 +75,10 @@ def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) 
 
 
 def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slot | None) -> Prepared:
-    """Return the optimised model for a session: in memory and in the cache, or else in a temporary folder."""
+    """Return the optimised model for a session, and store it in the cache if possible.
+
+    If the model is too large for bytes, it is written to a temporary folder instead, and not cached.
+    """
     from ortscan.session.optimizing import serialised_with_references
 
     loaded, report = result.loaded, result.report
@@ -94,7 +104,10 @@ def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slo
 
 
 def _keep(slot: Slot | None, facts: Facts) -> None:
-    """Store the facts if that is possible. Otherwise the next start computes the facts again."""
+    """Store ``facts`` without a model in ``slot``.
+
+    If that fails, the error is ignored, and the next session computes the facts again.
+    """
     if slot is not None:
         with suppress(OSError):
             slot.store.put(slot.key, facts)

@@ -1,4 +1,7 @@
-"""``InferenceSession``: onnxruntime's class, but with an optimised model. ``import ortscan`` does not import this module."""
+"""``InferenceSession``, a subclass of onnxruntime's class that optimises its model.
+
+``import ortscan`` does not import this module, because it imports onnxruntime.
+"""
 
 import functools
 import logging
@@ -40,20 +43,21 @@ _DISABLED = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
 class InferenceSession(Running):
-    """An ``onnxruntime.InferenceSession`` that takes the loops out of its model first.
+    """An ``onnxruntime.InferenceSession`` that first takes the loops out of its model.
 
         session = ortscan.InferenceSession("model.onnx")
         session.run(None, feed)
 
-    It takes the same arguments as onnxruntime's class, and also an ``onnx.ModelProto`` or ``onnx_ir.Model``. Its options are
+    It accepts the arguments of onnxruntime's class. The model may also be an ``onnx.ModelProto`` or ``onnx_ir.Model``. Options are
     entries of the SessionOptions, such as ``add_session_config_entry("ortscan.target", "cuda")``; see
-    ``docs/reference/session-entries.md``. The default target is that of the first execution provider. If ortscan cannot optimise a
-    model, the session runs the original with an OrtscanWarning, or raises an OrtscanError if ``ortscan.strict`` is 1. With
-    ``ORT_DISABLE_ALL`` the model is not optimised unless ``ortscan.enable`` is 1. ``run`` raises the exceptions of Python custom
-    ops.
+    ``docs/reference/session-entries.md``. By default, the model is optimised for the first execution provider.
+
+    If ortscan cannot optimise the model, it issues an OrtscanWarning, and the session runs the original. If ``ortscan.strict`` is
+    1, it raises an OrtscanError instead. If the SessionOptions disable graph optimisation (``ORT_DISABLE_ALL``), ortscan only
+    optimises the model if ``ortscan.enable`` is 1. If a Python custom op raises an exception, ``run`` raises this exception.
 
     Attributes:
-        ortscan: what ortscan did; ``session.ortscan.report`` describes each loop.
+        ortscan: what ortscan did. For example, ``session.ortscan.report`` describes each loop.
 
     Raises:
         OptionError: an entry ``ortscan.*`` cannot be read.
@@ -79,7 +83,10 @@ class InferenceSession(Running):
         super().__init__(model, sess_options, providers, provider_options, **kwargs)
 
     def _create_inference_session(self, providers: Any, provider_options: Any, disabled_optimizers: Any = None) -> None:
-        """Create the underlying session. onnxruntime's class calls this at the start, and again when providers change."""
+        """Create the underlying session.
+
+        onnxruntime's class calls this method in its constructor and in ``set_providers``.
+        """
         arguments = (providers, provider_options, disabled_optimizers)
         if is_at_work():
             super()._create_inference_session(*arguments)
@@ -106,7 +113,10 @@ class InferenceSession(Running):
             del problem  # its traceback refers to this frame, which would keep the model in memory
 
     def _ortscan_open_optimised(self, settings: Settings, arguments: tuple[Any, ...]) -> Exception | None:
-        """Open the optimised model. Return None, or the error if that fails. Raise errors that are not due to the optimisation."""
+        """Open the optimised model. Return the error if that fails, else None.
+
+        Raise errors that are not due to the optimisation.
+        """
         options = self._sess_options
         ask = None if options is None else functools.partial(hold_weights, options)
         source = SessionSource(self._model_path, self._model_bytes, entry_of(options, FOLDER_ENTRY), ask)
@@ -193,9 +203,9 @@ class InferenceSession(Running):
         self._ortscan_python_ops = prepared.python_ops
 
     def _ortscan_refuse(self, problem: Exception, arguments: tuple[Any, ...]) -> NoReturn:
-        """Raise ``problem`` as an OrtscanError. After other errors, onnxruntime's class would retry with other providers.
+        """Raise ``problem`` as an OrtscanError, or as onnxruntime's own error if the model cannot be read.
 
-        If the model cannot be read, raise onnxruntime's own error instead.
+        It must be an OrtscanError, because onnxruntime's class would catch other errors and retry with other providers.
         """
         if isinstance(problem, OSError):
             with at_work():
@@ -222,9 +232,9 @@ class InferenceSession(Running):
 
 @functools.cache
 def _shared_options() -> "ort.SessionOptions":
-    """Return the SessionOptions that all sessions share whose caller passed none.
+    """Return the SessionOptions for all sessions that were created without SessionOptions.
 
-    The library of the Python op keeps about 1 KB for each SessionOptions object that it is registered with.
+    One object is shared, because the library of the Python custom op never frees about 1 KB for each object.
     """
     return ort.SessionOptions()
 
@@ -232,7 +242,7 @@ def _shared_options() -> "ort.SessionOptions":
 def _is_not_of_the_model(error: Exception) -> bool:
     """Return True if ``error`` would also occur with any other model.
 
-    Such an error comes from code outside ortscan and onnxruntime, or is about other arguments.
+    Such an error is raised by code outside ortscan and onnxruntime, or it is about another argument than the model.
     """
     if is_from_elsewhere(error) or _UNKNOWN_PROVIDER in str(error):
         return True

@@ -1,16 +1,15 @@
-"""Open an optimised model that refers to external data next to the original.
+"""Open an optimised model that uses external data next to the original.
 
-onnxruntime looks for external data below the folder of the model file. For a model in bytes, it looks in the folder that an entry
-of the SessionOptions names. This entry cannot be removed, and would apply to every later model with the same SessionOptions. So
-it is set only on SessionOptions that ortscan created.
+onnxruntime must find the data files, which it looks for below the folder of the model file. There are three ways:
 
-With a caller's SessionOptions, the optimised model becomes a temporary file in the folder of the original model. The file is
-removed when the session has been created. If the folder of the original is read-only, the file is in a temporary folder, together
-with hard links to the data files or copies of them. Hard links are only the second choice, because onnx rejects data with two
-names, and the links would remain if the process were killed.
+1. The session opens the model as bytes, and an entry of the SessionOptions names the folder. Such an entry cannot be removed, and
+   would apply to every later model with the same SessionOptions. So ortscan only sets it on SessionOptions that it created itself.
+2. The session opens a temporary file in the folder of the original. The file is removed when the session has been created.
+3. If this folder is read-only, the temporary file is in a temporary folder, together with hard links to the data files or copies of
+   them. This is the last choice, because onnx rejects data with two names, and the links would remain if the process were killed.
 
-If a location is not a path below the folder of the original model, the model is rejected. So every location is also a valid path
-below a temporary folder.
+If the location of a data file is not a path below the folder of the original, the model is rejected. Therefore each location is
+also a valid path below a temporary folder.
 """
 
 import contextlib
@@ -39,9 +38,17 @@ FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 @contextlib.contextmanager
 def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bool) -> Iterator[tuple[str | None, bytes | None]]:
-    """Yield the path or the bytes that a session opens. Temporary files are removed when the block ends.
+    """Yield the model for a session to open, as (path, None) or (None, bytes).
 
-    Raise ModelFileError if external data is outside the model's folder, or is not a regular file.
+    Temporary files are removed when the block ends.
+
+    Args:
+        prepared: the model to open.
+        options: the SessionOptions of the session.
+        is_ours: True if ortscan created ``options``.
+
+    Raises:
+        ModelFileError: external data is outside the model's folder, or is not a regular file.
     """
     if prepared.data_of is None:
         yield prepared.path, prepared.content
@@ -62,9 +69,10 @@ def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bo
 
 
 class _Model:
-    """A model that refers to external data. ``files`` maps locations to real paths of files on disk.
+    """A model that uses external data. ``files`` maps the location of each data file to its real path.
 
-    Weights that the SessionOptions hold in memory may have any location. Raise ModelFileError if a required location is invalid.
+    The constructor raises ModelFileError if a location is invalid. But if the SessionOptions hold weights in memory, it ignores
+    invalid locations and missing files, because onnxruntime may not need them.
     """
 
     def __init__(self, content: bytes, source: SessionSource, locations: Sequence[str]) -> None:
@@ -78,11 +86,14 @@ class _Model:
             self.files = {location: path for location, path in self.files.items() if os.path.exists(path)}
 
     def is_of(self, folder: str) -> bool:
-        """Return True if all files are below ``folder``."""
+        """Return True if all data files are below ``folder``."""
         return all(is_below(path, folder) for path in self.files.values())
 
     def below(self, folder: str) -> bytes:
-        """Return the model for opening in ``folder``. Its locations become real paths, because onnxruntime follows no links."""
+        """Return the model as bytes, for opening in ``folder``.
+
+        Its locations are replaced by paths without symbolic links relative to ``folder``, because onnxruntime follows no links.
+        """
         names = {location: os.path.relpath(path, folder) for location, path in self.files.items()}
         if self._in_memory or all(location == name for location, name in names.items()):
             return self.content
@@ -114,7 +125,13 @@ def _beside_its_data(model: _Model, folder: str | None, stack: contextlib.ExitSt
 
 
 def _gathered(files: Mapping[str, str], bring: Callable[[str, str], object], stack: contextlib.ExitStack) -> str | None:
-    """Return a new folder with the files at their locations, or None if ``bring`` fails. All locations are inside the folder."""
+    """Return a new temporary folder with all ``files``, or None if ``bring`` fails.
+
+    Args:
+        files: the real paths of the data files by their locations. All locations are relative paths inside the folder.
+        bring: a function that links or copies a file.
+        stack: removes the folder at the end.
+    """
     folder = stack.enter_context(TemporaryFolder())
     try:
         for location, path in files.items():

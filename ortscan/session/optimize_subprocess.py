@@ -1,8 +1,8 @@
-"""Optimise the model of a session in a subprocess, so that the system gets back all memory that this takes.
+"""Optimise the model of a session in a subprocess.
 
-    fresh(source, …)    ->    the same in a subprocess, which returns the optimised model as a file
-
-The file is in the cache, or in a temporary folder if it cannot be cached. Logs and warnings of the subprocess are passed on.
+When the subprocess ends, the system gets back all memory that the optimisation took. The subprocess calls ``fresh``, and returns
+the optimised model as a file. The file is in the cache, or in a temporary folder if it cannot be cached. Log records and warnings
+of the subprocess are repeated in this process.
 """
 
 import logging
@@ -44,9 +44,10 @@ _PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subproc
 
 
 def fresh_in_subprocess(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared | None:
-    """Do what ``fresh`` does, but in a subprocess. Return None if no subprocess can be started.
+    """Do the same as ``fresh``, but in a subprocess.
 
-    Raise the errors of ``fresh``, and LimitExceeded if the subprocess crashes.
+    Return None if no subprocess can be started, or if it cannot write the optimised model. Raise the errors of ``fresh``, and
+    LimitExceeded if the subprocess crashes or takes too long.
     """
     try:
         spare, process = TemporaryFolder(), child_process.start(_CHILD, start_new_session=True, **_PIPES)
@@ -125,7 +126,7 @@ def _error(kind: str, text: str, number: int | None, path: Any) -> Exception:
 
 
 def serve() -> None:
-    """Run in the subprocess: optimise the requested model, and send back the result."""
+    """Read a request in the subprocess, optimise the model, and send the result to the parent process."""
     child_process.end_with_parent()
     replies = child_process.own_stdout()
     replies.write(_HELLO)
@@ -161,11 +162,10 @@ def _done(request: dict[str, Any], content: bytes | None) -> dict[str, Any]:
 
 
 def _handed_over(prepared: Prepared, spare: Path) -> Prepared:
-    """Return ``prepared`` in a form that can be sent to the parent, with its model in a file.
+    """Return ``prepared`` in a form that can be sent to the parent process: its model is in a file.
 
-    Raise OSError if the file cannot be written.
-
-    The file is not removed when the subprocess ends.
+    The file remains when the subprocess ends. It is in the cache or in the folder ``spare``, which belongs to the parent. Raise
+    OSError if it cannot be written.
     """
     path = prepared.path
     if path is not None:

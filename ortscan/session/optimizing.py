@@ -1,6 +1,6 @@
 """Optimise the model of a session.
 
-This module is imported only if the cache has no entry for the model, because it imports onnx and onnx_ir.
+This module imports onnx and onnx_ir, which is slow. So it is imported only if the cache has no entry for the model.
 """
 
 import gc
@@ -49,9 +49,11 @@ class Optimized:
     """The optimised model and its report.
 
     Attributes:
+        loaded: the optimised model.
+        report: the report of the optimisation.
         locations: the locations of external data in the original.
-        verified: the result of the comparison with the original, in one line.
-        refuted: how the optimised model differs from the original; empty if no difference is known.
+        verified: one line on how the model was compared with the original. Empty if it was not compared.
+        refuted: how the optimised model differs from the original. Empty if no difference is known.
     """
 
     loaded: LoadedModel
@@ -62,9 +64,10 @@ class Optimized:
 
 
 def optimized(source: SessionSource, options: Mapping[str, Any]) -> Optimized:
-    """Optimise the model of a session, and compare the result with the original unless that is disabled.
+    """Optimise the model of a session, and compare the result with the original.
 
-    Raise OrtscanError if the model cannot be optimised, and OSError if a file cannot be read.
+    The options can disable the comparison. If the result differs, ``refuted`` of the result says how. Raise OrtscanError if the
+    model cannot be optimised, and OSError if a file cannot be read.
     """
     proto = parse(source.content, source.path or "the given bytes")
     locations = locations_in(proto)
@@ -88,7 +91,14 @@ def optimized(source: SessionSource, options: Mapping[str, Any]) -> Optimized:
 @wrap_errors
 @quietly
 def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None, on_difference: OnDifference) -> Optimized:
-    """Rewrite a model, check it, and compare it with the original. Then free the memory of the comparison."""
+    """Rewrite a model, check the result, and compare it with the original.
+
+    Args:
+        model: the original.
+        options: the options of the rewriting.
+        level: how thorough the comparison is; None for no comparison.
+        on_difference: what to do about a difference, as in ``pipeline.on_difference.verified``.
+    """
     rewriting, started = Rewriting(model, **options), time.monotonic()
     outcome = self_checked(rewriting)
     spent = time.monotonic() - started
@@ -111,9 +121,9 @@ def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None,
 
 
 def let_go(loaded: LoadedModel) -> None:
-    """Drop the weights of a model that is no longer needed.
+    """Free the weights of a model that is no longer needed.
 
-    Otherwise its reference cycles would keep the weights in memory until the next garbage collection.
+    The model has reference cycles, which would keep the weights in memory until the next garbage collection.
     """
     for graph in graphs_in(loaded.model):
         for value in graph.initializers.values():
@@ -121,7 +131,10 @@ def let_go(loaded: LoadedModel) -> None:
 
 
 def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None:
-    """Return the model as bytes, and True if it refers to external data. Return None if it is too large for bytes."""
+    """Return the model as bytes, with True if it refers to external data.
+
+    Return None if it is too large for bytes.
+    """
     model = to_caller_type(loaded, references=True)
     proto = model if isinstance(model, onnx.ModelProto) else to_proto(loaded)
     if proto.ByteSize() > PROTOBUF_LIMIT:
@@ -130,9 +143,9 @@ def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None
 
 
 def _model(source: SessionSource, proto: onnx.ModelProto, locations: Sequence[str]) -> ModelLike:
-    """Return the model to optimise, in a form in which its external data can be found.
+    """Return the model to optimise, in a form with which ortscan finds its external data.
 
-    If the SessionOptions hold weights in memory, the model has no access to external data.
+    But if the SessionOptions hold weights in memory, no external data is read, because these weights may replace it.
     """
     if locations and source.is_in_memory:
         loaded = load(proto, source=os.path.join(source.data_folders[0], _NOWHERE, "model.onnx")).model
@@ -150,10 +163,11 @@ def _model(source: SessionSource, proto: onnx.ModelProto, locations: Sequence[st
 
 
 def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
-    """Return the element type and shape that onnxruntime's session reports for each tensor among the original's outputs.
+    """Return the element types and shapes that a session of the original reports for its outputs.
 
-    If the original does not declare the shape of an output, onnxruntime infers it from the nodes, and may infer less from the
-    optimised nodes. The result is empty if no session can be created, or if creating a session would crash the process.
+    They are needed for outputs whose shape the original does not declare: onnxruntime infers such a shape from the nodes, and it
+    may infer less from the nodes of the optimised model. The result is empty if no session can be created, or if creating one would
+    crash the process. ``hollow`` is the original without weights. Outputs that are no tensors are not included.
     """
     if crash_risks(hollow):
         return {}
@@ -174,7 +188,7 @@ def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
 
 
 def _with_known_outputs(interface: Interface, known: _KnownOutputs) -> Interface:
-    """Return ``interface`` with the ``known`` types, shapes and sizes where its outputs declare none."""
+    """Return ``interface`` with ``known`` types, shapes and sizes for outputs that do not declare them."""
     outputs = []
     for info in interface.outputs:
         declared = onnx.ValueInfoProto()

@@ -1,7 +1,7 @@
-"""The structure of a serialised model, read without its weights and without importing onnx.
+"""Read the structure of a serialised model, without its weights and without importing onnx.
 
-outline_of(content)                   nodes, inputs, and the locations of external data
-may_be_changed(outline, options)      False if ``optimize`` certainly leaves the model unchanged
+outline_of(content)                   returns nodes, inputs, and the locations of external data
+may_be_changed(outline, options)      returns False if ``optimize`` certainly leaves the model unchanged
 """
 
 from collections import Counter
@@ -49,7 +49,13 @@ _ONLY_FOR_LOOPS = frozenset(name for name, option in OPTIMIZE_OPTIONS.items() if
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the main graph. ``operator`` is empty if the node is in another domain than ONNX's own."""
+    """A node of the main graph.
+
+    Attributes:
+        operator: the operator; empty if it is not one of ONNX's own operators.
+        inputs: the names of the inputs.
+        outputs: the names of the outputs.
+    """
 
     operator: bytes
     inputs: Sequence[bytes]
@@ -58,13 +64,13 @@ class Node:
 
 @dataclass(frozen=True)
 class Outline:
-    """A model without the initializers of its main graph.
+    """The structure of a model, without the initializers of its main graph.
 
     Attributes:
-        text: the bytes of the model without these initializers, or the whole content if it cannot be parsed.
-        messages: the nodes of the main graph, serialised.
+        text: the serialised model without these initializers, or the whole model if it cannot be parsed.
+        messages: the serialised nodes of the main graph.
         inputs: the names of the inputs of the main graph.
-        locations: the files that hold external data, as the model names them, without repetitions.
+        locations: the locations of external data as the model names them, without repetitions.
     """
 
     text: bytes
@@ -73,7 +79,7 @@ class Outline:
     locations: Sequence[str] = ()
 
     def names(self, *words: bytes) -> bool:
-        """Return True if any of ``words`` occurs anywhere outside the initializers."""
+        """Return True if one of ``words`` occurs anywhere in the serialised model, outside the initializers."""
         return any(word in self.text for word in words)
 
     def nodes(self) -> Iterator[Node]:
@@ -88,7 +94,7 @@ class Outline:
 
 
 def outline_of(content: "bytes | mmap") -> Outline:
-    """Return the outline of ``content``, a serialised ModelProto."""
+    """Return the structure of the serialised ModelProto ``content``."""
     kept: list[bytes] = []
     messages: list[bytes] = []
     inputs: set[bytes] = set()
@@ -134,9 +140,14 @@ def _external_locations(content: "bytes | mmap") -> Iterator[str]:
 
 
 def fields_of(content: "bytes | mmap", within: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield for each field of a message its number, its wire type, and the start and end of its value.
+    """Yield (number, wire type, start of value, end of value) for each field of a protobuf message.
 
-    Raise IndexError or KeyError if the content is not a valid message.
+    Args:
+        content: the bytes that contain the message.
+        within: the start and the end of the message in ``content``.
+
+    Raises:
+        IndexError, KeyError: the message is invalid.
     """
     at, end = within
     while at < end:
@@ -157,7 +168,10 @@ def fields_of(content: "bytes | mmap", within: tuple[int, int]) -> Iterator[tupl
 
 
 def number_at(content: "bytes | mmap", at: int) -> tuple[int, int]:
-    """Return the number that begins at ``at``, and the position of its end. Raise KeyError if it has more than 64 bits."""
+    """Return the variable-length integer that begins at the position ``at``, and the position after it.
+
+    Raise KeyError if the integer has more than 64 bits.
+    """
     value = shift = 0
     while True:
         byte = content[at]
@@ -171,10 +185,10 @@ def number_at(content: "bytes | mmap", at: int) -> tuple[int, int]:
 
 
 def may_be_changed(outline: Outline, options: Mapping[str, Any]) -> bool:
-    """Return False only if ``optimize`` certainly leaves the model unchanged.
+    """Return False if ``optimize`` certainly leaves the model unchanged, otherwise True.
 
-    ``optimize`` changes loops, recurrent nodes and unrolled steps. It also changes Ifs for targets without the operator If. Some
-    options make it change other models too.
+    ``optimize`` changes models with loops, recurrent nodes or unrolled steps, and models with an If for a target without If. With
+    some options, it may change any model.
     """
     if not options.keys() <= _ONLY_FOR_LOOPS:
         return True
@@ -189,9 +203,10 @@ def may_be_changed(outline: Outline, options: Mapping[str, Any]) -> bool:
 
 
 def _may_be_written_out(nodes: Sequence[Node], inputs: Container[bytes]) -> bool:
-    """Return True if nodes read at least four rows of a tensor by constant indices.
+    """Return True if the model may contain unrolled steps.
 
-    This is ``chains.may_be_written_out`` for serialised nodes.
+    This is the case if nodes read at least ``LEAST_STEPS`` rows of the same tensor by constant indices.
+    ``chains.may_be_written_out`` does the same for an onnx_ir graph.
     """
     producers = {output: node for node in nodes for output in node.outputs}
     rows = Counter[bytes]()
@@ -208,7 +223,10 @@ def _may_be_written_out(nodes: Sequence[Node], inputs: Container[bytes]) -> bool
 
 
 def _is_constant(name: bytes, producers: Mapping[bytes, Node], inputs: Container[bytes]) -> bool:
-    """Return True if ``name`` is an initializer or the output of a Constant, or an Identity of such a value."""
+    """Return True if the value ``name`` is constant.
+
+    It is an initializer, the output of a Constant, or the output of a chain of Identity nodes that starts with one of these.
+    """
     for _ in producers:
         node = producers.get(name)
         if node is None or node.operator != b"Identity" or not node.inputs:

@@ -16,10 +16,10 @@ _active: list[type] = []
 
 
 class _StandIn(abc.ABCMeta):
-    """The metaclass of a class that replaces another class.
+    """The metaclass of the class that replaces ``onnxruntime.InferenceSession``.
 
-    For both classes, ``isinstance`` and ``issubclass`` return the same. Subclasses of the replacement are ordinary classes. The
-    metaclass is an ABCMeta so that abstract classes can be derived from the replacement too.
+    ``isinstance`` and ``issubclass`` return the same for the replacement as for the replaced class. Classes that are derived from
+    the replacement are not affected. The metaclass is derived from ABCMeta, so that these classes may be abstract.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -33,17 +33,17 @@ class _StandIn(abc.ABCMeta):
 
 @contextlib.contextmanager
 def patched(**options: Any) -> Iterator[type]:
-    """Replace ``onnxruntime.InferenceSession`` by ``ortscan.InferenceSession`` while the block runs, in all threads.
+    """Replace ``onnxruntime.InferenceSession`` by ``ortscan.InferenceSession`` while the block runs.
 
         with ortscan.patched(target="cuda"):
             third_party.load("model.onnx")
 
-    Modules that imported the class by name get the replacement too, until the end of the block. If several blocks run at the same
-    time, nested or in other threads, the block that was entered last counts.
+    The class is replaced in all threads, and also in modules that have imported it by name. If several ``patched`` blocks are
+    active at the same time, nested or in different threads, the options of the block that was entered last apply.
 
     Args:
-        options: the options of a session (``target="cuda"``, ``strict=True``, ``cache=False``, …). Entries of the SessionOptions
-            override them.
+        options: the options of all sessions that are created, such as ``target="cuda"``, ``strict=True`` or ``cache=False``. If the
+            SessionOptions of a session have an entry for the same option, the entry applies.
 
     Raises:
         OptionError: an option is unknown, or has an invalid value.
@@ -83,5 +83,8 @@ def _exchange(old: type, new: type) -> None:
 
 
 def _is_off_limits(module: str) -> bool:
-    """Return True if ``module`` is part of ortscan, or a submodule of onnxruntime, where the class must not be replaced."""
+    """Return True if the class must not be replaced in ``module``.
+
+    These modules are ortscan with its submodules, and the submodules of onnxruntime.
+    """
     return module.partition(".")[0] == "ortscan" or module.startswith("onnxruntime.")

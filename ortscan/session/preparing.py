@@ -1,4 +1,4 @@
-"""Prepare the model that a session runs: take it from the cache, or optimise it."""
+"""Prepare the model that a session runs: read it from the cache, or optimise it."""
 
 import contextlib
 import functools
@@ -40,7 +40,10 @@ _one_at_a_time = ForkSafeLock()
 
 @contextlib.contextmanager
 def at_work() -> Iterator[None]:
-    """Mark this thread: sessions that it creates belong to ortscan and are not optimised."""
+    """Mark this thread while the block runs.
+
+    The sessions that a marked thread creates are for ortscan's own use, so their models are not optimised.
+    """
     before, _busy.on = is_at_work(), True
     try:
         yield
@@ -49,15 +52,19 @@ def at_work() -> Iterator[None]:
 
 
 def is_at_work() -> bool:
-    """Return True if this thread is inside ``at_work``."""
+    """Return True if this thread is inside a block of ``at_work``."""
     return getattr(_busy, "on", False)
 
 
 def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
-    """Return a model that onnxruntime accepts. A pipe, a ModelProto and an onnx_ir Model become bytes.
+    """Convert the caller's model to a path or bytes, which onnxruntime accepts.
 
-    If a model is too large for bytes, or has external data, write it to a temporary file and return the path. The file exists as
-    long as the second item. Any other value is returned unchanged, for onnxruntime to accept or reject.
+    A pipe is read into bytes. A ModelProto and an onnx_ir Model become bytes, but if they are too large for that, or if an onnx_ir
+    Model has external data, they are written to a temporary file. Any other value is returned unchanged, and onnxruntime accepts or
+    rejects it.
+
+    Returns:
+        The path or the bytes, and an object that keeps the temporary file until it is freed (None without a temporary file).
     """
     if is_pipe(model):
         return Path(model).read_bytes(), None
@@ -87,9 +94,16 @@ def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
 def prepare(source: SessionSource, settings: Settings, target: str, look_up: bool) -> Prepared:
     """Return the model that a session opens instead of ``source``.
 
-    The cache is searched only if ``look_up`` is True.
+    Args:
+        source: the original model.
+        settings: the options of the session.
+        target: the target to optimise for, unless ``settings`` name another one.
+        look_up: True to look for the model in the cache. If False, it is optimised again.
 
-    Raise OSError if the model cannot be read, OrtscanError if it cannot be optimised, and any unexpected error.
+    Raises:
+        OSError: the model cannot be read.
+        OrtscanError: the model cannot be optimised.
+        Exception: an unexpected error during the optimisation.
     """
     started = time.perf_counter()
     if settings.enable is False:
@@ -105,7 +119,7 @@ def prepare(source: SessionSource, settings: Settings, target: str, look_up: boo
 
 
 def forget(prepared: Prepared) -> None:
-    """Remove the cache entry of ``prepared``, because onnxruntime cannot open it."""
+    """Remove the cache entry of ``prepared``. Callers do this if onnxruntime cannot open the cached model."""
     if prepared.applied.entry is not None:
         Store(prepared.applied.entry.parents[1]).drop(prepared.applied.entry.name)
 
@@ -140,7 +154,7 @@ def _prepared(source: SessionSource, settings: Settings, options: Mapping[str, A
 
 
 def _store(settings: Settings) -> Store | str:
-    """Return the cache, or the reason why nothing is cached."""
+    """Return the cache, or the reason why nothing can be cached, in one sentence."""
     folder = cache_folder(settings.cache_dir)
     if folder is None:
         return _NOWHERE
@@ -158,7 +172,10 @@ def _store(settings: Settings) -> Store | str:
 
 @functools.cache
 def _warn_of_untrusted(folder: Path, why: str) -> None:
-    """Issue an OrtscanWarning that sessions store nothing in ``folder``, once per process."""
+    """Issue an OrtscanWarning that ortscan does not use ``folder`` as a cache. ``why`` is the reason.
+
+    The warning is issued once per process.
+    """
     warn(
         f"sessions optimise their models at every start, because nothing is cached in {folder}: {why}. Set ORTSCAN_CACHE_DIR or "
         f"ortscan.cache_dir to a folder of this user that others cannot write to, nor to those above it; or set ortscan.cache to 0."
@@ -166,9 +183,9 @@ def _warn_of_untrusted(folder: Path, why: str) -> None:
 
 
 def _optimised(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
-    """Optimise a large model in a subprocess, and a small model in this process.
+    """Optimise a model: in a subprocess if it is large, otherwise in this process.
 
-    Raise the errors of ``fresh``.
+    If no subprocess can be started, a large model is optimised in this process too. Raise the errors of ``fresh``.
     """
     if source.size >= _LARGE:
         from ortscan.base import child_process
@@ -181,9 +198,10 @@ def _optimised(source: SessionSource, options: Mapping[str, Any], slot: Slot | N
 
 
 def _cached(source: SessionSource, entry: Entry) -> Prepared:
-    """Return the model of an entry.
+    """Return the model of a cache entry.
 
-    Raise VerificationFailed if the entry records that the model differs from the original.
+    If the entry has no model, there was nothing to optimise, so the session opens the original. Raise VerificationFailed if the
+    entry records that the optimised model differs from the original.
     """
     facts, path = entry.facts, entry.model
     if facts.refuted:

@@ -1,4 +1,4 @@
-"""Choose the target that the model of a session is optimised for, from the execution providers of the session."""
+"""Choose the target to optimise a session's model for, from the execution providers of the session."""
 
 from collections.abc import Container, Sequence
 from typing import Any
@@ -23,15 +23,16 @@ _RUNS_NO_OPERATOR = frozenset({"AzureExecutionProvider"})
 
 
 def target_of(providers: Sequence[Any] | None, available: Container[str], chosen_elsewhere: bool = False) -> str:
-    """Return the target for the first of ``providers`` that is ``available``.
+    """Return the name of the target for the first of ``providers`` that is ``available``.
 
-    onnxruntime skips providers that are not available. If no provider remains, it runs on the CPU. An unknown provider gets the
-    target ``onnx``, which means standard operators only.
+    onnxruntime skips providers that are not available. If no provider remains, it uses the CPU provider, so the target is ``cpu``.
+    If the provider is unknown to ortscan, the target is ``onnx``, for which only standard operators are used.
 
     Args:
-        providers: names, or pairs of a name and options.
-        available: the available providers.
-        chosen_elsewhere: True if the SessionOptions choose devices. The choice cannot be read, so the target is ``onnx``.
+        providers: the execution providers of the session, as names or (name, options).
+        available: the names of the available providers.
+        chosen_elsewhere: True if providers were added to the SessionOptions. They cannot be read from there, so the target is
+            ``onnx`` if ``providers`` is empty.
     """
     if not providers or not isinstance(providers, Sequence):  # onnxruntime raises an error if this is no sequence
         return "onnx" if chosen_elsewhere else "cpu"

@@ -1,4 +1,8 @@
-"""Run a session: feed the values of fixed inputs, and raise the exceptions of Python custom ops."""
+"""Run a session of an optimised model.
+
+Two things differ from onnxruntime: callers need not feed inputs with fixed values, and if a Python custom op raises an exception,
+the run raises the same exception.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
@@ -16,10 +20,14 @@ _NOTHING = contextlib.nullcontext()
 
 
 class FixedInputs:
-    """The ``values`` of the option ``fix_inputs`` by name, for a session whose model has ``inputs``.
+    """The inputs of a session whose values the option ``fix_inputs`` fixes.
 
-    The optimised model does not have the fixed inputs any more. The original, if it runs instead, still has them. Callers may omit
-    fixed inputs in both cases.
+    Callers need not feed these inputs. The optimised model no longer has them. If the session runs the original, which still has
+    them, this class feeds the fixed values.
+
+    Args:
+        values: the fixed values by input.
+        inputs: the inputs of the model that the session runs.
     """
 
     def __init__(self, values: Mapping[str, Any], inputs: Iterable[ort.NodeArg]) -> None:
@@ -30,9 +38,10 @@ class FixedInputs:
         return name in self._values
 
     def in_feed(self, feed: Mapping[str, Any], *, as_ort_values: bool = False) -> dict[str, Any]:
-        """Return ``feed`` with the values of the fixed inputs that the model has, and without the other fixed inputs.
+        """Return the caller's inputs ``feed``, adapted to the model that the session runs.
 
-        Raise OptionError if ``feed`` has another value for a fixed input.
+        The values of fixed inputs that the model has are added. Fixed inputs that the model does not have are removed. Raise
+        OptionError if ``feed`` has another value than the fixed one. If ``as_ort_values`` is True, values are added as OrtValues.
         """
         for name in self._values.keys() & feed.keys():
             now = np.asarray(feed[name].numpy() if isinstance(feed[name], ort.OrtValue) else feed[name])
@@ -50,26 +59,29 @@ def _as_input(value: Any, node: ort.NodeArg) -> np.ndarray:
 
 
 class Running(ort.InferenceSession):  # type: ignore[misc]
-    """onnxruntime's session, with the additions that an optimised model needs for its runs."""
+    """onnxruntime's session, with the changes that the module describes."""
 
     _ortscan_python_ops = False
     _ortscan_fixed: FixedInputs | None = None
 
     def get_inputs(self) -> Any:
-        """Return the inputs as onnxruntime's class does, except for those in the option ``fix_inputs``."""
+        """Return the inputs that a caller must feed: all inputs except those with fixed values."""
         inputs = super().get_inputs()
         fixed = self._ortscan_fixed
         return inputs if fixed is None else [node for node in inputs if node.name not in fixed]
 
     def run(self, output_names: Any, input_feed: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run as onnxruntime's class does, and raise the exceptions of Python custom ops."""
+        """Do the same as onnxruntime's method.
+
+        Fixed inputs may be missing. If a Python custom op raises an exception, this method raises it too.
+        """
         if self._ortscan_fixed is not None:
             input_feed = self._ortscan_fixed.in_feed(input_feed)
         with self._ortscan_run((input_feed, *args), kwargs):
             return super().run(output_names, input_feed, *args, **kwargs)
 
     def run_with_ort_values(self, output_names: Any, input_dict_ort_values: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run as onnxruntime's class does; see ``run``."""
+        """Do the same as onnxruntime's method, with the differences described at ``run``."""
         feed = input_dict_ort_values
         if self._ortscan_fixed is not None:
             feed = self._ortscan_fixed.in_feed(feed, as_ort_values=True)
@@ -77,19 +89,22 @@ class Running(ort.InferenceSession):  # type: ignore[misc]
             return super().run_with_ort_values(output_names, feed, *args, **kwargs)
 
     def run_with_iobinding(self, *args: Any, **kwargs: Any) -> Any:
-        """Run as onnxruntime's class does; see ``run``."""
+        """Do the same as onnxruntime's method. If a Python custom op raises an exception, raise it too."""
         with self._ortscan_run(args, kwargs):
             return super().run_with_iobinding(*args, **kwargs)
 
     def run_with_ortvaluevector(self, *args: Any, **kwargs: Any) -> Any:
-        """Run as onnxruntime's class does; see ``run``."""
+        """Do the same as onnxruntime's method. If a Python custom op raises an exception, raise it too."""
         with self._ortscan_run(args, kwargs):
             return super().run_with_ortvaluevector(*args, **kwargs)
 
     def run_async(
         self, output_names: Any, input_feed: Any, callback: Callable[..., Any], user_data: Any, run_options: Any = None
     ) -> Any:
-        """Run as onnxruntime's class does. The message for the callback includes exceptions of Python custom ops."""
+        """Do the same as onnxruntime's method. Fixed inputs may be missing.
+
+        If a Python custom op raises an exception, it is part of the error message that ``callback`` gets.
+        """
         if self._ortscan_fixed is not None:
             input_feed = self._ortscan_fixed.in_feed(input_feed)
         if not self._ortscan_python_ops:

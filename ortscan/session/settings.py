@@ -1,6 +1,7 @@
 """Read the options of a session from the entries ``ortscan.*`` of its SessionOptions.
 
-onnxruntime keeps unknown entries, so third-party code that creates sessions passes these entries on unchanged.
+onnxruntime accepts entries that it does not know. So options also reach sessions that third-party code creates, if this code uses
+the caller's SessionOptions.
 """
 
 import argparse
@@ -52,13 +53,13 @@ class Settings:
     """The options of a session.
 
     Attributes:
-        enable: True to optimise the model; None if no entry decides that.
-        why_not: the reason in words if the model is not optimised.
-        strict: True to raise errors instead of using the original model.
-        plans: True to run loops as compiled code unless an option decides otherwise.
+        enable: True to optimise the model, False to run the original, None if no entry decides that.
+        why_not: if the model is not optimised, the reason in words.
+        strict: True to raise an error if the model cannot be optimised, instead of running the original.
+        plans: True to run loops as compiled code, unless the option ``native`` decides otherwise.
         cache: True to store optimised models on disk.
-        cache_dir: the folder for optimised models.
-        cache_size: the most bytes of all optimised models.
+        cache_dir: the folder of the cache.
+        cache_size: the maximum size of the cache in bytes.
         options: the options of ``optimize``.
     """
 
@@ -73,7 +74,10 @@ class Settings:
 
 
 def read_settings(options: "ort.SessionOptions | None", defaults: Mapping[str, str] | None = None) -> Settings:
-    """Read the entries ``ortscan.*``. ``defaults`` has texts for missing entries. Raise OptionError if a text is invalid."""
+    """Read the entries ``ortscan.*`` of ``options``, and return them as Settings.
+
+    ``defaults`` has the texts of options for which there is no entry. Raise OptionError if a text is invalid.
+    """
     entries = {name: entry_of(options, PREFIX + name) for name in (*_OWN, *OPTIONS)}
     texts = {**(defaults or {}), **{name: text for name, text in entries.items() if text is not None}}
     values = {name: _read(name, text) for name, text in texts.items()}
@@ -84,9 +88,9 @@ def read_settings(options: "ort.SessionOptions | None", defaults: Mapping[str, s
 
 
 def spelled(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return options as the texts that entries would have.
+    """Return options as the texts that entries of SessionOptions would have.
 
-    Raise OptionError for an unknown option or an invalid value.
+    For example, True becomes "1". Raise OptionError for an unknown option or an invalid value.
     """
     texts = {}
     for name, value in options.items():
@@ -102,7 +106,7 @@ def spelled(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _as_list(value: Any) -> Any:
-    """Return an array, or a numpy number, in a form that json can write."""
+    """Return a numpy array or number as a list or number of Python, which json can write."""
     return value.tolist()
 
 
@@ -129,10 +133,10 @@ def _read(name: str, text: str) -> Any:
 
 
 def warn_of_mistyped(options: "ort.SessionOptions | None", *, once: bool) -> None:
-    """Warn of entries that are probably misspelled options. This takes about 20 ms.
+    """Issue a warning about each entry whose name is probably a misspelled option.
 
-    SessionOptions cannot list their entries, so this function asks for common misspellings of each option. If ``once`` is True,
-    and this process has already checked any SessionOptions, do nothing.
+    SessionOptions cannot list their entries, so this function looks up common misspellings of each option. This takes about 20 ms.
+    Therefore, if ``once`` is True, it does nothing after the first call in this process.
     """
     if options is None or (once and _looked_for_slips.is_set()):
         return
@@ -144,7 +148,11 @@ def warn_of_mistyped(options: "ort.SessionOptions | None", *, once: bool) -> Non
 
 
 def _slips(name: str) -> Iterator[str]:
-    """Yield misspellings of ``name``: with hyphens, in other cases, with one letter missing or doubled, or two letters swapped."""
+    """Yield common misspellings of ``name``.
+
+    They have hyphens or nothing instead of underscores, other cases, a plural ending, one letter missing or doubled, or two
+    neighbouring letters swapped.
+    """
     yield from (name.replace("_", "-"), name.replace("_", ""), name.upper(), name.title().replace("_", ""), name + "s", name + "es")
     first, *others = name.split("_")
     yield first + "".join(other.title() for other in others)

@@ -26,8 +26,9 @@ class SessionSource:
     Attributes:
         path: the path; None for bytes.
         serialized: the bytes; None for a path.
-        folder: the folder in which onnxruntime looks for external data, if the caller set one.
-        ask_memory: a function that returns True if the SessionOptions hold weights in memory, which take precedence over files.
+        folder: the folder in which onnxruntime looks for external data, if the caller chose one.
+        ask_memory: a function that returns True if the SessionOptions hold weights in memory. onnxruntime uses these weights
+            instead of those in files.
     """
 
     path: str | None
@@ -44,9 +45,9 @@ class SessionSource:
         return Path(self.path).read_bytes()
 
     def fingerprint(self) -> list[str]:
-        """Return the current digests of the model and its data files. The digest of a missing file is empty.
+        """Return digests of the current contents of the model and its data files.
 
-        Raise OSError if a file cannot be read, and the errors of ``data_file``.
+        The digest of a missing file is empty. Raise OSError if a file cannot be read, and the errors of ``data_file``.
         """
         own = digest_of_bytes(self.serialized) if self.serialized is not None else digest_of_file(self.path or "")
         files = self.data_files
@@ -54,13 +55,19 @@ class SessionSource:
 
     @property
     def data_folders(self) -> list[str]:
-        """The folders that may contain external data. Locations are relative to the first folder."""
+        """The folders that may contain external data.
+
+        The locations in the model are relative to the first folder.
+        """
         if self.folder:
             return [os.path.abspath(self.folder)]
         return folders_of(self.path) if self.path is not None else [os.getcwd()]
 
     def data_file(self, location: str) -> str:
-        """Return the path of external data. Raise ModelFileError if it is outside the model's folder, or is not a regular file."""
+        """Return the path of the data file that the model calls ``location``.
+
+        Raise ModelFileError if it is outside the folders of external data, or is not a regular file.
+        """
         try:
             return real_path(location, self.data_folders)
         except OutOfReach as error:
@@ -68,9 +75,9 @@ class SessionSource:
 
     @property
     def data_files(self) -> dict[str, str]:
-        """The paths of the existing data files by location. Raise the errors of ``data_file``.
+        """The paths of those data files that exist, by location. Raise the errors of ``data_file``.
 
-        The dict is empty if weights in memory may replace the files.
+        The dict is empty if the SessionOptions hold weights in memory, because these may replace the files.
         """
         locations = self.outline.locations
         if not locations or self.is_in_memory:
@@ -80,7 +87,10 @@ class SessionSource:
 
     @lazy
     def is_in_memory(self) -> bool:
-        """True if the caller may have passed external data in memory. In this case, ortscan does not use the files on disk."""
+        """True if the SessionOptions hold weights in memory.
+
+        These may replace the contents of data files, so ortscan does not read any data file.
+        """
         return self.ask_memory is not None and self.ask_memory()
 
     @property
@@ -96,15 +106,15 @@ class SessionSource:
 
     @lazy
     def outline(self) -> Outline:
-        """The structure of the model, read without its weights. Raise OSError if its file cannot be read."""
+        """The structure of the model without its weights. Raise OSError if the model cannot be read."""
         with self.mapped() as content:
             return outline_of(content)
 
     @contextmanager
     def mapped(self) -> Iterator[bytes | mmap.mmap]:
-        """Map the file of the model into memory, so that only the parts that are read are loaded.
+        """Yield the bytes of the model.
 
-        Raise OSError if that fails.
+        The file is mapped into memory, so that only the parts that are used are loaded. Raise OSError if the file cannot be mapped.
         """
         if self.serialized is not None or "content" in vars(self) or not os.path.getsize(self.path or ""):
             yield self.content

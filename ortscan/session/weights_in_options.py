@@ -1,11 +1,12 @@
-"""Find weights in SessionOptions (``add_initializer``).
+"""Find the weights that a caller has put into SessionOptions, for example with ``add_initializer``.
 
-Such weights replace weights on disk or in the model. SessionOptions cannot list their weights, but sessions of small models reveal
-the weights:
+onnxruntime uses such weights instead of those on disk or in the model. SessionOptions cannot list their weights, but small models
+show them:
 
-* ``hold_weights`` opens ``_PROBE``, a model whose weight is at an absolute path. onnxruntime rejects such a path. If the
-  SessionOptions hold weights that do not fit this model, onnxruntime reports these weights first.
-* ``check_weights`` runs a model with empty weights of the same names. This model returns the weights in the SessionOptions.
+* ``hold_weights`` tries to open ``_PROBE``, which fails in any case, because the only weight of this model has a forbidden path. If
+  the SessionOptions hold weights, the error is another one: onnxruntime first reports that these weights do not fit the model.
+* ``check_weights`` runs a model with empty weights that have the names of the real weights. onnxruntime replaces them by the
+  weights in the SessionOptions, and the model returns these.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +42,10 @@ _GRAPH, _INITIALIZER, _TYPE, _NAME = 7, 5, 2, 8
 
 
 def hold_weights(options: "ort.SessionOptions") -> bool:
-    """Return True if ``options`` hold weights in memory, by file or by name. No session is created, and no file is written."""
+    """Return True if ``options`` hold weights in memory, by file or by name.
+
+    No session is created, and no file is written.
+    """
     try:
         with _traceless(options):
             _session(options, _PROBE)
@@ -53,7 +57,10 @@ def hold_weights(options: "ort.SessionOptions") -> bool:
 
 
 def check_weights(options: "ort.SessionOptions", source: SessionSource) -> None:
-    """Raise UnsupportedModel if ``options`` hold another value for a weight that ortscan has used in computations."""
+    """Raise UnsupportedModel if ``options`` hold another value for a weight than the model itself.
+
+    ortscan may have computed with the value in the model.
+    """
     replaced = dict[str, Any]()
     for kind, names in _names_by_type(source).items():
         held = _held(options, names, kind if kind in _IN_SEQUENCES else _FLOAT)
@@ -72,7 +79,7 @@ def check_weights(options: "ort.SessionOptions", source: SessionSource) -> None:
 
 
 def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
-    """Return the names of the weights by their types, without reading their values."""
+    """Return the names of the weights, grouped by element type. The values of the weights are not read."""
     names: dict[int, list[str]] = {}
     with source.mapped() as content:
         for number, _, start, stop in fields_of(content, (0, len(content))):
@@ -85,7 +92,10 @@ def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
 
 
 def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
-    """Return the weights of ``names`` that ``options`` hold, with their values. Return None if onnxruntime rejects the check."""
+    """Return the values of those weights among ``names`` that ``options`` hold.
+
+    Return None if onnxruntime rejects the model that returns the weights. ``kind`` is the element type of the weights.
+    """
     from onnxruntime.capi import _pybind_state as native
 
     quiet = native.RunOptions()
@@ -102,7 +112,7 @@ def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dic
 
 @contextmanager
 def _traceless(options: "ort.SessionOptions") -> Iterator[None]:
-    """Disable the options that make sessions write files."""
+    """Disable, while the block runs, the options that make sessions write files."""
     before = {name: getattr(options, name) for name, value in _LEAVES_A_TRACE.items() if getattr(options, name) != value}
     try:
         for name in before:
@@ -134,7 +144,10 @@ def _is_equal(tensor: "onnx.TensorProto", value: Any, source: SessionSource) -> 
 
 
 def _model_of_weights(names: Sequence[str], kind: int) -> bytes:
-    """Return a serialised model that returns empty weights in a sequence, because onnxruntime does not fold sequences."""
+    """Return a serialised model that has empty weights called ``names``, and returns them in a sequence.
+
+    onnxruntime does not fold sequences. ``kind`` is the element type of the weights.
+    """
     node = [*((1, name) for name in names), (2, _OUTPUT), (4, "SequenceConstruct")]
     weights = [(5, _message([(1, 0), (2, kind), (8, name)])) for name in names]
     element = _message([(4, _message([(1, _message([(1, _message([(1, kind)]))]))]))])
