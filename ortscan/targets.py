@@ -1,9 +1,10 @@
-"""The targets as data: operator domains, control flow, recurrent operators and their limits, and how far to unroll loops.
+"""The table of targets: which operators each target runs, and how far loops are unrolled for it.
 
-Some execution providers run without their hardware. ``python -m tests.campaigns providers`` runs these providers and writes
-tests/data/providers.json, and a test compares their rows here with this file. The other rows follow from the kernel tables of
-onnxruntime 1.31 and the operator lists of its execution providers. Nodes that a provider does not support run on onnxruntime's CPU
-provider, with copies in both directions.
+Some execution providers can be run without their hardware. ``python -m tests.campaigns providers`` runs them and writes what they
+support to tests/data/providers.json. A test compares the table with this file. For the other targets, the table follows the kernel
+tables of onnxruntime 1.31 and the operator lists of its execution providers.
+
+If a provider does not support a node, onnxruntime runs the node on the CPU provider, and copies its inputs and outputs.
 """
 
 from dataclasses import dataclass, field
@@ -37,12 +38,13 @@ class Target:
     Args:
         name: the name of the target.
         domains: the operator domains that a rewrite may use, besides the standard one.
-        control_flow: the operators among Scan, Loop and If that the target runs.
-        recurrent: the recurrent operators that the target runs, and their limits.
-        native: True if recurrent nodes are used even if onnxruntime on a CPU would run the loop faster.
-        unroll: how far loops are unrolled if ``max_unroll`` is not set.
+        control_flow: which of Scan, Loop and If the target runs.
+        recurrent: the recurrent operators that the target runs, and which of their features it lacks.
+        native: True to replace a loop by a recurrent node even if the loop would be faster on onnxruntime's CPU provider.
+        unroll: how far loops are unrolled if the option ``max_unroll`` is not set.
         bidirectional: which recurrent nodes are merged into bidirectional ones, as in ``rewrites.graph.context.Options``.
-        recurrent_until: the newest opset whose recurrent operators the target runs; set only if models of newer opsets also load.
+        recurrent_until: the newest opset whose recurrent operators the target runs. None if it runs those of every opset that it
+            loads.
     """
 
     name: str
@@ -61,19 +63,19 @@ class Target:
 
     @property
     def abilities(self) -> Abilities:
-        """The part of the target that rules use."""
+        """The facts about the target that rules need."""
         return Abilities(self.name, self.control_flow, self.recurrent, self.recurrent_until)
 
     @property
     def newest_opset(self) -> int:
-        """The newest opset of the target, which is that of the installed onnxruntime."""
+        """The newest opset that the target runs: the newest one of the installed onnxruntime."""
         from ortscan.ort.installed import newest_opset
 
         return newest_opset()
 
     @property
     def newest_ir_version(self) -> int:
-        """The newest IR version of the target, which is that of the installed onnxruntime."""
+        """The newest IR version that the target loads: the newest one of the installed onnxruntime."""
         from ortscan.ort.installed import newest_ir_version
 
         return newest_ir_version()
@@ -124,9 +126,10 @@ def target_named(name: str) -> Target:
 
 
 def unroll_limits(target: Target, max_unroll: int | None) -> UnrollLimits:
-    """Return how far to unroll loops for ``target``.
+    """Return the limits for unrolling a loop for ``target``.
 
-    If ``max_unroll`` is set, it limits the steps, and ``MOST_NODES`` limits the nodes.
+    If the option ``max_unroll`` is not None, it is the maximum number of steps, and ``MOST_NODES`` is the maximum number of nodes
+    of the unrolled loop.
     """
     if max_unroll is None:
         return target.unroll

@@ -67,7 +67,10 @@ class OptimizeOptions(RewritingOptions, total=False):
 
 
 class ExplainOptions(RewritingOptions, total=False):
-    """The options that ``explain`` shares with ``optimize``. ``verify``, ``on_difference`` and ``output`` have no effect."""
+    """The options of ``explain``. Most of them are options of ``optimize``, with the same meaning.
+
+    ``explain`` also accepts ``verify``, ``on_difference`` and ``output``, but ignores them.
+    """
 
     verify: _Verify
     on_difference: _OnDifference

@@ -1,6 +1,7 @@
-"""Checks of a rewritten model without running it: it must be valid, and its shapes must agree with the original's.
+"""Check a rewritten model without running it.
 
-The package ``verification`` runs both models and compares the numbers.
+It must be valid, and its types and shapes must agree with those of the original. The package ``verification`` runs both models and
+compares the numbers.
 """
 
 __all__: list[str] = []

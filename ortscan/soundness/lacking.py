@@ -1,4 +1,4 @@
-"""Find the features of a model that an older onnxruntime lacks."""
+"""Find the features of a rewritten model that an older onnxruntime does not have."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,10 @@ _CHECKED = ("", "ai.onnx", _ML, "com.microsoft")
 
 
 def lacking(model: ir.Model, runtime: Runtime, before: ir.Model) -> Lacking | None:
-    """Return the first feature that ``model`` uses, ``before`` does not use and ``runtime`` lacks, or None."""
+    """Return the first feature that ``model`` needs and ``runtime`` does not have, or None.
+
+    A missing kernel does not count if ``before``, the original model, needs it too.
+    """
     if model.opset_imports.get("", 1) > runtime.opset:
         return Lacking(f"{runtime} runs opset {runtime.opset} at most, not {model.opset_imports['']}")
     if model.opset_imports.get(_ML, 1) > runtime.ml:
@@ -37,7 +40,7 @@ def lacking(model: ir.Model, runtime: Runtime, before: ir.Model) -> Lacking | No
 
 
 def _missing(model: ir.Model, runtime: Runtime) -> Iterator[tuple[str, str]]:
-    """Yield the operator with its types, and the location, of each node that ``runtime`` has no kernel for."""
+    """Yield (operator with its types, location) for each node for which ``runtime`` has no kernel."""
     graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for graph in graphs:
         imports = graph.opset_imports if isinstance(graph, ir.Function) else model.opset_imports
@@ -68,9 +71,10 @@ def _lacks(node: ir.Node, domain: str, version: int, runtime: Runtime) -> str | 
 
 
 def _types(node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str, str]:
-    """Return the known types of a node by the type variable in ``schema``.
+    """Return the known types of a node's inputs and outputs by the type variables of ``schema``.
 
-    Variadic values of mixed types are skipped.
+    For an Add of floats, the result is ``{"T": "tensor(float)"}``. Variadic inputs and outputs that may have different types are
+    skipped.
     """
     types: dict[str, str] = {}
     for formals, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs)):
@@ -106,9 +110,10 @@ def _operator_text(domain: str, op_type: str, types: dict[str, str]) -> str:
 
 
 def fit_versions(model: ir.Model, runtime: Runtime) -> list[str]:
-    """Lower the IR version and an unused ai.onnx.ml version of ``model`` to the newest of ``runtime``.
+    """Lower versions that ``model`` imports to the newest versions that ``runtime`` supports.
 
-    Return a message on each version that was lowered.
+    This is done for the IR version, and for the version of the domain ai.onnx.ml if no node of the model is in this domain. Return
+    a message on each version that was lowered.
     """
     messages = []
     if model.ir_version > runtime.ir_version:

@@ -1,7 +1,7 @@
 """Check that a rewritten model is still valid and has the same shapes, before it is returned.
 
-If the result fails a check, the same check runs on the original, because the result need not be better than the original. Large
-weights are declared as inputs, because the validity of an operator does not depend on their values.
+If the result fails a check, the same check runs on the original. A fault that the original has too is not reported. For the checks,
+large weights are replaced by inputs, because the validity of a node does not depend on their values.
 
 Works around ONNX-NAMES-OF-OTHER-GRAPHS, ONNX-OUTER-PRODUCT and ONNX-LONG-VECTORS.
 """
@@ -52,7 +52,7 @@ _MOST_AT_ONCE = 100_000
 
 
 class Original:
-    """The original model that a result is compared with. It is read when it is first needed."""
+    """The original model, with which results are compared. The model is read when it is first needed."""
 
     def __init__(self, model: AnyModel) -> None:
         self._model = model
@@ -74,14 +74,15 @@ class Original:
         return without_weights(read(Path(self._model)))
 
     def has(self, find: "_Question") -> bool:
-        """Return True if ``find`` reports a fault of the original too."""
+        """Return True if the check ``find`` also reports a fault of the original."""
         return find(self.loaded, self.proto) is not None or (find is _inference_fault and self.fault_shown is not None)
 
     @lazy
     def fault_shown(self) -> str | None:
-        """The fault that onnx finds in the original if it sees all constants.
+        """The fault that onnx's inference finds in the original if it sees all constants, or None.
 
-        onnx may see more constants in the result, because rewrites move constants to other graphs.
+        onnx does not see a constant of an outer graph in a nested graph. Rewrites move constants to other graphs, so onnx may see
+        more constants in the result, and find a fault that the original has too.
         """
         shown = onnx.ModelProto()
         shown.CopyFrom(self.proto)
@@ -93,9 +94,14 @@ _Question = Callable[[LoadedModel, onnx.ModelProto], str | None]
 
 
 def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
-    """Return a fault of ``after`` that ``before`` does not have, in one line, or None.
+    """Return in one line a fault of ``after`` that ``before`` does not have, or None.
 
-    Raise UnsupportedModel if onnx and onnxruntime both reject ``before``, and both reject ``after``.
+    Args:
+        before: the original.
+        after: the rewritten model.
+
+    Raises:
+        UnsupportedModel: onnx and onnxruntime both reject the original as well as the rewritten model.
     """
     original = before if isinstance(before, Original) else Original(before)
     try:
@@ -121,9 +127,9 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
 
 
 def _may_have_other_operators(model: ir.Model) -> bool:
-    """Return True if the model uses operators of an unknown domain.
+    """Return True if the model uses operators of a domain that neither ONNX nor onnxruntime defines.
 
-    The user may have registered a library of such operators.
+    onnxruntime may reject such a model only because the library that defines these operators is not registered here.
     """
     mine = _ONNXRUNTIMES_OWN | {domain for domain, _, _ in model.functions}
     return any(node.domain in model.opset_imports and node.domain not in mine for node in all_nodes(model.graph))
@@ -142,7 +148,10 @@ def _checker_fault(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
 
 
 def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
-    """Return the error of onnx's strict inference, which propagates values of vectors and checks the declared shapes."""
+    """Run onnx's strict shape inference, and return its error, or None.
+
+    It also checks the declared shapes, and it computes the elements of small vectors, because shapes depend on them.
+    """
 
     shown = onnx.ModelProto()
     shown.CopyFrom(proto)
@@ -177,9 +186,10 @@ def _loading_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
 
 
 def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_crash: bool = False) -> str | None:
-    """Load a model, and return the error of onnxruntime.
+    """Load a model with onnxruntime, and return the error if that fails.
 
-    Return None if the model loads, or if loading takes too long.
+    Return None if the model loads, or if loading takes longer than ``seconds``. If ``may_crash`` is True, the model is loaded in a
+    subprocess.
     """
     source = ModelSource(proto, proto.SerializeToString())
     runner: Runner | OwnProcessRunner
@@ -196,7 +206,7 @@ def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_cra
 
 
 def _slim(loaded: LoadedModel) -> onnx.ModelProto:
-    """Serialise the model without large weights, which are not read."""
+    """Return the serialised model without its large weights. Their values are not read."""
     values = [value for value in loaded.model.graph.initializers.values() if _is_large(value.const_value)]
     substitutes = [(InitializerSlot(value), _reference(value.const_value)) for value in values if value.const_value is not None]
     with substituted(substitutes):

@@ -1,13 +1,13 @@
-"""Correct the declared shapes of outputs.
+"""Correct wrong declarations of the shapes of outputs.
 
-An output with a wrong declaration gets the shape that onnxruntime returns.
+An output with a wrong declaration is declared with the shape that onnx infers, which is the shape that onnxruntime returns:
 
     hT = Loop (n, , h0)    h0 [4], hT declared as [4, 1]    ->    hT = Scan (h0, xs), declared as [4]
     ys = Loop (128, , h0)    ys declared as [6, 6]    ->    ys = Scan (h0, xs), declared as [128, 6]
 
-onnx accepts the original, because it can neither infer all shapes of the results of a Loop, nor shapes that are computed from
-values of unknown rank. In the rewritten model, onnx infers the shape and therefore rejects the wrong declaration. onnxruntime only
-warns of such an output and returns it.
+Without the correction, onnx would reject the rewritten model, although it accepts the original. In the original, it cannot infer
+the shapes of all results of a Loop, or shapes that depend on values of unknown rank, so it does not notice the wrong declaration.
+In the rewritten model it infers these shapes. onnxruntime runs both models: it only warns about a wrong declaration.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ __all__ = ["contradictory_outputs", "declare_inferred_shapes", "declared_as_in",
 
 
 def declare_inferred_shapes(after: LoadedModel) -> bool:
-    """Declare the inferred shapes of outputs whose declarations contradict inference.
+    """Declare the inferred shape for each output of ``after`` whose declared shape contradicts it.
 
-    Return True if a declaration changed.
+    Return True if a declaration was changed.
     """
     proto = without_weights(to_proto(after))
     contradictions, names = contradictory_outputs(proto), _names_of_inputs(proto)
@@ -42,9 +42,10 @@ def declare_inferred_shapes(after: LoadedModel) -> bool:
 
 
 def contradictory_outputs(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
-    """Return the outputs whose declared shapes contradict inference, with their inferred shapes.
+    """Return the inferred declarations of the outputs whose declared shape contradicts the inferred one.
 
-    If onnx infers a size from only one branch of an If, the size is returned as unknown.
+    The dict has the names of these outputs as keys. onnx may infer a size from only one branch of an If. Such a size is unknown in
+    the result.
     """
     bare = _without_output_shapes(model)
     inferred = _inferred(bare)
@@ -57,7 +58,7 @@ def contradictory_outputs(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoPro
 
 
 def warn_of_redeclarations(after: LoadedModel) -> list[str]:
-    """Warn of each output whose declared shape was corrected, and return the warnings."""
+    """Issue a warning about each output whose declared shape was corrected, and return the warnings."""
     sentences = [
         f"the model declares shape {_text(was)} for the output {quoted(name)}, but it has {_text(now)}; the result declares that"
         for name, (was, now) in after.redeclared.items()
@@ -68,7 +69,10 @@ def warn_of_redeclarations(after: LoadedModel) -> list[str]:
 
 
 def declared_as_in(before: AnyModel, after: LoadedModel) -> AnyModel:
-    """Return the original with the corrected declarations of ``after``, so that both have the same interface."""
+    """Return the original ``before`` with the declarations of outputs that were corrected in ``after``.
+
+    Both models then have the same interface, so they can be compared.
+    """
     if not after.redeclared:
         return before
     loaded = load(before)
@@ -77,7 +81,10 @@ def declared_as_in(before: AnyModel, after: LoadedModel) -> AnyModel:
 
 
 def _leave_open(info: onnx.ValueInfoProto, careful: onnx.ValueInfoProto) -> None:
-    """Clear the sizes of ``info`` that are unknown in ``careful``."""
+    """Make the sizes of ``info`` unknown that are unknown in ``careful``.
+
+    Both are declarations of the same output.
+    """
     known = careful.type.tensor_type.shape.dim
     for axis, dim in enumerate(info.type.tensor_type.shape.dim):
         if axis >= len(known) or not known[axis].HasField("dim_value"):
@@ -94,9 +101,9 @@ def _without_output_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _inferred(bare: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
-    """Return the inferred declarations of the outputs by name.
+    """Return the declarations that onnx infers for the outputs, by name.
 
-    Return an empty dict if onnx rejects the model.
+    Return an empty dict if onnx rejects the model. The model ``bare`` declares no shapes of outputs.
     """
     results: list[onnx.ModelProto] = []
     error = error_of_onnx(

@@ -1,7 +1,8 @@
-"""Compare the types and shapes that onnx infers for the common values of two models.
+"""Compare the types and shapes that onnx infers for the values that two models have in common.
 
-Each free dimension is first replaced by a number, because names hide differences. For example, Squeeze of a row of [3, B, 4]
-removes the batch axis only if B is 1. If onnx cannot infer the shape of a value in one of the models, that value is not compared.
+Names of free dimensions hide differences. For example, if x is [1, B, 4], Squeeze (x) without axes removes the batch axis B only if
+B is 1. So each free dimension is first replaced by a number. If onnx cannot infer the shape of a value in one of the models, this
+value is not compared.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,12 +30,16 @@ _Free = list[tuple[str, onnx.TensorShapeProto.Dimension]]
 
 
 def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
-    """Return the first difference between the types or shapes of an output or an inner value, in one line, or None.
+    """Return in one line the first difference between the types or shapes of a common value, or None.
 
-    First, all free dimensions get different numbers. These numbers may contradict the operators of ``before``, which may require
-    equal dimensions. If there is a difference, the comparison is therefore repeated with the same number for such dimensions, and
-    only a repeated difference counts. Finally, all free dimensions get the size 1. If inference rejects ``before`` at some sizes,
-    nothing is compared at these sizes.
+    The shapes are compared up to three times, with different sizes of the free dimensions:
+
+    1. All free dimensions get different sizes.
+    2. If a difference was found, dimensions that the operators of ``before`` require to be equal get the same size. Sizes that
+       contradict these operators may cause a false difference. So the difference only counts if there is still one at these sizes.
+    3. If no difference was found, all free dimensions get the size 1.
+
+    If inference rejects ``before`` at some sizes, nothing is compared at these sizes.
     """
     old, new = _bare(before, after.graph.input), _bare(after)
     free = [_free_dims(old.graph), _free_dims(new.graph)]
@@ -58,9 +63,9 @@ def _difference_at(sizes: Mapping[str, int], old: onnx.ModelProto, new: onnx.Mod
 
 
 def _fitting(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return ``sizes`` with the same number for dimensions that the operators of ``model`` require to be equal.
+    """Return ``sizes`` with equal sizes for dimensions that operators of ``model`` require to be equal.
 
-    Return ``sizes`` unchanged if the model cannot be read.
+    If the model cannot be read, return ``sizes`` unchanged.
     """
     facts = if_readable(lambda: learn_sizes(analyse(model, input_specs(model.graph))))
     fitting = dict(sizes)
@@ -104,9 +109,10 @@ def _shown(dims: Iterable[int | None]) -> str:
 
 
 def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) -> onnx.ModelProto:
-    """Return a copy in which only the inputs have declared shapes.
+    """Return a copy of the model in which only the inputs have declared shapes.
 
-    ``inputs`` replace these declarations, because the result may declare fixed sizes.
+    If ``inputs`` has a declaration for an input, it replaces the model's own. With the declarations of the rewritten model, which
+    may have fixed sizes, the original is compared at the same sizes.
     """
     proto = onnx.ModelProto()
     proto.CopyFrom(model)
@@ -125,7 +131,10 @@ def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) ->
 
 
 def _free_dims(graph: onnx.GraphProto) -> _Free:
-    """Return the free dimensions of the inputs. Dimensions with the same name have the same size."""
+    """Return (name, dimension) for each free dimension of the inputs.
+
+    A dimension without a name is called by its position, such as ``x[1]``.
+    """
     dims = [(f"{info.name}[{axis}]", dim) for info in graph.input for axis, dim in enumerate(info.type.tensor_type.shape.dim)]
     return [(dim.dim_param or position, dim) for position, dim in dims if not dim.HasField("dim_value")]
 
@@ -143,8 +152,9 @@ def _inferred(model: onnx.ModelProto, strict: bool) -> onnx.ModelProto | None:
 
 
 def _has_impossible_expand(model: onnx.ModelProto) -> bool:
-    """Return True if an Expand is impossible at these sizes. onnx does not report such an Expand. For an operand of
-    the shape [11, 3] that is expanded to [2, 3], it infers [11, 3].
+    """Return True if the model has an Expand that would fail.
+
+    onnx does not report such an Expand. If an operand of shape [11, 3] is expanded to [2, 3], onnx infers [11, 3] for the result.
     """
     shapes = dict[str, list[int | None] | None]()
     constants = dict[str, onnx.TensorProto]()

@@ -1,6 +1,6 @@
-"""The verifier: run two models on onnxruntime on the same inputs, and compare their outputs.
+"""Run two models on onnxruntime on the same inputs, and compare their outputs.
 
-The verifier knows nothing about how the second model was created.
+The comparison does not use any information about how the second model was created from the first.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,10 @@ __all__ = ["Case", "FirstDifference", "OutputError", "OutputResult", "Verificati
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of this package when it is first used, because reading options does not need the whole verifier."""
+    """Import a name of this package when it is first used.
+
+    The command line imports this package to read options, and should not import everything that a comparison needs.
+    """
     import importlib
 
     if name not in __all__:

@@ -1,6 +1,7 @@
-"""Compare two large models loop by loop. Each loop runs on its own generated inputs.
+"""Compare two large models loop by loop.
 
-This is faster than running the whole models, and shows which loop has a defect.
+Each loop is cut out of both models, and its two versions run on generated inputs. This is faster than running the whole models, and
+shows which loop has a defect.
 """
 
 import random
@@ -31,7 +32,7 @@ _LOOPS = frozenset(["Scan", "Loop", "RNN", "LSTM", "GRU"])
 
 
 def is_large(proto: onnx.ModelProto) -> bool:
-    """Return True if running the whole model takes too long for a quick comparison."""
+    """Return True if the model is so large that running it may take too long for a quick comparison."""
     return weight(proto) > LARGE_BYTES or _count(proto) > LARGE_NODES
 
 
@@ -47,12 +48,17 @@ def compare_loops(
     sizes: Mapping[str, int],
     settings: CompareSettings,
 ) -> Verification:
-    """Compare each loop and recurrent node of the main graph separately, in random order, until the time is up.
+    """Compare each loop and recurrent node of the main graph separately.
 
-    If a loop differs, the whole models are compared too, because the loop may have run on inputs that never occur in its model. If
-    the whole models agree, the difference is ignored. If their comparison is inconclusive, the difference is ignored only if
-    ``sizes`` is not empty and an input of the loop has an unknown size. If no loop can be compared separately, the whole models
-    are compared if there is time. See `compare_models` for the arguments.
+    The loops are compared in random order until the time limit is reached. If a loop differs, it may have run on inputs that never
+    occur in the model. Therefore the whole models are compared too, and their outcome decides:
+
+    * If they differ, this difference is returned.
+    * If they are equal, the difference of the loop is ignored.
+    * If their comparison is inconclusive, the difference of the loop is returned. But it is ignored if ``sizes`` is not empty and
+      an input of the loop has an unknown size, because the loop may have run at a size that the model never has.
+
+    If no loop can be compared separately, the whole models are compared if there is time. See `compare_models` for the arguments.
     """
     budget, stack = settings.budget, settings.stack
     before, after = GraphIndex(old.proto.graph), GraphIndex(new.proto.graph)
@@ -108,7 +114,10 @@ def compare_loops(
 
 
 def _is_of_unknown_size(declared: onnx.TypeProto, specs: Sequence[SessionSpec]) -> bool:
-    """Return True if a dimension of ``declared`` has no number and is not a free dimension of the model's inputs."""
+    """Return True if the declared type of a value has a dimension of unknown size.
+
+    Its size is neither a number nor the name of a free dimension of the model's inputs.
+    """
     free = {dim for spec in specs for dim in spec.dims or ()}
     return any(not dim.HasField("dim_value") and dim.dim_param not in free for dim in declared.tensor_type.shape.dim)
 

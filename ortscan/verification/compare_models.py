@@ -1,6 +1,6 @@
-"""Compare two opened models: prepare inputs, create sessions, run all cases, draw the conclusion.
+"""Compare two models: prepare inputs, create sessions, run all cases, and draw the conclusion.
 
-Works around ORT-DEQUANTIZED-OUTER-WEIGHTS: if onnxruntime's optimisation rejects the original, it runs unoptimised.
+Works around ORT-DEQUANTIZED-OUTER-WEIGHTS: if onnxruntime cannot load the original with graph optimisation, it runs without.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -64,11 +64,11 @@ class CompareSettings:
 
     Attributes:
         budget: the available time and memory.
-        stack: the lifetime of temporary files and subprocesses.
+        stack: removes temporary files and stops subprocesses at the end of the comparison.
         seed: the seed of generated values.
-        rtol: the caller's relative tolerance.
-        atol: the caller's absolute tolerance.
-        providers: the execution providers that run the result.
+        rtol: the relative tolerance that the caller chose; None for the default.
+        atol: the absolute tolerance that the caller chose; None for the default.
+        providers: the execution providers that run the result. The original runs on the CPU provider.
         configure: a function that is called with the SessionOptions of each session.
         level: how thorough the comparison is.
     """
@@ -84,9 +84,10 @@ class CompareSettings:
 
 
 def static_problems(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
-    """Return the problems that are known without running the models.
+    """Return the problems that are found without running the models.
 
-    If there is a problem, the models are not run.
+    The problems are differences of the interfaces, nodes that would crash onnxruntime, and loops of the result that onnxruntime
+    computes wrongly. If there is a problem, the models should not be run.
     """
     problems = [f"the original would crash onnxruntime: {risk}" for risk in crash_risks(before)]
     problems += [f"the result would crash onnxruntime: {risk}" for risk in crash_risks(after)]
@@ -105,16 +106,16 @@ def compare_models(
 ) -> Verification:
     """Run both models on the caller's inputs, and compare the outputs.
 
-    Values of missing inputs are generated.
+    If the caller's sets of inputs have no value for an input, values are generated for it.
 
     Args:
         old: the original.
         new: the result.
         specs: the declared inputs of the models.
-        sizes: the sizes of those free dimensions that the caller fixes.
-        sets: the caller's sets of inputs.
+        sizes: the sizes of those free dimensions whose sizes the caller chose.
+        sets: the caller's sets of inputs, each from names to values. A set may be empty.
         settings: the settings of the comparison.
-        recorded: the recorded outputs of each set, by name.
+        recorded: for each set, the outputs that were recorded with it, by name. Both models are also compared with these outputs.
     """
     budget, stack = settings.budget, settings.stack
     names = [spec.name for spec in output_specs(old.proto.graph)]
@@ -192,10 +193,16 @@ def compare_models(
 
 
 def _stand_in(old: ModelSource, refused: Runs, runs: Callable[..., Runs], stack: ExitStack) -> tuple[Runs, ModelSource, list[str]]:
-    """Replace an original that onnxruntime rejects by a model that runs.
+    """Replace an original that onnxruntime rejects by an equivalent model that runs, if possible.
 
-    Return three things: the runs of the replacement, the replacement, and notes. If there is no replacement, return the rejected
-    runs and the original instead.
+    Args:
+        old: the original.
+        refused: the runs of the original, which have an error.
+        runs: a function that creates runs of a model.
+        stack: removes temporary files at the end of the comparison.
+
+    Returns:
+        The runs of the replacement, the replacement, and notes. If there is no replacement, ``refused``, ``old`` and no notes.
     """
     assert refused.error is not None
     stand_in = reference_oracle(old, refused.error, stack)
@@ -206,7 +213,10 @@ def _stand_in(old: ModelSource, refused: Runs, runs: Callable[..., Runs], stack:
 
 
 def _inside(old: ModelSource, new: ModelSource, witness: Judged, settings: CompareSettings, comparer: Comparer) -> str:
-    """Return a phrase about the first inner value that differs in the case of ``witness``, or an empty string."""
+    """Return a phrase about the first inner value that differs, or an empty string.
+
+    Both models run on the inputs of ``witness``, a case whose outputs differ.
+    """
     if witness.witness is None or weight(old.proto) > _LARGEST_INSIDE:
         return ""
     kinds = [each.computed for each in comparer.tolerances.values() if each.computed is not None]

@@ -4,9 +4,9 @@
 
     before:  p ─► Scan ─► y                                  after:  p ─► LSTM ─► Squeeze ─► y
 
-Models are cut only at floats that may have any value. A rewrite may rely on the possible values of a mask, a count or a shape, so
-the nodes that compute them are cut out together with the loop. If only one of the models needs a value, the
-models are not cut at this value, because both parts must have the same inputs.
+The inputs of both parts are values that occur in both models, such as p. They are floats that may have any value. A rewrite may
+rely on the possible values of a mask, a count or a shape, so the nodes that compute such values become part of the cut. If only one
+of the two parts needs a value, it cannot be an input either, because both parts must have the same inputs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,8 +38,11 @@ _FARTHEST = 40
 class LoopCut:
     """The parts of two models to compare.
 
-    ``before`` and ``after`` are the positions of the nodes of each part in the main graphs. Both parts have the same inputs and
-    outputs.
+    Attributes:
+        before: the positions of the nodes of the original's part in its main graph.
+        after: the positions of the nodes of the result's part in its main graph.
+        inputs: the names of the inputs of both parts.
+        outputs: the names of the outputs of both parts.
     """
 
     before: Sequence[int]
@@ -48,7 +51,10 @@ class LoopCut:
     outputs: Sequence[str]
 
     def model(self, proto: onnx.ModelProto, index: GraphIndex, positions: Iterable[int], types: Types) -> onnx.ModelProto:
-        """Return a model that consists of the nodes at ``positions`` in the main graph of ``proto``."""
+        """Return a model that consists of the nodes at ``positions`` in the main graph of ``proto``.
+
+        ``index`` is the index of this graph. ``types`` has the types of the inputs and outputs.
+        """
         model = onnx.ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import, functions=proto.functions)
         model.graph.name = proto.graph.name
         nodes = [index.nodes[position] for position in positions]
@@ -63,7 +69,14 @@ class LoopCut:
 
 
 def cut_loop(position: int, before: GraphIndex, after: GraphIndex, types: Types) -> LoopCut | str:
-    """Cut the loop at ``position`` out of both models, or return why that is impossible."""
+    """Cut a loop out of both models, or return the reason why that is impossible.
+
+    Args:
+        position: the position of the loop in the main graph of the original.
+        before: the index of the original's main graph.
+        after: the index of the result's main graph.
+        types: the types of the values of the original.
+    """
     outputs = _results(position, before, after)
     if not outputs:
         return "none of its results has the same name in both models"
@@ -87,7 +100,10 @@ def cut_loop(position: int, before: GraphIndex, after: GraphIndex, types: Types)
 
 
 def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
-    """Return the nearest values that depend on the loop's results and exist in both models."""
+    """Return the outputs of the loop that exist in both models.
+
+    If an output exists only in the original, return instead the nearest values that depend on it and exist in both models.
+    """
     results: dict[str, None] = {}
     pending = [name for name in before.nodes[position].output if name]
     seen = set(pending)
@@ -104,7 +120,10 @@ def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
 
 
 def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> bool:
-    """Return True if the value ``name`` is a float that may have any value, as far as a rewrite can know."""
+    """Return True if the value ``name`` is a float that may have any value, as far as the graph shows.
+
+    A rewrite cannot rely on such a value being, for example, positive.
+    """
     if name not in types or types[name].tensor_type.elem_type not in _FLOATS or depth > _DEEPEST:
         return False
     if name not in index.producers:
@@ -119,11 +138,10 @@ def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> b
 
 
 def value_types(proto: onnx.ModelProto, specs: Sequence[SessionSpec], sizes: Mapping[str, int]) -> dict[str, onnx.TypeProto]:
-    """Return the types of all values of the main graph that are tensors of known rank.
+    """Return the types, with shapes, of all values of the main graph that are tensors of known rank.
 
-    ``sizes`` fixes dimensions of the inputs.
-
-    onnx infers the types from a copy of the model without large weights.
+    onnx infers the types from a copy of the model without large weights. ``sizes`` has the sizes of some free dimensions of the
+    inputs ``specs``.
     """
     hollow = without_negative_sizes(hollow_of(proto))
     hollow.ir_version = max(proto.ir_version, 4)  # in older versions every initializer is an input
@@ -139,9 +157,9 @@ def value_types(proto: onnx.ModelProto, specs: Sequence[SessionSpec], sizes: Map
 
 
 def _bind(graph: onnx.GraphProto, specs: Sequence[SessionSpec], sizes: Mapping[str, int]) -> None:
-    """Set the named dimensions of the inputs to ``sizes``.
+    """Replace the free dimensions of the inputs that are in ``sizes`` by their sizes.
 
-    Clear these names at other values, so that onnx infers their sizes.
+    Other values may also declare these dimensions by name. There they become unknown, so that onnx infers their sizes.
     """
     ranked = {spec.name: spec.dims for spec in specs if spec.kind == "tensor" and spec.dims is not None}
     for value in graph.input:

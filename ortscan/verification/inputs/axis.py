@@ -1,6 +1,7 @@
-"""The quantities that vary from case to case (sizes of dimensions and trip counts), and the values to try for each.
+"""The quantities that vary from case to case, and the values to try for each of them.
 
-The size of a dimension named ``2*T`` or ``(L - 1)//2`` is not chosen. It is computed from the size of ``T`` or ``L``.
+These quantities are the sizes of free dimensions, and the trip counts of loops. The size of a dimension with a name such as ``2*T``
+or ``(L - 1)//2`` is not chosen, but computed from the size of ``T`` or ``L``.
 """
 
 import ast
@@ -35,10 +36,13 @@ _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.m
 
 @dataclass(frozen=True)
 class Axis:
-    """A quantity that varies: a group of equal dimensions, or one trip count. The first of ``values`` is the usual value.
+    """A quantity that varies from case to case: the size of a group of equal dimensions, or a trip count.
 
-    The dimensions are divided into ``parts``. In a broadcast, the dimensions of a part may have the size 1 while the other parts
-    have another size.
+    Attributes:
+        parts: the names of the dimensions, divided into parts. The dimensions of one part may all be 1 and be broadcast, while
+            those of other parts have another size. For a trip count, the only name is that of its input.
+        values: the values to try, the usual value first.
+        trips: True for a trip count.
     """
 
     parts: tuple[tuple[str, ...], ...]
@@ -52,27 +56,30 @@ class Axis:
 
     @property
     def free(self) -> bool:
-        """True for a dimension with several sizes to try."""
+        """True if this is the size of dimensions, and there are several sizes to try."""
         return not self.trips and len(self.values) > 1
 
     @property
     def any_size(self) -> bool:
-        """True for a dimension whose size nothing restricts."""
+        """True if this is the size of dimensions that may have any size, as far as known."""
         return not self.trips and len(self.values) > 2
 
     @property
     def least(self) -> int:
-        """The smallest value above 0."""
+        """The smallest of ``values`` above 0."""
         return min((value for value in self.values if value > 0), default=self.values[0])
 
     @property
     def beyond(self) -> int:
-        """A size above all values if the dimension may have any size, otherwise the largest value."""
+        """A size larger than all ``values`` if any size is possible, otherwise the largest of ``values``."""
         return 2 * max(self.values) + 1 if self.any_size else max(self.values)
 
 
 def raised(values: tuple[int, ...], least: int) -> tuple[int, ...]:
-    """Return the sizes to try instead of ``values`` if a dimension must be at least ``least`` or a multiple of ``least``."""
+    """Return the sizes to try instead of ``values``, because smaller sizes than ``least`` fail.
+
+    The dimension may also have to be a multiple of ``least``, so some multiples are included.
+    """
     sizes = [least + value - 1 for value in values if value <= max(least, _FEW)]
     return values if least <= 1 else tuple(dict.fromkeys((sizes[0], least, 2 * least, 3 * least, *sizes)))
 
@@ -80,7 +87,7 @@ def raised(values: tuple[int, ...], least: int) -> tuple[int, ...]:
 def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:
     """Return the trip counts to try, the usual count first.
 
-    A full comparison also tries a few small counts from ``named``.
+    ``named`` has the constants that the models compare the trip count with. A full comparison also tries a few small ones of them.
     """
     if level == "quick":
         return (3, 1, 2, 0)
@@ -89,7 +96,10 @@ def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:
 
 
 def dimension_values(position: int, level: Level = "full") -> tuple[int, ...]:
-    """Return the sizes to try for the free dimension at ``position``, the usual size first."""
+    """Return the sizes to try for a free dimension of which nothing is known, the usual size first.
+
+    ``position`` is the number of the dimension among all free dimensions. Neighbouring dimensions get different sizes.
+    """
     usual = _USUAL[position % len(_USUAL)]
     if level == "quick":
         return tuple(dict.fromkeys((usual, 1, 2, 3, _ONE_MORE.get(usual, usual))))
@@ -100,15 +110,16 @@ def dimension_values(position: int, level: Level = "full") -> tuple[int, ...]:
 def likely_values(
     parts: Sequence[Sequence[str]], beside: int, position: int, learned: SizeFacts | None, level: Level, asked: int
 ) -> tuple[int, ...]:
-    """Return the sizes to try for dimensions that vary together.
+    """Return the sizes to try for a group of dimensions that must be equal, the usual size first.
 
     Args:
-        parts: the names of the dimensions.
-        beside: the fixed size of other dimensions that these dimensions must equal unless broadcast; 1 if there are none.
+        parts: the names of the dimensions, in parts as in `Axis`.
+        beside: the size of other dimensions in the group whose size is fixed, or 1 if there are none. The dimensions can only have
+            this size or 1.
         position: the number of the group.
         learned: the known facts about sizes.
         level: how thorough the comparison is.
-        asked: the largest number that the result compares sizes with, or 0. One of the returned sizes exceeds this number.
+        asked: the largest number that the result compares sizes with, or 0. One of the returned sizes is larger than this number.
     """
     if learned is not None:
         number = next((size for part in parts if (size := learned.number(part[0])) is not None), None)
@@ -123,9 +134,9 @@ def likely_values(
 
 
 def asked_size(proto: onnx.ModelProto) -> int:
-    """Return the largest number that a model compares sizes with, or 0 if it compares no sizes.
+    """Return the largest constant that a model compares a size with, or 0 if it compares no sizes.
 
-    For example, this is 127 in ``Less(127, Shape(x))``.
+    For ``Less(127, Shape(x))``, this is 127. Very small and very large constants are ignored.
     """
     constants = {tensor.name: tensor for tensor in proto.graph.initializer if tensor.data_type == onnx.TensorProto.INT64}
     producers = {name: node for node, _ in all_nodes(proto) for name in node.output}
@@ -145,9 +156,9 @@ def asked_size(proto: onnx.ModelProto) -> int:
 
 
 def derived_dims(names: Iterable[str]) -> set[str]:
-    """Return those of ``names`` that are arithmetic expressions over other names.
+    """Return those of ``names`` that are arithmetic expressions of other names, such as ``2*T``.
 
-    ``batch-size`` is just a name unless there are dimensions ``batch`` and ``size``.
+    ``batch-size`` only counts as an expression if there are dimensions called ``batch`` and ``size``.
     """
     names = set(names)
 
@@ -162,7 +173,10 @@ def derived_dims(names: Iterable[str]) -> set[str]:
 
 
 def derived_size(name: str, sizes: Mapping[str, int]) -> int:
-    """Return the size of a derived dimension, at least 0."""
+    """Return the size of a dimension whose name is an arithmetic expression.
+
+    ``sizes`` has the sizes of the variables in the expression. A negative result becomes 0.
+    """
     tree = _parsed(name)
     return 0 if tree is None else max(0, _value(tree, sizes))
 

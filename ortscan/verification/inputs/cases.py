@@ -1,4 +1,4 @@
-"""The cases to try with the inputs of a model, and the values for each case."""
+"""Choose the cases to try with the inputs of a model, and generate the values for each case."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -46,23 +46,23 @@ class Inputs:
     """All inputs of a model.
 
     Attributes:
-        specs: the inputs that must be fed.
-        fixed: the values that the caller fixed, by input.
-        sizes: the fixed sizes of free dimensions.
-        defaults: the defaults that some cases replace.
-        roles: the roles of inputs, by name. Some inputs have no role.
-        inner: the bytes of the values inside the model.
+        specs: the declarations of the inputs that must be fed.
+        fixed: the values that the caller passed, by input. Values of the other inputs are generated.
+        sizes: the sizes of free dimensions that the caller chose.
+        defaults: the defaults of inputs, by name. Some cases feed other values instead.
+        roles: the `Role` of each input whose possible values are known.
+        inner: the sizes in bytes of the values inside the model.
         large: the integer inputs that may be very large.
-        divided: the inputs that must not be the lowest integer.
-        named: the values that the models compare inputs with.
-        loops: True if a model has loops, in which sums of constant values may overflow.
+        divided: the inputs that must not be the lowest integer, because they are divided.
+        named: the constants that the models compare inputs with.
+        loops: True if a model has loops. A loop may add a constant value until the sum overflows.
         avoid_nothing: True if no input may be empty, because the model would crash onnxruntime.
         seed: the seed of the values.
         level: how thorough the comparison is.
-        budget: the bytes that the inputs of a case, and those of all cases together, may take.
+        budget: the memory limit for the inputs of a case, and for those of all cases together.
         asked: the largest number that the result compares sizes with.
         least: the smallest sizes of free dimensions that the original accepts, as far as they are known.
-        as_named: True to use only integers that the models compare inputs with, because the original rejects other integers.
+        as_named: True to generate only integers from ``named``, because the original rejects other integers.
     """
 
     specs: Sequence[SessionSpec]
@@ -90,21 +90,21 @@ class Inputs:
 
     @property
     def others(self) -> list[str]:
-        """The integer inputs that get unusual values in some cases."""
+        """The integer inputs that get unusual values in some cases (see `Role`)."""
         return other_integers(self.missing, self.roles)
 
     @property
     def names_integers(self) -> bool:
-        """True if the models compare an integer input with numbers that it can have."""
+        """True if a model compares an integer input with a number that the input can have."""
         return any(is_integer(spec) and self._named_for(spec, None, beside=False) for spec in self.missing)
 
     @property
     def free_sizes(self) -> list[str]:
-        """The free dimensions whose sizes are not fixed."""
+        """The free dimensions whose sizes the caller did not choose."""
         return [name for name in self._names() if name not in self.sizes]
 
     def planned_cases(self, learned: SizeFacts | None) -> list[PlannedCase]:
-        """Return the cases to try first, using the facts in ``learned``."""
+        """Return the cases to try first. Their sizes agree with the known facts ``learned``."""
         if not self.missing:
             return [PlannedCase(self.completed(Point()), ATTEMPTS[:1])]
         points = plan_cases(self.axes(learned), override=bool(self.defaults), level=self.level)
@@ -113,7 +113,7 @@ class Inputs:
         return self._as_planned(points)
 
     def unusual_cases(self, learned: SizeFacts | None) -> list[PlannedCase]:
-        """Return cases with unusual values, for one input or for all."""
+        """Return cases in which a single input, or all inputs, have unusual values."""
         kinds = [*value_kinds(self.missing, self.roles, self.large, self.avoid_nothing, self.level)]
         counts = [len(self._named_for(spec, None)) for spec in self.missing]
         if any(counts):
@@ -123,15 +123,15 @@ class Inputs:
         return self._as_planned(plan_value_cases(self.axes(learned), kinds, self.level))
 
     def case_of(self, axes: Sequence[Axis], sizes: Sequence[int], kind: str = "normal") -> list[PlannedCase]:
-        """Return the case in which ``axes`` have ``sizes``, in a list. The list is empty if the case takes too much memory."""
+        """Return [the case in which ``axes`` have ``sizes``], or [] if it takes too much memory."""
         return self._as_planned([replace(plan_case(axes, sizes), kind=kind)])
 
     def uniform_cases(self, *, large: bool) -> list[PlannedCase]:
-        """Return cases with all free dimensions equal, up to 16 or larger."""
+        """Return cases in which all free dimensions are equal: at most 16, or larger if ``large`` is True."""
         return self._as_planned(plan_uniform_cases(self.axes(None), large=large)) if self.missing else []
 
     def apart_cases(self, learned: SizeFacts, loose: SizeFacts) -> list[PlannedCase]:
-        """Return cases with sizes that ``loose`` allows and ``learned`` forbids."""
+        """Return cases with sizes that agree with the facts ``loose`` but contradict the facts ``learned``."""
         axes, most = self.axes(loose), _MOST_APART[self.level]
         apart, empty = (
             [point for point in points if point.kind == "normal" and not learned.allow(self.completed(point).sizes)][:most]
@@ -141,7 +141,7 @@ class Inputs:
         return self._as_planned(points)
 
     def empty_cases(self, learned: SizeFacts | None) -> list[PlannedCase]:
-        """Return cases with a dimension of size 0."""
+        """Return cases in which at least one dimension has the size 0."""
         return self._as_planned(plan_empty_cases(self.axes(learned), self.level)) if self.missing else []
 
     def _as_planned(self, points: Sequence[Point]) -> list[PlannedCase]:
@@ -156,7 +156,7 @@ class Inputs:
         return [PlannedCase(point, special.get(point.kind, attempts)) for point in self._affordable(completed)]
 
     def _affordable(self, points: Sequence[Point]) -> Iterator[Point]:
-        """Yield the points whose inputs fit into memory, alone and together. With fixed sizes, always yield the smallest point."""
+        """Yield the cases whose inputs fit into memory. If the caller chose sizes, include the smallest case."""
         total, first = 0, min(points, key=self.bytes_at, default=None) if self.sizes else None
         for point in points:
             size = self.bytes_at(point)
@@ -170,11 +170,11 @@ class Inputs:
                 yield point
 
     def bytes_at(self, point: Point) -> int:
-        """Return the bytes that the generated inputs take."""
+        """Return the size in bytes of all generated inputs of a case."""
         return sum(math.prod(shape_of(spec, point.sizes)) * max(1, numpy_type(spec.elem_type).itemsize) for spec in self.missing)
 
     def feed(self, point: Point, attempt: str) -> dict[str, Any]:
-        """Return the values of all inputs for a run. ``attempt`` is the way to draw integers."""
+        """Return the values of all inputs for the case ``point``. ``attempt`` is the way to draw integers."""
         feed = {}
         for spec in self.missing:
             own = replace(point, kind=self._kind_for(spec, point))
@@ -198,14 +198,17 @@ class Inputs:
         return "normal" if spec.name not in self.large else "divided integers" if spec.name in self.divided else point.kind
 
     def _named_for(self, spec: SessionSpec, sizes: Mapping[str, int] | None, *, beside: bool = True) -> list[Known]:
-        """Return the named values that an input can have at ``sizes`` (None for any sizes), with neighbours if ``beside``."""
+        """Return the named values that an input can have at ``sizes`` (None for any sizes).
+
+        If ``beside`` is True, include the values just below and above them.
+        """
         role, named = self.roles.get(spec.name), self.named.values(spec.name) if beside else self.named.exact.get(spec.name, ())
         if role is not None and role.trips:
             return []
         return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
 
     def completed(self, point: Point) -> Point:
-        """Return ``point`` with the fixed sizes added, and with the sizes that are computed from other sizes."""
+        """Return ``point``, completed by the caller's sizes and the sizes that are computed from others."""
         sizes = {**self.sizes, **point.sizes}
         sizes.update({name: derived_size(name, sizes) for name in derived_dims(self._names()) if name not in sizes})
         return replace(point, sizes={name: sizes[name] for name in self._names()})
@@ -217,7 +220,7 @@ class Inputs:
         return [name for name in dict.fromkeys(dims) if name in self.sizes or name in generated]
 
     def axes(self, learned: SizeFacts | None) -> list[Axis]:
-        """Return one axis for each group of equal dimensions, followed by one axis for each trip count."""
+        """Return an `Axis` for each group of equal dimensions, followed by an `Axis` for each trip count."""
         derived = derived_dims(self._names())
         names = [name for name in self._names() if name not in derived]
         groups = [[[name]] for name in names] if learned is None else learned.groups(names)
@@ -230,7 +233,7 @@ class Inputs:
         return axes
 
     def _axes_of(self, group: Sequence[Sequence[str]], position: int, learned: SizeFacts | None) -> Iterator[Axis]:
-        """Yield the axes of a group: one for each part with a fixed size, and one for all other parts."""
+        """Yield an `Axis` for each part of a group whose size the caller chose, and one for all other parts."""
         rest, known = [], []
         for part in group:
             size = next((self.sizes[name] for name in part if name in self.sizes), None)

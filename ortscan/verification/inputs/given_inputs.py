@@ -39,14 +39,17 @@ Given = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 def read_inputs(
     inputs: Given, specs: Sequence[SessionSpec], optional: Set[str], outputs: Sequence[SessionSpec]
 ) -> tuple[list[_Arrays], list[_Arrays]]:
-    """Return the sets of inputs, and the recorded outputs of each set, by name. Dicts have no recorded outputs.
+    """Return the sets of inputs and, for each set, its recorded outputs, as dicts from names to arrays.
+
+    If the caller passes dicts, there are no recorded outputs.
 
     Args:
-        inputs: the caller's inputs. The keys of an .npz are input names, ``in:`` followed by an input name, or ``out:`` followed by
-            the name or position of an output. If there are keys with ``in:``, keys without a prefix are ignored.
-        specs: the inputs that must be fed.
+        inputs: the caller's inputs. In an .npz file, the key of an input is its name, or ``in:`` followed by its name. The key of a
+            recorded output is ``out:`` followed by its name or position. If there are keys with ``in:``, other keys of inputs are
+            ignored.
+        specs: the declarations of the inputs that must be fed.
         optional: the names of the inputs that may be omitted.
-        outputs: the outputs of the model.
+        outputs: the declarations of the outputs.
 
     Raises:
         OptionError: there is no set, a name is unknown, or a type, rank or fixed size does not fit the model.
@@ -83,7 +86,7 @@ def read_inputs(
 
 
 def _read_archive(path: str | os.PathLike[str], known: Set[str], optional: Set[str]) -> tuple[_Arrays, _Arrays]:
-    """Return the inputs of an .npz by name, and its recorded outputs by key."""
+    """Return the inputs in an .npz file by name, and its recorded outputs by key, such as ``out:y``."""
     if not is_path(path):
         raise ModelFileError(f"{shown(path)} is not a path")
     try:
@@ -101,7 +104,7 @@ def _read_archive(path: str | os.PathLike[str], known: Set[str], optional: Set[s
 
 
 def _member(archive: Any, key: str) -> Any:
-    """Return an array, unless its header declares more bytes than the file has."""
+    """Return an array of an .npz file. Raise ValueError if its header declares more bytes than it has."""
     member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
     with archive.zip.open(member) as file:
         version = np.lib.format.read_magic(file)
@@ -123,7 +126,7 @@ def _output_name(key: str, outputs: Sequence[SessionSpec], path: str | os.PathLi
 
 
 def _read_folder(folder: Path, inputs: Sequence[SessionSpec], outputs: Sequence[SessionSpec]) -> Iterator[tuple[_Arrays, _Arrays]]:
-    """Yield the inputs and the recorded outputs of each set in a folder of test data."""
+    """Yield (inputs, recorded outputs) for each set in a folder of test data, as dicts by name."""
 
     def number(path: Path) -> tuple[int, str]:
         digits = re.search(r"(\d{1,9})$", path.name)

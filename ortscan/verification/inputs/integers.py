@@ -1,4 +1,6 @@
-"""Generate integers for inputs: in the range of the input's role, of any magnitude, or as sequence lengths.
+"""Generate integers for inputs.
+
+They are in the range of the input's `Role`, of any magnitude, or sequence lengths.
 
 Works around ORT-DIVISION-OVERFLOW.
 """
@@ -35,9 +37,10 @@ def make_integers(
     """Return an array of integers for one input.
 
     Args:
-        dtype, shape: the type and the shape of the array.
-        point: the case, which decides the kind of integers.
-        role: the integers that the input can have; None if they are unknown.
+        dtype: the type of the array.
+        shape: the shape of the array.
+        point: the case. It determines the kind of integers.
+        role: the integers that the input can have; None if that is unknown.
         attempt: one of ATTEMPTS, the way to choose the range of the integers.
         random: the source of random numbers.
     """
@@ -74,9 +77,10 @@ def some(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
 
 
 def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
-    """Put ``numbers`` into every second element.
+    """Put ``numbers`` into every second element of ``values``, and repeat them if there are more elements.
 
-    Each ``turn`` begins after the last number of the previous turn.
+    If there are more numbers than elements, they are distributed over several arrays: ``turn`` is the number of the array, from 0.
+    Each array starts with the number after the last one of the array before.
     """
     flat = values.reshape(-1)
     positions = range(0, flat.size, 2)
@@ -85,9 +89,9 @@ def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
 
 
 def takes_row_kind(role: Role | None, kind: str) -> bool:
-    """Return True if an input with ``role`` should get sequence lengths of the given ``kind``.
+    """Return True if an input with ``role`` can have sequence lengths of the given ``kind``.
 
-    Lengths of 0 are used only if onnxruntime accepts them.
+    Kinds with lengths of 0 are only possible if onnxruntime accepts such lengths.
     """
     if role is None or kind not in ROW_KINDS:
         return False
@@ -95,9 +99,11 @@ def takes_row_kind(role: Role | None, kind: str) -> bool:
 
 
 def _any_integers(dtype: np.dtype[Any], shape: Sequence[int], turn: int | None, random: np.random.Generator) -> np.ndarray:
-    """Return numbers of all magnitudes. Every second number is special, and each ``turn`` has other special numbers.
+    """Return an array of integers of all magnitudes.
 
-    If ``turn`` is None, special numbers are left out, because dividing the lowest integer by -1 crashes onnxruntime.
+    Every second element is a special number, at which the behaviour of a model may change. Each ``turn`` has other special numbers.
+    If ``turn`` is None, special numbers are left out. This is for inputs that are divided, because dividing the lowest integer,
+    which is a special number, by -1 crashes onnxruntime.
     """
     info = np.iinfo(dtype)
     bits = _BITS * dtype.itemsize
@@ -113,7 +119,10 @@ def _any_integers(dtype: np.dtype[Any], shape: Sequence[int], turn: int | None, 
 
 
 def _noteworthy(bits: int, largest: int) -> Iterator[int]:
-    """Yield special numbers, at which the behaviour of a model may change. The most likely ones come first."""
+    """Yield special numbers, at which the behaviour of a model may change.
+
+    The most likely numbers come first. The integers have ``bits`` bits, and ``largest`` is the largest one.
+    """
     yield from (-largest - 1, largest, -1, 0, 1, 100, 1000, 1 << 16, 1 << 31, -largest, largest - 1, 10, -100)
     for power in range(bits):
         yield from (1 << power, 10 ** (power // 3), -(1 << power), (1 << power) - 1)
@@ -122,9 +131,9 @@ def _noteworthy(bits: int, largest: int) -> Iterator[int]:
 def _others(
     numbers: Sequence[int], usual: Sequence[int], shape: Sequence[int], point: Point, attempt: str, random: np.random.Generator
 ) -> np.ndarray:
-    """Return ``numbers`` alternating with ``usual`` numbers.
+    """Return an array in which unusual ``numbers`` alternate with random ``usual`` numbers.
 
-    If all inputs get unusual integers, an input with a single element gets a random one of ``numbers``.
+    An array with a single element has one of ``numbers``. This is a random one if all inputs of the case get unusual integers.
     """
     if attempt == "near zero":
         numbers = [number for number in numbers if -1 <= number <= 1] or numbers
@@ -154,9 +163,9 @@ def _bounds(dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role
 
 
 def _row_lengths(values: np.ndarray, kind: str, most: int, random: np.random.Generator) -> np.ndarray:
-    """Return sequence lengths of the given ``kind``.
+    """Return sequence lengths of the given ``kind``, at most ``most``.
 
-    Some may be kept from ``values``, which are lengths from 1 to ``most``.
+    Some kinds change only some elements of ``values``, which are lengths from 1 to ``most``.
     """
     first, last = (np.arange(values.size).reshape(values.shape) == position for position in (0, values.size - 1))
     match kind:

@@ -10,10 +10,10 @@ __all__ = ["interface_differences", "quoted"]
 
 
 def interface_differences(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
-    """Return a sentence for each difference that a caller could notice.
+    """Return a sentence for each difference between two interfaces that a caller could notice.
 
-    Inputs with an initializer need not be fed and are not compared. But if a caller could override an initializer, this must remain
-    possible.
+    Inputs with an initializer need not be fed, so they are not compared. But if a caller can override the initializer of an input
+    in the first model, the second model must have this input too.
     """
     differences: list[str] = []
     for what, specs in (("input", input_specs), ("output", output_specs)):

@@ -1,4 +1,4 @@
-"""Generate a value for one input of any type, with given sizes, in the range that the input's role allows."""
+"""Generate a value for one input of any type. Its sizes are given, and its `Role` limits the values."""
 
 import math
 import zlib
@@ -42,12 +42,12 @@ _MAKEABLE = _INTEGERS | FLOATS | _FLOATS8 | {_TYPES.BOOL, _TYPES.STRING}
 
 
 def is_integer(spec: SessionSpec) -> bool:
-    """Return True for an input of integers, which often have a meaning, such as an index."""
+    """Return True if the elements of an input are integers."""
     return spec.elem_type in _INTEGERS
 
 
 def unmakeable(spec: SessionSpec) -> str | None:
-    """Return why no value can be generated for an input, or None."""
+    """Return the reason why no value can be generated for an input, or None if one can be generated."""
     if spec.kind == "other":
         return f"input '{spec.name}' is {spec.declared}: pass it in inputs"
     if spec.dims is None:
@@ -69,17 +69,17 @@ def make_value(spec: SessionSpec, point: Point, role: Role | None, attempt: str,
 
     Args:
         spec: the input.
-        point: the sizes and the kind of values.
-        role: what the input is used for.
+        point: the case, with the sizes and the kind of values.
+        role: the values that the input can have; None if that is unknown.
         attempt: the way to draw integers.
         seed: the seed of the values.
         named: values to put into every second element.
 
     Returns:
-        An array, a list of arrays for a sequence, or None for an absent optional.
+        An array, a list of arrays for a sequence, or None for an optional that is absent in this case.
 
     Raises:
-        OptionError: `unmakeable` has a reason, or the value is too large.
+        OptionError: no value can be generated for this input (see `unmakeable`), or the value would be too large.
     """
     reason = unmakeable(spec)
     if reason is not None:

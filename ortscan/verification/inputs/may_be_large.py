@@ -1,8 +1,10 @@
-"""Find the integer inputs that may be very large, because they cannot become a size, a number of steps or an index.
+"""Find the integer inputs that may be very large.
 
-A model that adds ids can also add 2**40. But a Range or a Tile with such a number would exhaust the memory. The search follows an
-input through all values that are computed from it. If a loop reads such a value, all values of the loop count as computed from
-the input.
+If a model only adds or compares integers, it can also be run with 2**40. But if it passes an input to Range or Tile, such a number
+would exhaust the memory. So an input may be large if it cannot determine a size, a number of steps or an index.
+
+The search follows an input through all values that are computed from it. If a loop reads one of these values, all values in the
+loop count as computed from the input.
 """
 
 from collections.abc import Callable
@@ -38,9 +40,9 @@ def may_be_large(analysis: Analysis) -> set[str]:
 
 
 def may_be_divided(analysis: Analysis) -> set[str]:
-    """Return the names of the inputs that may be divided as integers.
+    """Return the names of the inputs that may be the dividend of an integer division.
 
-    Dividing the lowest integer by -1 crashes onnxruntime.
+    They must not be the lowest integer, because dividing it by -1 crashes onnxruntime.
     """
     return _reaching(analysis, lambda node, index: node.op_type == "Div" and index == 0 and not _is_float(node.inputs[index]))
 
@@ -50,7 +52,10 @@ def _is_float(value: ir.Value | None) -> bool:
 
 
 def _reaching(analysis: Analysis, is_target: Callable[[ir.Node, int], bool]) -> set[str]:
-    """Return the names of the inputs that a node accepted by ``is_target`` reads, directly or through other nodes."""
+    """Return the names of the inputs that reach a target, directly or through other nodes.
+
+    A target is an input of a node. ``is_target`` returns True for a target, from the node and the position of its input.
+    """
     owners = owners_of(analysis)
 
     def reaches(start: ir.Value) -> bool:

@@ -1,13 +1,13 @@
-"""Find the constants at which the behaviour of a model changes, called named values.
+"""Find named values: constants in a model at which its behaviour changes.
 
-A named value is a constant that the model compares an input with, looks up, clips to or rounds at.
+The model compares an input with such a constant, looks it up in a table, clips the input to it, or rounds at it:
 
     c = Equal(ids, 50256)                    ->   50256 for ids, and 50257, 50255
     s = Mul(x, 2)   c = Greater(s, 10)       ->   5 for x, and a little more and less
     Scan(..., x) with Less(e, 7.25) inside   ->   7.25 for x, ...
 
-Random inputs would almost never equal these constants. The search follows an input through linear operators and operators that
-keep its values, and into bodies and functions.
+Random inputs would almost never equal these constants, so some cases feed them. The search follows an input through linear
+operators and operators that keep its values, and into bodies and functions.
 """
 
 import math
@@ -43,10 +43,10 @@ class Named:
     """The constants that models compare their inputs with, such as thresholds.
 
     Attributes:
-        exact: the constants for each input.
+        exact: the constants for each input, by its name.
         beside: the values just below and above these constants, for each input.
-        elsewhere: the numbers that the model compares with computed values that are not traced to an input.
-        patterns: the patterns that the model matches strings with.
+        elsewhere: constants that the model compares with computed values. It is unknown which inputs lead to these values.
+        patterns: the regular expressions that the model matches strings with.
     """
 
     exact: Mapping[str, Sequence[Known]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Named:
     patterns: Sequence[str] = ()
 
     def values(self, name: str) -> list[Known]:
-        """Return the values to feed to an input: first the constants, then the values just below and above the constants."""
+        """Return the values to feed to an input: the constants, then the values just below and above them."""
         return list(dict.fromkeys((*self.exact.get(name, ()), *self.beside.get(name, ()))))[:MOST_VALUES]
 
 
@@ -64,7 +64,13 @@ _Constant = onnx.TensorProto | tuple[Known, ...]
 
 @dataclass(frozen=True)
 class _Value:
-    """The known facts about a value: its content if it is a constant, its traces, and True if it depends on an input."""
+    """The known facts about a value of the model.
+
+    Attributes:
+        constant: the elements of the value, if it is a constant.
+        traces: how the value is computed from inputs, as far as this is linear.
+        fed: True if the value depends on an input.
+    """
 
     constant: _Constant = ()
     traces: tuple[Trace, ...] = ()
@@ -72,7 +78,7 @@ class _Value:
 
     @property
     def elements(self) -> tuple[Known, ...]:
-        """The elements of the constant, or () if it is large or is external data."""
+        """The elements of the value. Empty if it is no constant, or is large or external data."""
         tensor = self.constant
         if not isinstance(tensor, onnx.TensorProto):
             return tensor
@@ -87,7 +93,7 @@ _NOTHING = _Value()
 
 
 def named_values(models: Iterable[onnx.ModelProto], specs: Sequence[SessionSpec]) -> Named:
-    """Return the named values from all nodes of ``models``, which have the inputs ``specs``."""
+    """Return the named values that are found in ``models``. Both models have the inputs ``specs``."""
     reader = _NameReader({spec.name: spec.elem_type for spec in specs})
     for model in models:
         reader.read(model)
@@ -142,10 +148,10 @@ class _NameReader:
     def _read_bodies(
         self, node: onnx.NodeProto, bodies: Sequence[onnx.GraphProto], operands: Sequence[_Value], scope: _Scope
     ) -> Sequence[_Value]:
-        """Read each body with the operands of the node.
+        """Read the bodies of a node, and return the facts about the outputs of the node.
 
-        A state of a loop gets the facts about its initial value. An output of the node gets the traces of the same output of all
-        bodies.
+        The inputs of a body get the facts about the operands of the node, so a state of a loop gets those about its initial value.
+        An output of the node gets the traces of the corresponding outputs of all its bodies.
         """
         results: list[list[_Value]] = []
         for body in bodies:
@@ -159,7 +165,10 @@ class _NameReader:
         ]
 
     def _note(self, node: onnx.NodeProto, operands: Sequence[_Value]) -> None:
-        """Record the constants that ``node`` compares its operands with, for the inputs from which the operands are computed."""
+        """Record the constants that ``node`` compares its operands with.
+
+        A constant is recorded for each input from which the operand is computed.
+        """
         self.patterns.update(dict.fromkeys(patterns_of(node)))
         for position, operand in enumerate(operands):
             if not operand.fed:
@@ -194,7 +203,10 @@ class _NameReader:
 
 
 def _constant(node: onnx.NodeProto, operands: Sequence[_Value]) -> _Constant:
-    """Return the value of a Constant, or of a constant whose shape or type ``node`` changes."""
+    """Return the output of ``node`` if it is constant, else ().
+
+    It is constant if ``node`` is a Constant, or if it only changes the shape or type of a constant.
+    """
     if node.op_type == "Constant":
         for each in node.attribute:
             match each.name:

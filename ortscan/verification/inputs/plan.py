@@ -1,10 +1,12 @@
 """Choose which sizes, trip counts and kinds of values are tried together.
 
-A row has one value for each axis. An axis is a group of equal free dimensions, or a trip count. Each free dimension has the
-sizes 1 to 8, 16, one of 9 to 15, one above 16 and one above 128. Each trip count has similar values, 0 and -1. Every value occurs
-at least once: in row ``i`` the k-th axis has its ``(i + k)``-th value. In further rows, one of the first eight axes is the
-largest, 1 or 0, or two of these axes are equal, 1 or 0. A quick comparison has few rows: each free dimension is 1, 2, 3 and one
-more size, and each trip count is 0 to 3.
+An axis is a group of equal free dimensions, or a trip count. A row has one value for each axis, and becomes a case.
+
+Each free dimension has the sizes 1 to 8, 16, one of 9 to 15, one above 16 and one above 128. Each trip count has similar values,
+and also 0 and -1. Every value occurs in at least one row: in row ``i``, the k-th axis has its ``(i + k)``-th value. In further
+rows, one of the first eight axes is larger than all others, 1 or 0, or two of these axes are equal, 1 or 0.
+
+A quick comparison has few rows: each free dimension has the sizes 1, 2, 3 and one more size, and each trip count is 0 to 3.
 """
 
 import math
@@ -36,7 +38,10 @@ _MOST_NAMES = 8
 
 
 def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "full") -> list[Point]:
-    """Return the cases for ``axes``. ``override`` adds cases that replace defaults."""
+    """Return the cases for ``axes`` that are tried first, without sizes of 0.
+
+    If ``override`` is True, include cases that feed other values instead of the defaults of inputs.
+    """
     rows = _size_rows(axes, level)
     usual = rows[0]
     if level == "quick":
@@ -65,7 +70,14 @@ def plan_case(axes: Sequence[Axis], row: Sequence[int]) -> Point:
 
 
 def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]], level: Level = "full") -> list[Point]:
-    """Return cases for kinds of values. Each kind comes with its only input (empty for all inputs) and its number of cases."""
+    """Return cases with unusual kinds of values.
+
+    Args:
+        axes: the axes.
+        kinds: tuples (kind, input, count). In ``count`` cases, the values of ``input`` are of this kind. If ``input`` is empty, the
+            values of all inputs are.
+        level: how thorough the comparison is.
+    """
     rows = _plain_rows(axes, level)
     middling = _middling(axes) if level == "full" else rows[0]
     large = max(rows, key=math.prod)
@@ -85,7 +97,7 @@ def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]]
 def plan_uniform_cases(axes: Sequence[Axis], *, large: bool) -> list[Point]:
     """Return cases in which all free dimensions have the same size.
 
-    This is up to 16, or larger sizes if ``large`` is True.
+    The sizes are 2 to 16, or 32 to 256 if ``large`` is True.
     """
     if not any(axis.free for axis in axes):
         return []
@@ -94,9 +106,10 @@ def plan_uniform_cases(axes: Sequence[Axis], *, large: bool) -> list[Point]:
 
 
 def plan_empty_cases(axes: Sequence[Axis], level: Level = "full") -> list[Point]:
-    """Return cases in which one dimension has the size 0.
+    """Return cases in which one axis has the size 0, and the others have their usual values.
 
-    A full comparison also has cases in which the other dimensions are smallest, and cases in which several dimensions are 0.
+    In a full comparison, there are also cases in which the other axes have their smallest values, and cases in which several axes
+    have the size 0.
     """
     free = [axis for axis in axes if axis.free]
     alone, rest = free[:_MOST_ALONE], free[_MOST_ALONE:]
@@ -113,7 +126,10 @@ def plan_empty_cases(axes: Sequence[Axis], level: Level = "full") -> list[Point]
 
 
 def untried_rows(axes: Sequence[Axis], level: Level) -> Iterator[str]:
-    """Yield phrases for the sizes and trip counts that a full comparison does not try, alone or together."""
+    """Yield phrases on the sizes and trip counts that a full comparison does not try.
+
+    They also mention combinations that are not tried. Yield nothing for a quick comparison.
+    """
     if level != "full":
         return
     varying, free = _varying(axes), [axis for axis in axes if axis.free]
@@ -148,14 +164,17 @@ def _middling(axes: Sequence[Axis]) -> list[int]:
 
 
 def _with_one_large(axes: Sequence[Axis], position: int) -> list[int]:
-    """Return the usual sizes, but with the free dimension at ``position`` (often the steps) at its largest size."""
+    """Return the row of usual values, but with the largest size of the free axis at ``position``.
+
+    This axis is often the number of steps.
+    """
     free = [axis for axis in axes if axis.free]
     large = free[min(position, len(free) - 1)] if free else None
     return [max(axis.values) if axis is large else axis.values[0] for axis in axes]
 
 
 def _size_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
-    """Return all rows without a size of 0, the row of usual values first."""
+    """Return all rows without a size of 0. The row of usual values is the first."""
     rows = _plain_rows(axes, level)
     if level == "full":
         for large in _varying(axes)[:_MOST_ALONE]:
@@ -165,7 +184,11 @@ def _size_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
 
 
 def _plain_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
-    """Return rows with each value of each axis. In a full comparison each axis is also the largest and the smallest of all."""
+    """Return rows in which each axis has each of its values at least once.
+
+    In a full comparison, there are also rows in which all axes are equal, and in which a single axis has its largest or its
+    smallest value.
+    """
     rows = [_with(axes, [], 0), tuple(axis.least for axis in axes)]
     if level == "full":
         rows += [tuple(size if size in axis.values else axis.values[0] for axis in axes) for size in _ALL_EQUAL]
@@ -183,13 +206,17 @@ def _varying(axes: Sequence[Axis]) -> list[Axis]:
 
 
 def _with(axes: Sequence[Axis], changed: Iterable[Axis], size: int) -> _Row:
-    """Return the usual row with ``size`` for the ``changed`` axes."""
+    """Return the row of usual values, but with ``size`` for the ``changed`` axes."""
     chosen = {id(axis) for axis in changed}
     return tuple(size if id(axis) in chosen else axis.values[0] for axis in axes)
 
 
 def _pairs(axes: Sequence[Axis]) -> Iterator[_Row]:
-    """Yield rows in which only two axes are equal, or only two are 1, or all trip counts are 0 or -1."""
+    """Yield rows in which several axes have equal values.
+
+    In some rows, only the axes of a few pairs are equal. In others, only two axes have their smallest value. In the last ones, all
+    trip counts are 0, or all are -1.
+    """
     equal = [axis for axis in axes if {_ALONE, *_TWO_EQUAL} <= set(axis.values)][:_MOST_ALONE]
     for couples in _rounds(equal) if len(equal) > 2 else ():
         sizes = {id(axis): _ALONE for axis in equal}
@@ -205,9 +232,9 @@ def _pairs(axes: Sequence[Axis]) -> Iterator[_Row]:
 
 
 def _rounds(axes: Sequence[Axis]) -> Iterator[list[tuple[Axis, Axis]]]:
-    """Yield the rounds of a tournament.
+    """Yield lists of pairs of axes, like the rounds of a tournament.
 
-    In a round, each axis is in at most one pair. Over all rounds, each two axes form a pair once.
+    In each list, an axis is in at most one pair. In all lists together, any two axes form exactly one pair.
     """
     players: list[Axis | None] = [*axes, *([None] if len(axes) % 2 else [])]
     for _ in range(len(players) - 1):

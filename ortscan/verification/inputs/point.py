@@ -14,10 +14,10 @@ class Point:
     Attributes:
         sizes: the sizes of free dimensions, by name.
         trips: the trip counts, by input.
-        kind: the kind of values.
-        draw: the number that seeds the values.
-        override: the kind of values that replace the defaults of inputs; empty if the defaults are used.
-        only: the only input that gets ``kind`` or ``override``; empty if all inputs get them.
+        kind: the kind of values, such as ``normal``, ``zeros`` or ``NaN``.
+        draw: a number that seeds the values, so that they differ between cases.
+        override: the kind of values that are fed instead of the defaults of inputs; empty if the defaults are used.
+        only: the only input with values of ``kind`` or ``override``; empty if all inputs have such values.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -30,15 +30,15 @@ class Point:
 
 @dataclass(frozen=True)
 class PlannedCase:
-    """A case, and the ways to draw its integers, in the order to try them."""
+    """A case, and ``attempts``, the ways to draw its integers in the order in which they are tried."""
 
     point: Point
     attempts: tuple[str, ...]
 
     def varied(self, attempt: str) -> dict[str, Any]:
-        """Return the properties of the case besides its sizes.
+        """Return the unusual properties of the case, besides its sizes, for a report.
 
-        ``attempt`` is the way in which the integers of the case were drawn, or empty if nothing ran.
+        ``attempt`` is the way in which the integers of the case were drawn, or empty if the original rejected every way.
         """
         point = self.point
         alone = f" for '{point.only}'" if point.only else ""

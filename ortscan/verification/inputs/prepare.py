@@ -1,4 +1,4 @@
-"""Find out what two models reveal about their inputs, and prepare the inputs to try."""
+"""Find out from the graphs of two models which inputs they accept, and prepare the inputs to try."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -38,14 +38,14 @@ class InputPlan:
     """The inputs to try.
 
     Attributes:
-        inputs: the inputs.
-        learned: the facts about sizes; None if the graph cannot be read.
-        loose: the facts about sizes without the branches of Ifs; None if they equal ``learned``.
-        problems: the reasons why nothing can be tried.
-        notes: notes for the reader.
+        inputs: all inputs, with the facts that are needed to generate values.
+        learned: the known facts about sizes; None if the graph cannot be read.
+        loose: the facts about sizes that do not come from branches of Ifs; None if they are the same as ``learned``.
+        problems: the reasons why nothing can be tried. Empty if there are none.
+        notes: notes for the report of the comparison.
         perilous: True if a run may crash the process.
-        not_tried: what the cases do not cover.
-        too_large: the reasons why creating a session would take too much memory; empty without such reasons.
+        not_tried: phrases on what the cases do not cover.
+        too_large: the reasons why creating a session would take too much memory. Empty if there are none.
     """
 
     inputs: Inputs
@@ -68,14 +68,15 @@ def prepare(
     level: Level,
     budget: Budget,
 ) -> InputPlan:
-    """Prepare the inputs to run both models on.
+    """Prepare the inputs on which both models will run.
 
     Args:
         models: the original and the result.
-        watched: the outputs of the nodes that `Guards` checks, for each model. Such nodes need no subprocess.
-        specs: the inputs of the original.
-        sizes: the fixed sizes of free dimensions.
-        fixed: the fixed values of inputs. Values of other inputs are generated.
+        watched: for each model, the outputs of the nodes that `Guards` checks before each run. These nodes are no reason to run the
+            model in a subprocess.
+        specs: the declarations of the inputs of the original.
+        sizes: the sizes of free dimensions that the caller chose.
+        fixed: the values of inputs that the caller passed. Values of other inputs are generated.
         seed: the seed of the values.
         level: how thorough the comparison is.
         budget: the available memory.
@@ -132,9 +133,10 @@ def prepare(
 
 
 def _analysis(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> tuple[Analysis | None, list[str]]:
-    """Return the analysis and no notes. If the graph cannot be read, return None and a note with the reason.
+    """Return the analysis of a model, and a list of notes that is empty.
 
-    The analysis only helps to choose good inputs, so the comparison goes on without it.
+    If the graph cannot be read, return None and a note with the reason. The analysis only helps to choose good inputs, so the
+    comparison can go on without it.
     """
     try:
         return analyse(proto, specs), []
@@ -151,7 +153,7 @@ def _conflicts(label: str, analysis: Analysis | None) -> list[str]:
 
 
 def _defaults(proto: onnx.ModelProto, names: Set[str]) -> dict[str, np.ndarray]:
-    """Return the defaults among the initializers ``names`` that are floats with few elements."""
+    """Return, by name, those of the initializers ``names`` that are floats and not very large."""
     defaults = {}
     for tensor in proto.graph.initializer:
         small = tensor.name in names and int(np.prod(tensor.dims)) <= _SMALL and not tensor.external_data
@@ -161,7 +163,7 @@ def _defaults(proto: onnx.ModelProto, names: Set[str]) -> dict[str, np.ndarray]:
 
 
 def _not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
-    """Yield phrases for the kinds of values that some inputs do not get."""
+    """Yield phrases on kinds of values that some inputs do not get in any case."""
     missing, roles = inputs.missing, inputs.roles
     if inputs.level == "full":
         small = [spec.name for spec in missing if is_integer(spec) and spec.name not in inputs.large]

@@ -1,11 +1,11 @@
-"""Find out which values the inputs of a model can have, from the operators that read them.
+"""Find out which values the inputs of a model can have, from the operators that read these inputs.
 
     Gather(table [100, 8], ids)      ->   ids in 0..99
     LSTM(..., sequence_lens)         ->   sequence_lens in 1..T
     Loop(n, ...)                     ->   n is a trip count
 
-The search follows an input to these operators through other operators that keep or shift its values (Cast, Reshape, Add, bodies
-of loops, ...). If a role is wrong, the original fails, and other values are tried.
+The possible values of an input are its role. The search follows an input to these operators through operators that keep or shift
+its values (Cast, Reshape, Add, bodies of loops, ...). If a role is wrong, the original fails, and other values are tried.
 """
 
 from collections.abc import Iterator, Mapping
@@ -66,13 +66,13 @@ class Role:
 
     Attributes:
         low: the smallest usual value.
-        highs: upper bounds of usual values, each a pair of a number or dimension and a summand. The lowest bound counts.
+        highs: upper bounds of usual values. A pair such as ("T", -1) is the bound T - 1. The lowest bound applies.
         trips: True for a trip count.
         positive: True if the usual values are above 0.
-        lengths: True for sequence lengths if onnxruntime also accepts a length of 0.
-        ranges: ranges for unusual values, such as indices from the end. An unusual value must be in all of them.
-        without: numbers that are excluded from the ranges.
-        decisive: True if the values determine sizes or may crash onnxruntime, so they must stay in the ranges.
+        lengths: True for sequence lengths that may also be 0.
+        ranges: ranges of unusual values, such as negative indices. An unusual value must be in all ranges.
+        without: numbers in the ranges that are not allowed.
+        decisive: True if other values must not be fed, because they may determine a large size or crash onnxruntime.
     """
 
     low: int = 0
@@ -85,17 +85,17 @@ class Role:
     decisive: bool = False
 
     def usual(self, sizes: Mapping[str, int]) -> range:
-        """Return the usual values if the dimensions have ``sizes``. Without an upper bound, return a few values."""
+        """Return the usual values if the dimensions have ``sizes``. Without an upper bound, they are few."""
         highs = [_at((size, 1, plus), sizes) for size, plus in self.highs]
         return range(self.low, max(self.low, min(highs, default=self.low + _FEW)) + 1)
 
     def takes(self, number: int, sizes: Mapping[str, int]) -> bool:
-        """Return True if ``number`` is a usual or unusual value at these sizes."""
+        """Return True if ``number`` is a usual or an unusual value of the input at ``sizes``."""
         within = all(_at(low, sizes) <= number <= _at(high, sizes) for low, high in self.ranges)
         return number in self.usual(sizes) or (bool(self.ranges) and within and number not in self.without)
 
     def others(self, sizes: Mapping[str, int]) -> list[int]:
-        """Return the unusual values at these sizes: the largest, the smallest, -1, then other values from both ends."""
+        """Return the unusual values at ``sizes``: the largest, the smallest, -1, then others from both ends."""
         low = max((_at(low, sizes) for low, _ in self.ranges), default=0)
         high = min((_at(high, sizes) for _, high in self.ranges), default=-1)
         usual = self.usual(sizes)
@@ -118,7 +118,7 @@ def _range(low: int, high: int) -> tuple[tuple[_Bound, _Bound], ...]:
 
 
 def find_roles(analysis: Analysis) -> dict[str, Role]:
-    """Return the roles of inputs by name. An input without a role is not in the result."""
+    """Return the role of each input by its name. Inputs about which nothing is known are not included."""
     owners, roles = owners_of(analysis), {}
     for value in analysis.model.graph.inputs:
         uses = [role for role in _uses(value, analysis, owners) if role is not None]
@@ -138,7 +138,7 @@ def find_roles(analysis: Analysis) -> dict[str, Role]:
 
 
 def owners_of(analysis: Analysis) -> dict[ir.Graph, ir.Node]:
-    """Return the node that each body of the model belongs to."""
+    """Return, for each body in the model, the node to which it belongs."""
     return {
         attribute.as_graph(): node
         for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph)
@@ -148,7 +148,7 @@ def owners_of(analysis: Analysis) -> dict[ir.Graph, ir.Node]:
 
 
 def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[ir.Graph, ir.Node]) -> Iterator[Role | None]:
-    """Yield the role of ``start`` at each of its uses, or None for a use without a role."""
+    """Yield for each use of ``start`` the role that follows from it, or None if none follows."""
     pending, seen = [start], {start}
     while pending:
         value = pending.pop()
@@ -165,7 +165,7 @@ def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[ir.Graph, ir.Node
 
 
 def _role_at(node: ir.Node, position: int, kind: ir.DataType | None, analysis: Analysis) -> Role | None:
-    """Return the role of the input of ``node`` at ``position``, which has the type ``kind``."""
+    """Return the role of a value of type ``kind`` that ``node`` reads at ``position``, or None."""
 
     def below(value: ir.Value | None, axis: int) -> Role:
         size = analysis.dim(value, axis)
@@ -206,7 +206,10 @@ def _role_at(node: ir.Node, position: int, kind: ir.DataType | None, analysis: A
 
 
 def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]:
-    """Return the outputs of ``node``, or the body input, that contain values of its input at ``position``."""
+    """Return the values that get their elements from the input of ``node`` at ``position``.
+
+    These are outputs of ``node``, or an input of its body.
+    """
     if node.op_type in ("Scan", "Loop"):
         body = node.attributes["body"].as_graph()
         formal = position - (node.op_type == "Scan" and analysis.model.opset_imports.get("", 1) < 9)
@@ -220,7 +223,7 @@ def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]
 
 
 def _leaving(value: ir.Value, body: ir.Graph, node: ir.Node) -> list[ir.Value]:
-    """Return the values that receive an output of a body: an output of its node, and a state of the next step."""
+    """Return the values to which ``node`` passes an output of its body: its own output, and a state."""
     targets: list[ir.Value] = []
     for position, output in enumerate(body.outputs):
         if output is not value:

@@ -25,11 +25,9 @@ _LARGEST = 2**63 - 1
 
 
 def given_shapes(shapes: Any, option: str = "shapes") -> dict[str, _Shape]:
-    """Return ``shapes`` as a dict of lists, or an empty dict for None.
+    """Return ``shapes`` as a dict from input names to lists of sizes. None becomes an empty dict.
 
-    This function does not check names against the model.
-
-    ``option`` is the name of the option in errors.
+    This function does not check that the model has these inputs. ``option`` is the name of the option in errors.
 
     Raises:
         OptionError: ``shapes`` does not map input names to lists of sizes.
@@ -58,11 +56,9 @@ def _sizes(name: Any, dims: Any, option: str) -> list[int | None]:
 
 
 def given_dims(dims: Any, option: str = "dims") -> dict[str, int]:
-    """Return ``dims`` as a dict, or an empty dict for None.
+    """Return ``dims`` as a dict from names of dimensions to sizes. None becomes an empty dict.
 
-    This function does not check names against the model.
-
-    ``option`` is the name of the option in errors.
+    This function does not check that the model has these dimensions. ``option`` is the name of the option in errors.
 
     Raises:
         OptionError: ``dims`` does not map names of dimensions to sizes.
@@ -87,7 +83,7 @@ def _size(name: str, size: Any, option: str) -> int:
 def shapes_with_dims(
     specs: Sequence[SessionSpec], shapes: Mapping[str, _Shape], dims: Mapping[str, int], option: str = "dims"
 ) -> dict[str, _Shape]:
-    """Return ``shapes`` of inputs with the sizes in ``dims`` for free dimensions.
+    """Return ``shapes``, the shapes of inputs, completed by the sizes of free dimensions in ``dims``.
 
     Raises:
         OptionError: no input has a free dimension in ``dims``, or ``shapes`` has another size for that dimension.
@@ -116,9 +112,9 @@ def _merged(spec: SessionSpec, own: _Shape, shape: _Shape, option: str) -> _Shap
 
 
 def with_shapes(specs: Sequence[SessionSpec], shapes: Mapping[str, _Shape]) -> tuple[list[SessionSpec], dict[str, int]]:
-    """Return the inputs, and the sizes that ``shapes`` fix by dimension. None or -1 in a shape leaves a dimension free.
+    """Return the declarations of the inputs, and the sizes of their free dimensions in ``shapes``.
 
-    An input without a declared rank gets the rank of its shape.
+    None or -1 in a shape leaves a dimension free. An input without a declared rank is returned with the rank of its shape.
 
     Raises:
         OptionError: a name is unknown, a rank or a fixed size differs, or a dimension gets two sizes.
@@ -149,10 +145,10 @@ def with_shapes(specs: Sequence[SessionSpec], shapes: Mapping[str, _Shape]) -> t
 
 
 def with_arrays(specs: Sequence[SessionSpec], values: Mapping[str, Any]) -> tuple[list[SessionSpec], dict[str, int]]:
-    """Return the inputs, and the sizes that the caller's arrays fix by dimension.
+    """Return the declarations of the inputs, and the sizes of free dimensions in the caller's arrays.
 
-    An input without a declared rank gets the rank of its array. If a symbol has several sizes, the first size counts, because
-    onnxruntime does not compare sizes.
+    An input without a declared rank is returned with the rank of its array. If dimensions with the same name have different sizes,
+    the first size counts. This is no error, because onnxruntime does not compare such sizes.
     """
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     specs = [_ranked(spec, arrays[spec.name].ndim) if spec.name in arrays else spec for spec in specs]

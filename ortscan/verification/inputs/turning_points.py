@@ -1,6 +1,6 @@
 """Find the values of an operand at which the behaviour of an operator changes.
 
-If the output of the operator is linear in the operand, also find its scale and shift.
+If the output is a linear function of the operand, scale * x + shift, find the scale and the shift instead. Examples:
 
     Greater(x, 5.0)          ->   5.0
     LabelEncoder <keys_strings = ["cat", "dog"]> (x)   ->   "cat", "dog"
@@ -52,7 +52,10 @@ _FROM = {"Where": (1, 2), "ScatterElements": (0, 2), "ScatterND": (0, 2), "Scatt
 
 
 def named_at(node: onnx.NodeProto, position: int, constants: Constants) -> Iterator[Known]:
-    """Yield the values of the operand at ``position`` at which the behaviour of ``node`` changes."""
+    """Yield the values of the operand at ``position`` at which the behaviour of ``node`` changes.
+
+    ``constants`` returns the elements of the operand at another position, if it is a constant.
+    """
     if node.op_type in _WITH_EACH_OTHER:
         for other in range(len(node.input)):
             if other != position:
@@ -91,13 +94,13 @@ def named_at(node: onnx.NodeProto, position: int, constants: Constants) -> Itera
 
 
 def patterns_of(node: onnx.NodeProto) -> Iterator[str]:
-    """Yield the pattern of ``node`` if it matches strings."""
+    """Yield the regular expression of ``node``, if ``node`` matches strings with one."""
     if node.op_type == "RegexFullMatch":
         yield from (text(each.s) for each in node.attribute if each.name == "pattern")
 
 
 def text(value: bytes) -> str:
-    """Return a string of a model as Python text."""
+    """Return a string of a model, which onnx stores as bytes, as a Python str."""
     return value.decode("utf-8", "replace")
 
 
@@ -116,7 +119,10 @@ def _values_of(attribute: onnx.AttributeProto) -> Iterator[Known]:
 
 @dataclass(frozen=True)
 class Trace:
-    """A value that equals ``scale`` times an input of the model plus ``shift``, possibly in another shape or order."""
+    """The elements of a value are ``scale * x + shift``, where x are the elements of ``input``, an input of the model.
+
+    The elements may be in another shape or order.
+    """
 
     input: str
     scale: float | int = 1
@@ -124,7 +130,10 @@ class Trace:
 
 
 def traces_of(node: onnx.NodeProto, operands: Sequence[Sequence[Trace]], constants: Constants) -> Iterator[Trace]:
-    """Yield the traces of the first output of ``node``. ``operands`` has the traces of its inputs."""
+    """Yield the traces of the first output of ``node``.
+
+    ``operands`` has the traces of each input of ``node``. ``constants`` returns the elements of an input that is a constant.
+    """
     first = operands[0] if operands else ()
     match node.op_type:
         case kind if kind in _FROM_FIRST:
@@ -145,9 +154,13 @@ def traces_of(node: onnx.NodeProto, operands: Sequence[Sequence[Trace]], constan
 
 
 def _moved(trace: Trace, kind: str, number: float, at: int) -> Iterator[Trace]:
-    """Yield the trace of the result of the operator ``kind``.
+    """Yield the trace of the result of a binary operator, if it is linear.
 
-    The operand at ``at`` has ``trace``, and the other is ``number``.
+    Args:
+        trace: the trace of one operand.
+        kind: the operator.
+        number: the other operand, a constant.
+        at: the position of the operand with the trace.
     """
     scale, shift = trace.scale, trace.shift
     if kind == "Add":

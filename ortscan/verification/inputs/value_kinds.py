@@ -1,4 +1,4 @@
-"""Choose the kinds of unusual values, the inputs that get them (alone or together), and the number of cases."""
+"""Choose the kinds of unusual values to try, and for each kind the inputs and the number of cases."""
 
 import math
 import re
@@ -58,7 +58,11 @@ def other_integers(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) ->
 def value_kinds(
     missing: Sequence[SessionSpec], roles: Mapping[str, Role], large: Set[str], avoid_nothing: bool, level: Level
 ) -> Iterator[tuple[str, str, int]]:
-    """Yield the kinds of values to try: the kind, the only input that gets it (empty for all), and the number of cases."""
+    """Yield tuples (kind, input, count): the kind of values to try, and the number of cases.
+
+    Only ``input`` gets values of this kind. If it is empty, all inputs get them. With the kind ``alone``, ``input`` gets usual
+    values, and all other optional inputs are absent.
+    """
     full = level == "full"
     others = [name for name in other_integers(missing, roles) if not (avoid_nothing and roles[name].decisive)]
     if others and (full or len(others) > 1):
@@ -84,15 +88,18 @@ def value_kinds(
 
 
 def steady_kinds(missing: Sequence[SessionSpec]) -> list[str]:
-    """Return kinds of values that are constant along the first or second axis. A loop that adds such values overflows."""
+    """Return the kinds of values that are constant along the first or second axis.
+
+    The models must have an input of floats with enough axes for them. A loop that adds such values in each step may overflow.
+    """
     deepest = max((len(spec.dims or ()) for spec in missing if spec.elem_type in FLOATS), default=0)
     return [kind for kind, rank in (("steady", 2), ("steady across", 3)) if deepest >= rank]
 
 
 def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid_nothing: bool) -> list[str]:
-    """Return the inputs that may be all zero, or False, while other inputs are not.
+    """Return the inputs to try with only zeros (or False), while the other inputs have usual values.
 
-    If there is only one input, return none.
+    The result is empty if the model has only one input. If ``avoid_nothing`` is True, booleans are not included.
     """
     types = onnx.TensorProto
     left_out = (types.STRING, types.BOOL) if avoid_nothing else (types.STRING,)
@@ -101,7 +108,7 @@ def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid
 
 
 def useless_kinds(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> set[str]:
-    """Return the kinds of values that make no difference for these inputs."""
+    """Return the kinds of values that do not differ from the usual values for any of these inputs."""
     kinds = [numpy_type(spec.elem_type).kind for spec in missing if not roles.get(spec.name, Role()).decisive]
     lengths = any(roles[spec.name].lengths for spec in missing if spec.name in roles)
     useless = set[str]() if set(kinds) & set("fV") else set(FLOAT_KINDS - _FOR_ALL)
@@ -110,7 +117,13 @@ def useless_kinds(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> 
 
 
 def other_defaults(defaults: Mapping[str, np.ndarray], by: str, seed: int) -> dict[str, np.ndarray]:
-    """Return other values for the defaults. ``by`` is "negated", "zeros", "far", or another word for values near them."""
+    """Return other values instead of the defaults of inputs, by name.
+
+    Args:
+        defaults: the defaults.
+        by: the kind of other values: ``negated``, ``zeros``, ``far``, or any other word for values near the defaults.
+        seed: the seed of random values.
+    """
     random = np.random.default_rng([seed, len(defaults)])
 
     def other(array: np.ndarray) -> np.ndarray:
@@ -132,9 +145,9 @@ def other_defaults(defaults: Mapping[str, np.ndarray], by: str, seed: int) -> di
 
 
 def fitting(spec: SessionSpec, named: Sequence[Known], role: Role | None, sizes: Mapping[str, int], any_size: bool) -> list[Known]:
-    """Return those of the ``named`` values that an input can have at ``sizes``.
+    """Return those of the ``named`` values (see `named_values`) that an input can have at ``sizes``.
 
-    Large integers are left out unless ``any_size`` is True, because they may determine a size.
+    If ``any_size`` is False, large integers are left out, because the input may determine a size.
     """
     if spec.elem_type == onnx.TensorProto.STRING:
         return [value for value in named if isinstance(value, str)]
@@ -147,18 +160,19 @@ def fitting(spec: SessionSpec, named: Sequence[Known], role: Role | None, sizes:
 
 
 def cases_of_named(specs: Sequence[SessionSpec], counts: Sequence[int], level: Level) -> int:
-    """Return the number of cases that feed all named values, if every second element is a named value.
+    """Return how many cases are needed to feed all named values, up to a maximum.
 
-    ``counts`` has the number of named values of each input.
+    In each case, every second element of an input is one of its named values. ``counts`` has the number of named values of each
+    input.
     """
     needed = [math.ceil(count / _capacity(spec)) for spec, count in zip(specs, counts, strict=True)]
     return min(max(needed, default=0), _MOST_CASES[level])
 
 
 def unfed(specs: Sequence[SessionSpec], named: Named, roles: Mapping[str, Role], large: Set[str]) -> Iterator[str]:
-    """Yield phrases for the named values that a full comparison does not feed.
+    """Yield phrases on the named values that a full comparison does not feed.
 
-    ``large`` contains the inputs that accept any integer.
+    ``large`` contains the inputs that may be any integer.
     """
     for spec in specs:
         role, values = roles.get(spec.name), named.exact.get(spec.name, ())
@@ -181,12 +195,15 @@ def unfed(specs: Sequence[SessionSpec], named: Named, roles: Mapping[str, Role],
 
 
 def _capacity(spec: SessionSpec) -> int:
-    """Return the number of named values that one case can hold."""
+    """Return how many named values an input can have in one case: half the number of its elements."""
     return max(1, (math.prod(dim if isinstance(dim, int) else _FREE for dim in spec.dims or ()) + 1) // 2)
 
 
 def _matches(pattern: str, word: str) -> bool:
-    """Return True if Python can parse the pattern and it matches ``word``. onnxruntime's syntax is almost the same."""
+    """Return True if the regular expression ``pattern`` matches ``word``.
+
+    Python matches it here, whose syntax is almost that of onnxruntime. Return False if Python cannot parse the pattern.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

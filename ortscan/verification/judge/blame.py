@@ -1,8 +1,11 @@
-"""Find the origin of the first difference: the first inner value that differs, or onnxruntime's optimisation.
+"""Find the origin of a difference.
+
+It may be onnxruntime's graph optimisation. Then the original agrees with the result if graph optimisation is off:
 
     before: 14.5    before, with graph optimisation off: -18.2    after: -18.2
 
-To compare inner values, both models run with additional outputs: the values whose name occurs in both main graphs.
+Otherwise, the first inner value that differs helps to find the origin. To compare inner values, both models run with additional
+outputs: the values whose names occur in both main graphs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +35,7 @@ _MOST_VALUES = 1000
 
 
 def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Callable[[], Runs]) -> str:
-    """Return a sentence if onnxruntime's optimisation causes the difference, else "".
+    """Return a sentence if onnxruntime's graph optimisation causes the difference, else an empty string.
 
     Args:
         proto: the original.
@@ -49,7 +52,7 @@ def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Ca
 
 
 def known_defect(proto: onnx.ModelProto) -> str:
-    """Return a known defect of onnxruntime that may explain the difference, in parentheses, or ""."""
+    """Return, in parentheses, a known defect of onnxruntime that may explain the difference, or "" if none may."""
     return f" ({_TRANSPOSED.id}: {_TRANSPOSED.symptom.rstrip('.')})" if _multiplies_a_transpose(proto) else ""
 
 
@@ -79,10 +82,17 @@ def first_inside(
     tolerances: Tolerances,
     stack: ExitStack,
 ) -> str:
-    """Return a phrase about the first inner value that differs on ``feed``, or an empty string.
+    """Return a phrase about the first inner value that differs between two models, or an empty string.
 
-    Values are compared if both main graphs have a value of this name with the same rank and element type. ``runs`` creates runs of
-    a model for outputs.
+    Inner values are compared if both main graphs have a value with the same name, rank and element type.
+
+    Args:
+        old: the original.
+        new: the result.
+        feed: the inputs.
+        runs: a function that creates runs of a model that return certain outputs.
+        tolerances: the tolerances for floats.
+        stack: removes temporary files at the end of the comparison.
     """
     producers = {name: node for node in old.proto.graph.node for name in node.output if name}
     shared = {name for node in new.proto.graph.node for name in node.output} - {value.name for value in old.proto.graph.output}
@@ -110,7 +120,7 @@ def _values(runs: Runs, feed: Mapping[str, Any]) -> Sequence[Any] | None:
 
 
 def _with_outputs(proto: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
-    """Return a copy of a model with the outputs ``names``. onnxruntime infers their types."""
+    """Return a copy of a model whose outputs are the values ``names``. onnxruntime infers missing types of outputs."""
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     known = {value.name: value for value in copy.graph.value_info}

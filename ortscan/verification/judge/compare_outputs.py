@@ -42,9 +42,9 @@ class RunLimit:
     """The time that a run of the original may take.
 
     Attributes:
-        budget: the time for all runs.
-        patience: the most seconds of a run; None if only the budget limits it.
-        slowest: the seconds of the slowest run so far.
+        budget: the limits of the whole comparison.
+        patience: the time limit in seconds of a single run; None if only the budget limits it.
+        slowest: the duration in seconds of the slowest run so far.
     """
 
     budget: Budget
@@ -52,9 +52,10 @@ class RunLimit:
     slowest: float = 0.0
 
     def seconds(self) -> float:
-        """Return the time limit of a run: much longer than the slowest run, but within patience and budget.
+        """Return the time limit of the next run in seconds.
 
-        The first cases get some time even if the budget is spent. Otherwise nothing would be compared on a busy machine.
+        It is 200 times the duration of the slowest run, but at most ``patience`` and the time that is left. A run gets a short time
+        even if no time is left. Otherwise nothing would be compared on a busy machine.
         """
         left = max(self.budget.left(), min(_SHORTEST_LIMIT, 20 * self.slowest) if self.slowest else _SHORTEST_LIMIT)
         limit = left if self.patience is None else min(left, self.patience)
@@ -69,16 +70,18 @@ class Comparer:
         before: runs of the original.
         tolerances: the tolerances of each output.
         limit: the time limit of a run.
-        shapes_vary: True if the sizes of empty outputs of the original may be wrong, because onnxruntime guesses them.
-        sized: returns runs of the original with more declared sizes, for outputs that are empty only in the original.
-        noisy: returns runs of the original with noise in all roundings, or None.
-        exact: returns runs of the original in float64, or None.
+        shapes_vary: True if the shapes of empty outputs of the original may be wrong. For a Loop without steps, onnxruntime guesses
+            sizes that are not declared.
+        sized: a function that returns runs of the original with more declared sizes, for outputs that are empty only in the
+        original.
+        noisy: a function that returns runs of the original with random noise in all roundings, or None if that is impossible.
+        exact: a function that returns runs of the original in float64, or None if that is impossible.
         swallowing: the outputs that depend on nodes that do not propagate NaN and infinity.
-        draws: True if the original may draw random numbers. In this case, its first case runs again.
-        unstable: the outputs that differ between two runs of the original.
+        draws: True if the original may draw random numbers. Then it runs twice in the first case, to find unstable outputs.
+        unstable: the outputs that differ between two runs of the original. They are not compared.
         disowned: the outputs that onnxruntime computes differently if nodes that change no number are added to the original. For
-            such outputs, noise does not show roundings, and it is unknown which of the two results is intended.
-        notes: notes for the reader.
+            such outputs, runs with noise do not show the effect of roundings, and it is unknown which of the two results is right.
+        notes: notes for the report.
     """
 
     before: Runs
@@ -96,9 +99,13 @@ class Comparer:
     _history: dict[tuple[str, bool], History] = field(default_factory=dict)
 
     def compare(self, kind: str, feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
-        """Return the difference of each output that can be compared.
+        """Return the difference between the outputs of both models, for each output that can be compared.
 
-        ``kind`` is the kind of the values in ``feed``.
+        Args:
+            kind: the kind of the values in ``feed``.
+            feed: the inputs of both models.
+            expected: the outputs of the original.
+            actual: the outputs of the result.
         """
         special = kind in SPECIAL
         sensitivity = Sensitivity(cache(partial(self._exact, feed)), cache(partial(self._noisy, feed)), special=special)
@@ -115,7 +122,10 @@ class Comparer:
         return gaps | self._without_guesses(gaps, feed, expected, actual) if self.shapes_vary else gaps
 
     def finds_equal(self, expected: _Values, actual: _Values, names: Set[str]) -> bool:
-        """Return True if the outputs ``names`` are equal within the tolerances, including what earlier cases showed."""
+        """Return True if the outputs ``names`` are equal within the tolerances.
+
+        The tolerances also depend on the magnitudes of the outputs in earlier cases.
+        """
         gaps = (
             compare_values(old, new, self.tolerances[name], self._history.get((name, False)))
             for name, old, new in zip(self.before.outputs, expected, actual, strict=True)
@@ -162,7 +172,10 @@ class Comparer:
                 self.unstable.update(name for name, gap in self._gaps(expected, again).items() if gap.reason)
 
     def _find_disowned(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values) -> None:
-        """Record each output without compared numbers whose runs with noise agree with each other but not with the original."""
+        """Find outputs for ``disowned`` among those of which no number could be compared.
+
+        An output is recorded if all runs with noise return the same for it, but the original returns something else.
+        """
         sensitive = {name for name, gap in gaps.items() if gap.reason is None and gap.left_out and not gap.numbers}
         runs = self._noisy(feed, 0.0, 1.0) if sensitive else []
         for position, name in enumerate(self.before.outputs if runs else ()):
@@ -173,9 +186,9 @@ class Comparer:
                     self.disowned.add(name)
 
     def _without_guesses(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
-        """Repeat the comparison of outputs that are empty only in the original, with more declared sizes.
+        """Compare again the outputs that are empty only in the original. The original runs with more declared sizes.
 
-        Return equal outputs.
+        Return the differences of those outputs that are now equal within the tolerances.
         """
         pairs = enumerate(zip(self.before.outputs, expected, actual, strict=True))
         positions = {name: at for at, (name, old, new) in pairs if name in gaps and _is_empty(old) and not _is_empty(new)}
@@ -195,5 +208,5 @@ def _is_empty(value: Any) -> bool:
 
 
 def _both_empty(old: Any, new: Any) -> bool:
-    """Return True if two arrays of the same type have no elements, and different shapes."""
+    """Return True if both values are arrays without elements that have the same type but different shapes."""
     return _is_empty(old) and _is_empty(new) and old.dtype == new.dtype and old.shape != new.shape

@@ -1,7 +1,8 @@
 """Compare the values of two models for one output.
 
 Integers, booleans and strings must be equal. NaN equals NaN, and an infinity equals itself. Other floats may differ by their
-`Tolerances`. ZipMap turns the rows of an array into a sequence of maps of floats. Such a sequence is compared as an array.
+`Tolerances`. The operator ZipMap turns the rows of an array into a sequence of maps from keys to floats. Such a sequence is turned
+back into an array and compared as an array.
 """
 
 import math
@@ -28,13 +29,13 @@ class Gap:
     """The difference between two values.
 
     Attributes:
-        absolute: the error of the worst element.
-        relative: ``absolute`` divided by the largest |before|.
+        absolute: the absolute error of the worst element.
+        relative: ``absolute`` divided by ``scale``.
         allowed: the tolerance of the worst element.
-        scale: the largest |before|.
+        scale: the largest magnitude in the value of the original.
         elements: the number of elements.
         numbers: the number of elements that were compared and are not NaN.
-        reason: why the values differ, or None.
+        reason: how the values differ, or None if they are equal within the tolerances.
         index: the index of the worst element.
         before: the worst element of the original.
         after: the worst element of the result.

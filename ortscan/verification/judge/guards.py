@@ -1,8 +1,9 @@
-"""Run the conditions of Ifs that guard nodes against empty inputs, before the model itself runs on such inputs.
+"""Check the Ifs that guard nodes against empty inputs, before a model runs on such inputs.
 
-    c = Size (x) > 0     If (c) then LSTM (x, ...) else ...       runs only c; if c is true for an empty x, the model is not run
+    c = Size (x) > 0     If (c) then LSTM (x, ...) else ...
 
-A wrong guard would crash this process. Ifs in the main graph and Ifs in branches of Ifs are checked.
+An LSTM on an empty input would crash this process. So only c is computed first. If c is true for an empty x, the model is not run.
+Ifs in the main graph and in branches of other Ifs are checked.
 """
 
 from collections.abc import Mapping, Set
@@ -28,10 +29,12 @@ _CPU = ("CPUExecutionProvider",)
 
 
 class Guards:
-    """The conditions of a model's guards, as a separate model.
+    """A model that computes only the conditions of the Ifs that guard nodes in another model.
 
-    The session of that model is created when it first runs. ``watched`` contains the outputs of each guarded node. It is empty if
-    the conditions cannot be computed beforehand.
+    Its session is created when it is first needed.
+
+    Attributes:
+        watched: the names of the outputs of each guarded node. Empty if the conditions cannot be computed separately.
     """
 
     def __init__(self, source: ModelSource, stack: ExitStack):
@@ -47,9 +50,9 @@ class Guards:
             self.watched.clear()
 
     def _walk(self, graph: onnx.GraphProto, path: _Path, guarded: Set[tuple[str, ...]]) -> None:
-        """Collect the nodes of ``graph`` and of the branches in it.
+        """Collect the nodes of ``graph`` and of the branches in it. For each guarded node, record its path.
 
-        For each guarded node, record the branches that lead to it.
+        A path lists the branches around the node, from the outside: (condition of the If, True for the then-branch).
         """
         for node in graph.node:
             self._nodes.append(node)
@@ -60,7 +63,7 @@ class Guards:
                 self._walk(attribute.g, (*path, (node.input[0], attribute.name == "then_branch")), guarded)
 
     def let_in(self, feed: Mapping[str, Any]) -> str | None:
-        """Return why the model must not run on ``feed``, or None."""
+        """Return the reason why the model must not run on the inputs ``feed``, or None if it may run."""
         if self._model is None:
             return None
         names = [value.name for value in self._model.graph.output]

@@ -20,15 +20,15 @@ _SHORTEST_LIMIT = 1.0
 
 @dataclass(frozen=True)
 class Judged:
-    """A case with all measurements.
+    """The outcome of one case, with all measurements.
 
     Attributes:
         planned: the planned case.
-        case: the case with its outcome.
-        gaps: the difference of each output.
-        witness: the inputs, and the outputs of the result, for the first case that differs.
-        timed_out: True if a run was stopped.
-        seconds: the seconds of both runs if the outputs are equal, otherwise None.
+        case: the case with its outcome, as it is reported.
+        gaps: the difference between both models for each output.
+        witness: the inputs, and the outputs of the rewritten model. None unless this is the first case in which outputs differ.
+        timed_out: True if the original was stopped, because it exceeded its time limit.
+        seconds: the durations of both runs in seconds if the outputs are equal, otherwise None.
     """
 
     planned: PlannedCase
@@ -40,13 +40,13 @@ class Judged:
 
     @property
     def ran(self) -> bool:
-        """True if the original ran."""
+        """True if the original ran in this case without an error."""
         return self.case.status != "skipped"
 
 
 @dataclass
 class Judge:
-    """Run cases, and remember what is useful for later cases.
+    """Run cases on both models, and compare the outputs. Remember from each case what is useful for later ones.
 
     Attributes:
         before: runs of the original.
@@ -55,7 +55,7 @@ class Judge:
         limit: the time limit of a run.
         guards: the guards of the original and of the result. They are checked before each run in this process. If models run in
             subprocesses, ``guards`` is empty.
-        stopped: the number of runs in the search for sizes that had to be stopped, or that crashed their process.
+        stopped: how many runs in the search for sizes had to be stopped or crashed their process.
     """
 
     before: Runs
@@ -68,8 +68,10 @@ class Judge:
     _witnessed: bool = False
 
     def judge(self, plan: PlannedCase, inputs: Inputs) -> Judged:
-        """Run the original. While it rejects the inputs, try other integers. Then run the result on the same inputs and compare
-        the outputs.
+        """Run a case on both models, and compare the outputs.
+
+        While the original rejects the inputs, it runs again with integers that are drawn in another way. The result then runs on
+        the inputs that the original has accepted.
         """
         first_error, timed_out, kind = None, False, plan.point.kind
         for attempt in sorted(plan.attempts, key=lambda a: a != self._attempts.get(kind)):
@@ -88,7 +90,10 @@ class Judge:
         return _without_comparison(plan, "", "skipped", f"{only}the original fails: {first_error}", timed_out)
 
     def refusals(self, plan: PlannedCase, inputs: Inputs) -> list[str]:
-        """Run the original for each way to draw integers. Return its errors, or an empty list if it runs once."""
+        """Run the original with each way to draw integers, until it runs without an error.
+
+        Return the errors if it always fails, otherwise an empty list.
+        """
         errors = []
         for feed in (inputs.feed(plan.point, attempt) for attempt in plan.attempts):
             if self.guards and (risk := self.guards[0].let_in(feed)) is not None:

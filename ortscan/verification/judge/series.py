@@ -1,7 +1,8 @@
 """Run all planned cases, and other cases if the original rejects the planned ones.
 
-Exporters often use the same name, such as ``N`` or ``dynamic``, for different dimensions, and onnxruntime does not compare sizes
-with the same name. So if the original accepts no common size, each dimension gets its own name:
+Exporters often use the same name, such as ``N`` or ``dynamic``, for dimensions of different sizes. onnxruntime accepts this,
+because it does not compare the sizes of dimensions with the same name. So if the original accepts no common size for such
+dimensions, each of them gets its own name:
 
     x [T, N],  z [N],  x @ W [5, 4] + z @ V [7, 4]    ->    x [T, 'N of x[1]'],  z ['N of z[0]']
 """
@@ -42,10 +43,10 @@ def run_all(
 
     Args:
         judge: runs the cases.
-        plans: the inputs, a plan for each set.
-        prepared: a function that returns the plan of a set for other declarations of its inputs.
-        notes: a list that receives notes for the reader.
-        not_tried: a list that receives what the cases do not cover.
+        plans: a plan for each set of inputs.
+        prepared: a function that returns the plan of a set of inputs if its inputs are declared in another way.
+        notes: a list to which notes for the report are added.
+        not_tried: a list to which phrases on what the cases do not cover are added.
     """
     results = []
     for position, first in enumerate(plans):
@@ -72,16 +73,19 @@ def run_all(
 
 
 def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
-    """Run the cases of one set of inputs.
+    """Run the cases of one set of inputs, in this order:
 
-    * If some size was never above 1 in a planned case that ran, cases with equal sizes follow. If the original ran, cases with
-    sizes of 0
-      and with unusual values follow.
-    * If the original ran in few cases, a search looks for sizes that it accepts, and the planned cases run with these sizes. The
-      same search runs if the original rejects the values that the models name, because another branch of an If may need larger
-      sizes. If the original ran in no case, its integers are chosen among the values that the models name.
-    * If only branches of Ifs imply that sizes are equal, unequal sizes are tried.
-    * The series ends after three runs of the original that had to be stopped. If the budget is spent, it ends after three cases.
+    1. The cases of `_start`. If the original runs in none of them, they run again with integers among the named values (constants
+       that the models compare inputs with).
+    2. If some free dimension was never above 1 in a case in which the original ran: cases with large equal sizes.
+    3. If some facts about sizes only come from branches of Ifs: cases with sizes that contradict these facts.
+    4. Cases with sizes of 0, and cases with unusual values.
+    5. If the original rejects all cases with named values: a search for larger sizes, and these cases with the sizes that were
+    found.
+       Another branch of an If may need larger sizes.
+
+    Steps 3 and 4 are skipped if the original has run in no case. The series ends after ``_PATIENCE`` runs of the original that had
+    to be stopped. If the time limit is reached, it ends as soon as it has ``_LEAST`` cases.
     """
     inputs, learned, judged = plan.inputs, plan.learned, list[Judged]()
     started, known = _start(judge, inputs, learned, judged)
@@ -107,9 +111,10 @@ def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
 
 
 def _start(judge: Judge, inputs: Inputs, learned: SizeFacts | None, judged: list[Judged]) -> tuple[Inputs, SizeFacts | None]:
-    """Run the planned cases, small cases, and cases from the search for sizes.
+    """Run the planned cases. If the original runs in few of them, search for sizes that it accepts.
 
-    Return the inputs and the facts about sizes, with the results of the search.
+    Before the search, cases with small equal sizes are tried. After it, the planned cases run with the sizes that were found.
+    Return the inputs and the facts about sizes, including what the search has found.
     """
     _run(judge, inputs, inputs.planned_cases(learned), judged)
     if learned is not None and not _any_ran(judged):
@@ -143,20 +148,20 @@ def _any_ran(judged: Sequence[Judged]) -> bool:
 
 
 def _untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
-    """Return the free dimensions that are at most 1 in all cases in which the original ran."""
+    """Return the free dimensions whose size was never above 1 in a case in which the original ran."""
     dims = [result.case.dims for result in judged if result.ran]
     return [name for name in inputs.free_sizes if not any(sizes.get(name, 0) > 1 for sizes in dims)]
 
 
 def _untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
-    """Return the integer inputs whose unusual values occurred in no case in which the original ran."""
+    """Return the integer inputs for which the original ran in no case with unusual values."""
     points = [result.planned.point for result in judged if result.ran and result.planned.point.kind == "other integers"]
     tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
     return [name for name in inputs.others if name not in tried]
 
 
 def _untried_named(judged: Sequence[Judged]) -> bool:
-    """Return True if the original rejected every case with the values that the models name."""
+    """Return True if there were cases with named values, and the original rejected all of them."""
     return {result.case.status for result in judged if result.planned.point.kind == "named"} == {"skipped"}
 
 
@@ -166,7 +171,7 @@ def _shared_names(specs: Sequence[SessionSpec]) -> set[str]:
 
 
 def _with_own_names(specs: Sequence[SessionSpec], names: Collection[str]) -> list[SessionSpec]:
-    """Return ``specs`` with a separate name for each dimension that has one of ``names``."""
+    """Return ``specs`` with a new, unique name for each dimension whose name is in ``names``."""
 
     def renamed(spec: SessionSpec) -> SessionSpec:
         dims = tuple(f"{dim} of {spec.name}[{axis}]" if dim in names else dim for axis, dim in enumerate(spec.dims or ()))
