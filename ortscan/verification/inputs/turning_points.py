@@ -119,9 +119,9 @@ def _values_of(attribute: onnx.AttributeProto) -> Iterator[Known]:
 
 @dataclass(frozen=True)
 class Trace:
-    """The elements of a value are ``scale * x + shift``, where x are the elements of ``input``, an input of the model.
+    """How a value depends on ``input``, an input of the model.
 
-    The elements may be in another shape or order.
+    Its elements are ``scale * x + shift``, where x are the elements of the input, possibly in another shape or order.
     """
 
     input: str

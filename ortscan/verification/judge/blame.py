@@ -52,7 +52,10 @@ def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Ca
 
 
 def known_defect(proto: onnx.ModelProto) -> str:
-    """Return, in parentheses, a known defect of onnxruntime that may explain the difference, or "" if none may."""
+    """Return a known defect of onnxruntime that may explain the difference, in parentheses.
+
+    Return "" if no known defect explains it.
+    """
     return f" ({_TRANSPOSED.id}: {_TRANSPOSED.symptom.rstrip('.')})" if _multiplies_a_transpose(proto) else ""
 
 
@@ -120,7 +123,10 @@ def _values(runs: Runs, feed: Mapping[str, Any]) -> Sequence[Any] | None:
 
 
 def _with_outputs(proto: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
-    """Return a copy of a model whose outputs are the values ``names``. onnxruntime infers missing types of outputs."""
+    """Return a copy of a model whose outputs are the values ``names``.
+
+    Outputs of unknown type are declared without a type. onnxruntime infers these types.
+    """
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     known = {value.name: value for value in copy.graph.value_info}

@@ -186,9 +186,10 @@ class Comparer:
                     self.disowned.add(name)
 
     def _without_guesses(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
-        """Compare again the outputs that are empty only in the original. The original runs with more declared sizes.
+        """Compare the outputs that are empty only in the original a second time.
 
-        Return the differences of those outputs that are now equal within the tolerances.
+        Now the original runs with more declared sizes, so that onnxruntime need not guess shapes. Return the differences of those
+        outputs that are now equal within the tolerances.
         """
         pairs = enumerate(zip(self.before.outputs, expected, actual, strict=True))
         positions = {name: at for at, (name, old, new) in pairs if name in gaps and _is_empty(old) and not _is_empty(new)}

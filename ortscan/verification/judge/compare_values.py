@@ -198,7 +198,7 @@ def _unlike(reason: str, before: Any, after: Any) -> Gap:
 
 
 def is_table(*sequences: Any) -> bool:
-    """Return True if all ``sequences`` have the same number of maps, and all maps have floats under the same keys."""
+    """Return True if all ``sequences`` consist of the same number of maps from the same keys to floats."""
     if not all(isinstance(rows, list) and rows for rows in sequences) or len({len(rows) for rows in sequences}) > 1:
         return False
     maps = [item for rows in sequences for item in rows]
@@ -208,5 +208,8 @@ def is_table(*sequences: Any) -> bool:
 
 
 def as_table(value: Any) -> Any:
-    """Return a sequence of maps of floats as an array with a row for each map. Return any other value unchanged."""
+    """Return a sequence of maps of floats as an array with a row for each map.
+
+    Return any other value unchanged.
+    """
     return np.array([list(item.values()) for item in value], np.float64) if is_table(value) else value

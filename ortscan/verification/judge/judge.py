@@ -27,7 +27,7 @@ class Judged:
         case: the case with its outcome, as it is reported.
         gaps: the difference between both models for each output.
         witness: the inputs, and the outputs of the rewritten model. None unless this is the first case in which outputs differ.
-        timed_out: True if the original was stopped, because it exceeded its time limit.
+        timed_out: True if a run was stopped, because it exceeded its time limit.
         seconds: the durations of both runs in seconds if the outputs are equal, otherwise None.
     """
 
@@ -46,7 +46,7 @@ class Judged:
 
 @dataclass
 class Judge:
-    """Run cases on both models, and compare the outputs. Remember from each case what is useful for later ones.
+    """Run cases on both models, and compare the outputs. Remember facts that are useful for later cases.
 
     Attributes:
         before: runs of the original.
@@ -92,7 +92,7 @@ class Judge:
     def refusals(self, plan: PlannedCase, inputs: Inputs) -> list[str]:
         """Run the original with each way to draw integers, until it runs without an error.
 
-        Return the errors if it always fails, otherwise an empty list.
+        Return the errors if it always fails, otherwise an empty list. After a timeout or a crash, no other way is tried.
         """
         errors = []
         for feed in (inputs.feed(plan.point, attempt) for attempt in plan.attempts):

@@ -1,17 +1,19 @@
 """Search for sizes that the original accepts, if it rejects the usual sizes.
 
+For example, a model may cut a waveform into windows, or shrink an image several times, so that small inputs fail:
+
     x [B, N],  Pad <mode = "reflect"> (x, 128, 128),  Conv with a window of 400  ->    N is 400 or more
     x [B, N], h [C, 8],  LSTM in a branch of an If, on frames of x               ->    B and C are equal
 
-For example, a model may cut a waveform into windows, or shrink a page several times. The messages of onnxruntime differ between
-operators, so only the numbers in a message are used as sizes. Most of these sizes fail, but trying a size is fast:
+The search tries sizes that occur in onnxruntime's error messages. The messages of different operators have different forms, so the
+search only reads the numbers in them. Most of these sizes fail, but trying a size is fast:
 
     Pad reflect: post-pad (64) exceeds maximum allowed (1) for axis 1              ->   64 and 65 for each dimension
     Input initial_h must have shape {1,3,128}. Actual:{1,7,128}, sizes 3 and 7     ->   3 for both, 7 for both
 
-If no number in a message helps, larger and larger sizes are tried, for one dimension, all but one, or all. If some sizes lead to
-a message of another kind, the search continues from these sizes. Finally, the search makes the sizes as small as possible, and
-records which dimensions must be equal.
+If no number in a message helps, the search tries larger and larger sizes for one dimension, for all but one, or for all. If some
+sizes lead to a message of another kind, another node fails, so the search continues from these sizes. When it has found sizes that
+the original accepts, it makes them as small as possible, and records which dimensions must be equal.
 """
 
 import copy
@@ -50,12 +52,12 @@ def least_sizes(
     Args:
         judge: runs the cases.
         inputs: the inputs of the models.
-        learned: the known facts about sizes, or None.
+        learned: the known facts about sizes, or None if nothing is known.
         kind: the kind of values to feed.
 
     Returns:
-        The sizes by the names of the dimensions, and the facts about sizes that are known now. None if no such sizes were found, or
-        if the original runs with the usual sizes.
+        The sizes by the names of the dimensions, and ``learned`` with the facts that the search has found. None if no sizes were
+        found, or if the original runs with the usual sizes.
     """
     search = _SizeSearch(judge, inputs, inputs.axes(learned), kind)
     usual = tuple(axis.values[0] for axis in search.axes)
@@ -82,20 +84,20 @@ class _SizeSearch:
 
     @property
     def free(self) -> list[int]:
-        """The positions of the dimensions whose size nothing restricts."""
+        """The positions of the axes that may have any size, as far as known."""
         return [position for position, axis in enumerate(self.axes) if axis.any_size]
 
     def takes(self, row: _Row) -> bool:
         """Return True if the original runs with the sizes ``row``.
 
-        Return False once the search has reached a limit.
+        When the search has reached one of its limits, nothing is run any more, and the result is False.
         """
         return self._is_left() and not self._refusals(row)
 
     def first(self, row: _Row, depth: int = 0) -> _Row | None:
-        """Return the first row that the original accepts.
+        """Search for a row of sizes that the original accepts, and return the first one, or None.
 
-        The search starts at ``row`` and uses the numbers in messages.
+        The search starts with ``row``. ``depth`` counts how often it has continued from other sizes.
         """
         if self.takes(row):
             return row
@@ -123,9 +125,10 @@ class _SizeSearch:
 
 
 def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> list[list[int]]:
-    """Group the positions of the free dimensions into classes of dimensions that must be equal.
+    """Group the positions of the free axes into classes whose sizes must be equal.
 
-    Two dimensions must be equal if the original rejects a larger size for either alone, but accepts a larger size for both.
+    These facts are also recorded in ``sizes``. Two sizes must be equal if the original, which accepts ``row``, rejects a larger
+    size for only one of them, but accepts the same larger size for both. Axes with equal usual sizes are not tested.
     """
     classes = [[position] for position in search.free]
     for first, second in combinations(search.free, 2):
@@ -142,9 +145,10 @@ def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> lis
 
 
 def _smallest(search: _SizeSearch, row: _Row, usual: _Row, classes: Sequence[Sequence[int]], sizes: SizeFacts) -> _Row:
-    """Return ``row`` with the sizes of each class as small as possible.
+    """Return ``row`` with the smallest sizes that the original accepts, but not below the ``usual`` sizes.
 
-    If only one size is accepted, record it in ``sizes``.
+    ``classes`` are groups of positions whose sizes must be equal. If the original accepts only one size for a class, record this
+    fact in ``sizes``.
     """
     for positions in classes:
         below, size = min(usual[position] for position in positions), row[positions[0]]
@@ -163,10 +167,10 @@ def _smallest(search: _SizeSearch, row: _Row, usual: _Row, classes: Sequence[Seq
 
 
 def rows_by_numbers(message: str, row: _Row, free: Sequence[int]) -> Iterator[_Row]:
-    """Yield other rows to try after ``row`` was rejected with ``message``.
+    """Yield rows to try after ``row`` was rejected with ``message``. They use the numbers in the message.
 
-    If the sizes of two ``free`` positions are in the message, make them equal. Then use each number in the message, and the number
-    plus 1, as the size of each position.
+    First, if the sizes of two ``free`` positions both occur in the message, these sizes are made equal. Then, each number in the
+    message, and each number plus 1, is tried as a larger size of each position.
     """
     numbers = list(dict.fromkeys(int(number) for number in _NUMBER.findall(_QUOTED.sub("", message))))[:_MOST_NUMBERS]
     for first, second in combinations(free, 2):
@@ -179,7 +183,7 @@ def rows_by_numbers(message: str, row: _Row, free: Sequence[int]) -> Iterator[_R
 
 
 def _larger_rows(usual: _Row, free: Sequence[int]) -> Iterator[_Row]:
-    """Yield rows in which one free dimension, all but one, or all have larger and larger sizes."""
+    """Yield rows with larger and larger sizes for one free axis, for all but one, or for all of them."""
     for size in _sizes():
         yield from (_with(usual, [position], size) for position in free[:_MOST_ALONE] if size > usual[position])
         if len(free) > 1 and size >= _TOGETHER and size & (size - 1) == 0:

@@ -1,4 +1,6 @@
-"""Find the precision of each output: the coarsest floats, and the less exact nodes, that it depends on.
+"""Find out how precise each output can be.
+
+An output is at most as precise as the coarsest float type, and the least exact node, that it depends on:
 
     x (float16) ─► Cast ─► MatMul ─► y (double)         y has the roundings of float16
     x (double)  ─► MatMul ─► z (double)                  z has only roundings of double
@@ -7,9 +9,10 @@
 If an output depends on a float only through integers or booleans, the precision of this float does not count, because an integer
 or boolean is either right or wrong.
 
-RNN, LSTM and GRU treat NaN and infinity like other numbers, because their activations are bounded. ReduceMax, ReduceMin, ArgMax
-and ArgMin drop a NaN at some positions, depending on the number of elements. DynamicQuantizeLinear converts NaN to an integer,
-which is undefined. So a rewrite that adds, removes or compiles such a node changes the results for NaN.
+Some nodes do not propagate NaN and infinity. The activations of RNN, LSTM and GRU are bounded, so these nodes may return ordinary
+numbers. ReduceMax, ReduceMin, ArgMax and ArgMin ignore a NaN at some positions, depending on the number of elements.
+DynamicQuantizeLinear converts NaN to an undefined integer. A rewrite that adds, removes or compiles such a node therefore changes
+results for NaN, and this is no defect.
 
 Works around ORT-RECURRENT-NAN, ORT-REDUCED-NAN and ORT-LOGSOFTMAX-NAN.
 """
@@ -47,7 +50,10 @@ SWALLOWING = RECURRENT | {"LogSoftmax", "ReduceMax", "ReduceMin", "ArgMax", "Arg
 
 
 def coarsest_floats(proto: onnx.ModelProto) -> dict[str, np.dtype[Any] | None]:
-    """Return the coarsest float type that each output depends on, by name. The type is None without any float."""
+    """Return, by name, the coarsest float type that each output depends on.
+
+    This is None for an output that depends on no float.
+    """
     names = [value.name for value in proto.graph.output]
     known = set(_all_types(proto)).intersection(_COARSEST_FIRST)
     casts = (node for node, _ in all_nodes(proto) if node.op_type == "Cast") if proto.functions else ()
@@ -83,7 +89,7 @@ def _types_in(graph: onnx.GraphProto) -> Iterator[int]:
 
 
 class _Dependence:
-    """The dependences between values of a model. A body of control flow is read when the search first reaches its node."""
+    """Finds the values that an output of a model depends on, also through the bodies of loops and Ifs."""
 
     def __init__(self, model: ir.Model):
         self._model = model
@@ -156,7 +162,10 @@ class _Dependence:
 
 
 def outputs_of(proto: onnx.ModelProto, kinds: Set[str]) -> set[str]:
-    """Return the outputs that depend on a node of one of the ``kinds``, including nested nodes."""
+    """Return the names of the outputs that depend on a node with one of the operators ``kinds``.
+
+    This includes nodes in bodies and functions.
+    """
     functions = {(function.domain, function.name): function.node for function in proto.functions}
     seen: set[tuple[str, str]] = set()
 

@@ -1,10 +1,13 @@
-"""Measure how far the original is from its result in float64, and how far its result moves with other roundings.
+"""Measure how sensitive the outputs of the original are to roundings.
 
-    float64: 1.00    original: 1.02    result: 1.05, which is allowed, because 0.05 is at most 16 times 0.02
+There are two measures: how far the original is from a run of the same model in float64, and how far its outputs move if noise is
+added to roundings. The rewritten model may differ from the original by a multiple of these distances:
 
-A rewrite that adds numbers in another order cannot be expected to be much closer. The measurement runs only if the two models
-differ by more than the tolerance. Wide products of large numbers, differences of equal numbers and long recurrences have the
-largest errors. If errors are so large that nothing can be compared, a note says so.
+    float64: 1.00    original: 1.02    result: 1.05    the difference 0.03 is allowed, because it is at most 16 times 0.02
+
+A rewrite may add numbers in another order, so it cannot be expected to be closer. The outputs are measured only if the two models
+differ by more than the tolerance. Wide products of large numbers, differences of almost equal numbers and long recurrences have the
+largest errors. If the errors of an output are so large that it cannot be compared, a note says so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,13 +38,14 @@ _LEAP = 64.0
 
 @dataclass
 class Sensitivity:
-    """The sensitivity of one run of the original to roundings.
+    """The sensitivity to roundings of the original's outputs in one case.
 
     Attributes:
-        exact: a function that runs the original in float64. It returns None if that fails.
-        noisy: a function that runs the original several times with noise of some roundings (see ``rounding_noise``).
+        exact: a function that runs the original in float64 and returns its outputs, or None if that fails.
+        noisy: a function that runs the original several times with noise, and returns the outputs of each run. Its arguments are
+            the magnitudes of the noise in roundings (see ``rounding_noise``).
         special: True if NaN or infinities were fed.
-        hit: the outputs that got a wider tolerance, with True if some of their elements were not compared.
+        hit: the outputs that got a wider tolerance. The value is True if some elements of the output were not compared.
     """
 
     exact: Callable[[], Sequence[Any] | None]
@@ -50,9 +54,14 @@ class Sensitivity:
     hit: dict[str, bool] = field(default_factory=dict)
 
     def widening(self, name: str, position: int, roundings: float = 1.0) -> Widening:
-        """Return a function for the extra tolerances of the output at ``position``, measured with noise of ``roundings``.
+        """Return a function that computes additional tolerances for the elements of an output.
 
-        The tolerances accept any number for elements that cannot be compared.
+        Elements that cannot be compared get a tolerance that accepts any number.
+
+        Args:
+            name: the name of the output.
+            position: the position of the output.
+            roundings: the magnitude of the noise for the measurement, in roundings.
         """
 
         def widened(before: np.ndarray, most: float, path: tuple[int, ...]) -> np.ndarray:
@@ -84,10 +93,11 @@ class Sensitivity:
 
 
 def _furthest(before: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
-    """Return how far each element may move.
+    """Return how far each element of ``before`` may move, estimated from its values in ``others``.
 
-    This is the smaller of two distances: the most that any element in its row or column moves, and the most that any element of at
-    most its magnitude moves.
+    ``others`` are the values of the same output in other runs. A single element may be close to its value in ``before`` by chance.
+    Therefore the result is not its own distance, but the smaller of two largest distances: among the elements in the same row or
+    column, and among the elements that are not larger than it.
     """
     move: np.ndarray = np.maximum.reduce([np.zeros(before.shape), *(_move(before, np.asarray(other)) for other in others)])
     if before.dtype.kind in "biuOSU" or not move.any():
@@ -111,7 +121,10 @@ def _move(before: np.ndarray, after: np.ndarray) -> np.ndarray:
 
 
 def _at(value: Any, path: tuple[int, ...]) -> Any:
-    """Return the item at a position of a sequence or map, or None if there is no such item."""
+    """Return an item in nested sequences and maps, or None if there is no such item.
+
+    ``path`` has the position at each level, from the outside.
+    """
     for position in path:
         items = list(value.values()) if isinstance(value, Mapping) else value
         if not isinstance(items, list) or position >= len(items):

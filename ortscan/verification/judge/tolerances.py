@@ -1,19 +1,24 @@
-"""The tolerances for the floats of an output. They grow with the largest numbers in the same row or column.
+"""The tolerances for the floats of an output.
+
+The tolerance of an element grows with the largest numbers in the same row or column:
 
     |y|  =  1000  0.1                       1000  0.1
             2000  0.2        scales   =     2000  0.2         an error of 0.01 is small on the left, and large on the right
             1500  0.3                       1500  0.3
 
-For each axis, take the largest magnitude among the elements with the same index on that axis. The scale of an element is the
-minimum over the axes. If all cases have the same shape, the scale has another upper bound, computed from the ratio of the
-element to the maximum of its case. The bound is the largest such ratio so far, multiplied by the maximum of this case. An element
-may differ by
+Each element has a scale, and may differ by
 
     atol + rtol * scale
 
-This is the error of adding the same numbers in another order. The defaults are some roundings of the coarsest float
-type that the output is computed with (about a thousand of float32, ten of float16). ``atol`` shrinks with outputs that never
-exceed 1.
+This is the error of adding the same numbers in another order. To compute the scale of an element, take for each axis the largest
+magnitude among all elements with the same index on this axis. The scale is the smallest of these numbers. In a matrix, it is the
+smaller one of the largest magnitude in the row and the largest magnitude in the column.
+
+If the output had the same shape in all cases, the scale has a second upper bound: the largest ratio, in all cases so far, of this
+element to the maximum of its case, multiplied by the maximum of the current case.
+
+The default of ``rtol`` is a multiple of the rounding error of the coarsest float type that the output is computed with (about 1000
+roundings of float32, or 10 of float16). The default of ``atol`` is smaller for outputs that never exceed 1.
 """
 
 from dataclasses import dataclass, field
@@ -36,11 +41,15 @@ _LEAST_CASES = 4
 
 @dataclass(frozen=True)
 class Tolerances:
-    """The caller's tolerances. None means the default for the type of the output.
+    """The tolerances for the floats of one output.
 
-    If ``computed`` is a coarser type than that of the output, the default for ``computed`` is used. ``roundings`` is the error of a
-    single operator, in roundings of the number 1. It is larger for recurrent nodes, because onnxruntime implements their
-    activations differently.
+    Attributes:
+        rtol: the relative tolerance that the caller chose; None for the default.
+        atol: the absolute tolerance that the caller chose; None for the default.
+        computed: the coarsest float type that the output is computed with. If it is coarser than the type of the output, the
+            defaults for ``computed`` apply.
+        roundings: the error of a single operator, in roundings of the number 1. It is larger for recurrent nodes, because
+            onnxruntime implements their activations in another way than the equivalent operators.
     """
 
     rtol: float | None = None
@@ -49,16 +58,19 @@ class Tolerances:
     roundings: float = 1.0
 
     def coarsest(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the type that determines the roundings of an output of ``dtype``."""
+        """Return the coarser one of ``dtype``, the type of the output, and ``computed``."""
         kinds = [kind for kind in (dtype, self.computed) if kind is not None and is_float(kind)]
         return max(kinds, key=rounding, default=dtype)
 
     def one_rounding(self, dtype: np.dtype[Any]) -> float:
-        """Return the error of a single operator with results of ``dtype``, such as an activation that returns up to 1."""
+        """Return the error of a single operator whose results have ``dtype`` and are at most 1.
+
+        An activation is such an operator.
+        """
         return self.roundings * rounding(self.coarsest(dtype))
 
     def allowed(self, dtype: np.dtype[Any], scale: np.ndarray, largest: np.ndarray, over_all: float) -> np.ndarray:
-        """Return the tolerances of values.
+        """Return how far each element of an output may differ.
 
         Args:
             dtype: the type of the values.
@@ -74,14 +86,15 @@ class Tolerances:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Return True for floats, including the floats of ml_dtypes, which numpy counts as void."""
+    """Return True for floats. This includes types of ml_dtypes such as bfloat16, whose kind is void."""
     return dtype.kind == "f" or (dtype.kind == "V" and "float" in dtype.name)
 
 
 def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarray:
-    """Return the scale of every element. The result broadcasts to the shape of ``magnitudes``, which must be finite.
+    """Return the scale of each element of an output with these ``magnitudes``.
 
-    An axis counts only if at least ``others`` elements share each index on it. Fewer elements may be small by chance.
+    The magnitudes must be finite. The result broadcasts to their shape. An axis is only used if at least ``others`` elements have
+    the same index on it, because a few elements may all be small by chance.
     """
     scales = np.asarray(magnitudes.max(initial=0.0))
     for along in _axes(magnitudes, others).values():
@@ -90,7 +103,10 @@ def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarra
 
 
 def _axes(magnitudes: np.ndarray, least: int = _LEAST_OTHERS) -> dict[int, np.ndarray]:
-    """Return the largest magnitudes along each axis that has at least ``least`` elements for each index."""
+    """Return, by axis, the largest magnitude for each index on this axis.
+
+    Axes with fewer than ``least`` elements for each index are not included.
+    """
     largest = {}
     for axis, size in enumerate(magnitudes.shape):
         if size > 1 and magnitudes.size >= least * size:
@@ -101,10 +117,11 @@ def _axes(magnitudes: np.ndarray, least: int = _LEAST_OTHERS) -> dict[int, np.nd
 
 @dataclass
 class History:
-    """The largest magnitudes of an output so far: of all elements, of each index on some axes, and of each element.
+    """The largest magnitudes of an output in all cases so far.
 
-    An axis counts if it always had the same size. Magnitudes of each element are known after some cases of the same shape. They
-    are absolute and relative to the maximum of their case.
+    There are three kinds: the largest magnitude of all elements; the largest for each index on an axis, if the axis always had the
+    same size; and the largest for each element, if the shape was the same in all cases. The last kind is used only after some
+    cases. It is recorded as a number, and as the ratio to the maximum of its case.
     """
 
     largest: float = 0.0
@@ -119,7 +136,7 @@ class History:
         return self._items.setdefault(position, History())
 
     def learn(self, magnitudes: np.ndarray) -> None:
-        """Include the magnitudes of another case."""
+        """Add the magnitudes of the elements in another case."""
         most = float(magnitudes.max(initial=0.0))
         self.largest = max(self.largest, most)
         if not magnitudes.size:
@@ -143,7 +160,7 @@ class History:
             self._elements = list(map(np.maximum, self._elements, fresh)) if is_same_shape else None
 
     def scales(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the largest magnitudes of the elements of an output with this shape. They broadcast to ``shape``."""
+        """Return an upper bound of the magnitude so far of each element. The bounds broadcast to ``shape``."""
         largest = np.asarray(self.largest)
         for axis, along in self._along.items():
             if self._rank == len(shape) and shape[axis] == along.size:
@@ -152,7 +169,10 @@ class History:
         return largest if elements is None else np.minimum(largest, elements[0])
 
     def proportions(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the largest ratio of each element to the maximum of its case. The ratios broadcast to ``shape``."""
+        """Return the largest ratio so far of each element to the maximum of its case.
+
+        The ratios broadcast to ``shape``.
+        """
         elements = self._known(shape)
         return np.ones(()) if elements is None else elements[1]
 
