@@ -1,4 +1,4 @@
-"""Compare a result with the original on onnxruntime, as thoroughly as the option ``verify`` requires."""
+"""Compare a rewritten model with the original on onnxruntime, as thoroughly as ``verify`` requires."""
 
 from typing import TYPE_CHECKING, Any
 

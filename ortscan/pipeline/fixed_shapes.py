@@ -80,7 +80,10 @@ def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> d
 
 
 class FixedShapes:
-    """Sizes to build into a model: first into its inputs, then into its outputs."""
+    """Sizes to build into a model.
+
+    The constructor builds them into the inputs of the model, and ``put_into_outputs`` into its outputs.
+    """
 
     def __init__(self, model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> None:
         """Declare ``shapes`` as the shapes of the model's inputs.

@@ -1,6 +1,6 @@
-"""The steps of the rewriting as data: ``STAGES``, from top to bottom.
+"""The stages of the rewriting. ``STAGES`` lists them in the order in which they run.
 
-Each stage changes the model in place, or the report on it. A stage can end the work if the following stages have nothing to do.
+Each stage changes the model in place, or the report. A stage can end the work if the following stages have nothing to do.
 """
 
 from collections.abc import Callable, Mapping, Sequence

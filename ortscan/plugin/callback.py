@@ -60,7 +60,7 @@ def recorded() -> Iterator[list[Asked]]:
 
 @functools.cache
 def answer_questions(path: Path) -> None:
-    """Make the library at ``path`` request plans from this process. The library stays loaded."""
+    """Load the native library at ``path``, and make it request plans from this process."""
     library = ctypes.CDLL(str(path))
     set_planner, answer = library.ortscan_set_planner, library.ortscan_answer
     set_planner.argtypes, set_planner.restype = [_ASKED], None

@@ -82,7 +82,7 @@ class Answer:
 
 
 def _label_of(name: str | None) -> int | None:
-    """Return the label in ``name``, such as 3 for ``v3``, or None if it has no label."""
+    """Return the label of the value called ``name``, such as 3 for ``v3``. Return None for another name."""
     digits = (name or "")[1:]
     return int(digits) if name and name[0] == "v" and digits.isascii() and digits.isdigit() else None
 

@@ -66,8 +66,8 @@ def patch_list(report: RewriteReport) -> RenderableType:
 def explanation(report: RewriteReport, every: bool = True) -> RenderableType:
     """Return an explanation of each loop and recurrent node.
 
-    It lists the fate of the loop or node, the changes of it, the reasons why something remains, and advice. If ``every`` is True,
-    it includes changes that only prepare other changes.
+    For each of them, it lists its fate, the changes that were made, the reasons why something remains, and advice. Changes that
+    only prepare other changes are listed only if ``every`` is True.
     """
     parts: list[RenderableType] = [Entries([("", line)]) for line in (headline(report), *report.messages)]
     for loop in report.loops:

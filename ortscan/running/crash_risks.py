@@ -61,8 +61,8 @@ def crashes_on_empty_input(proto: onnx.ModelProto) -> str | None:
     """Return the name of an operator that may fail badly on empty inputs, or None.
 
     Such an operator crashes, hangs or returns uninitialised memory if an operand is empty. Nodes that an If protects from empty
-    operands do not count. If the condition of the If is wrong, no harm is done, because ``may_crash`` still counts these nodes, and
-    the model therefore runs in a subprocess.
+    operands do not count. If the condition of the If is wrong, no harm is done: either the condition is checked before each run
+    (``Guards``), or ``may_crash`` counts the node, and the model runs in a subprocess.
     """
     constants, guarded = _constants(proto), guarded_nodes(proto)
     nodes = ((node, version) for node, version in all_nodes(proto) if tuple(node.output) not in guarded)

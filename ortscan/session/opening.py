@@ -92,7 +92,7 @@ class _Model:
     def below(self, folder: str) -> bytes:
         """Return the model as bytes, for opening in ``folder``.
 
-        Its locations are replaced by paths without symbolic links relative to ``folder``, because onnxruntime follows no links.
+        Its locations become relative paths inside ``folder`` that contain no symbolic links, because onnxruntime follows no links.
         """
         names = {location: os.path.relpath(path, folder) for location, path in self.files.items()}
         if self._in_memory or all(location == name for location, name in names.items()):

@@ -1,4 +1,4 @@
-"""``patched``: make third-party code create ortscan's sessions instead of onnxruntime's."""
+"""Make third-party code create ortscan's sessions instead of onnxruntime's (see ``patched``)."""
 
 import abc
 import contextlib

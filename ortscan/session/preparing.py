@@ -59,9 +59,10 @@ def is_at_work() -> bool:
 def as_path_or_bytes(model: Any) -> tuple[Any, Any]:
     """Convert the caller's model to a path or bytes, which onnxruntime accepts.
 
-    A pipe is read into bytes. A ModelProto and an onnx_ir Model become bytes, but if they are too large for that, or if an onnx_ir
-    Model has external data, they are written to a temporary file. Any other value is returned unchanged, and onnxruntime accepts or
-    rejects it.
+    * A pipe is read into bytes.
+    * A ModelProto or onnx_ir Model becomes bytes. If it is too large for that, or if an onnx_ir Model has external data, it is
+      written to a temporary file instead.
+    * Any other value is returned unchanged, and onnxruntime accepts or rejects it.
 
     Returns:
         The path or the bytes, and an object that keeps the temporary file until it is freed (None without a temporary file).

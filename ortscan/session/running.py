@@ -59,7 +59,10 @@ def _as_input(value: Any, node: ort.NodeArg) -> np.ndarray:
 
 
 class Running(ort.InferenceSession):  # type: ignore[misc]
-    """onnxruntime's session, with the changes that the module describes."""
+    """onnxruntime's session with two changes.
+
+    Fixed inputs need not be fed, and the exceptions of Python custom ops are raised.
+    """
 
     _ortscan_python_ops = False
     _ortscan_fixed: FixedInputs | None = None

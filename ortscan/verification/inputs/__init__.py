@@ -1,3 +1,3 @@
-"""The inputs of a comparison: the caller's inputs, and generated sizes and values for all other inputs."""
+"""Prepare the inputs of a comparison: read the caller's inputs, and generate values for the others."""
 
 __all__: list[str] = []

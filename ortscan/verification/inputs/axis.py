@@ -51,7 +51,7 @@ class Axis:
 
     @property
     def names(self) -> list[str]:
-        """The names of the dimensions, or the name of the input that is the trip count."""
+        """The names of the dimensions in all parts. For a trip count, the name of its input."""
         return [name for part in self.parts for name in part]
 
     @property

@@ -29,7 +29,7 @@ _LOOKING_UP = frozenset([("ai.onnx.ml", "LabelEncoder"), ("ai.onnx.ml", "Categor
 
 
 def may_be_large(analysis: Analysis) -> set[str]:
-    """Return the names of the inputs whose values determine no size, number of steps or index."""
+    """Return the names of the inputs that cannot determine a size, a number of steps or an index."""
 
     def decides(node: ir.Node, index: int) -> bool:
         if (node.op_type in ("Div", "Mod") and _is_float(node.inputs[index])) or (node.domain, node.op_type) in _LOOKING_UP:

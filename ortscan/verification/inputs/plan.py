@@ -65,7 +65,7 @@ def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "
 
 
 def plan_case(axes: Sequence[Axis], row: Sequence[int]) -> Point:
-    """Return the case with the sizes and trip counts in ``row``, and usual values."""
+    """Return the case with the sizes and trip counts in ``row``. Its values are of the usual kind."""
     return _point(axes, row, 0)
 
 

@@ -38,7 +38,7 @@ class PlannedCase:
     def varied(self, attempt: str) -> dict[str, Any]:
         """Return the unusual properties of the case, besides its sizes, for a report.
 
-        ``attempt`` is the way in which the integers of the case were drawn, or empty if the original rejected every way.
+        ``attempt`` is the way in which the integers of the case were drawn, or empty if the original did not run.
         """
         point = self.point
         alone = f" for '{point.only}'" if point.only else ""

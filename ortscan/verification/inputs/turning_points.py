@@ -100,7 +100,7 @@ def patterns_of(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def text(value: bytes) -> str:
-    """Return a string of a model, which onnx stores as bytes, as a Python str."""
+    """Convert a string in a model, which onnx stores as bytes, to a Python str."""
     return value.decode("utf-8", "replace")
 
 

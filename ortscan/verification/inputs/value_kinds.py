@@ -202,7 +202,8 @@ def _capacity(spec: SessionSpec) -> int:
 def _matches(pattern: str, word: str) -> bool:
     """Return True if the regular expression ``pattern`` matches ``word``.
 
-    Python matches it here, whose syntax is almost that of onnxruntime. Return False if Python cannot parse the pattern.
+    The word is matched with Python's ``re``, which has almost the same syntax as onnxruntime. Return False if ``re`` cannot parse
+    the pattern.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -72,8 +72,8 @@ class Comparer:
         limit: the time limit of a run.
         shapes_vary: True if the shapes of empty outputs of the original may be wrong. For a Loop without steps, onnxruntime guesses
             sizes that are not declared.
-        sized: a function that returns runs of the original with more declared sizes, for outputs that are empty only in the
-        original.
+        sized: a function that returns runs of the original with more declared sizes. They are used for outputs that are empty only
+            in the original.
         noisy: a function that returns runs of the original with random noise in all roundings, or None if that is impossible.
         exact: a function that returns runs of the original in float64, or None if that is impossible.
         swallowing: the outputs that depend on nodes that do not propagate NaN and infinity.

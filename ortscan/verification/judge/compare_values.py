@@ -87,8 +87,8 @@ def compare_values(
         tolerances: the tolerances for floats.
         history: the magnitudes of the output in earlier cases.
         widened: returns additional tolerances for an array that exceeds its tolerance.
-        special: True if NaN or infinities were fed. In this case, all NaN and infinities count as equal, because it depends on the
-            order of a sum which of them is the result.
+        special: True if NaN or infinities were fed. In this case, NaN and infinities all count as equal to each other. The order of
+            the terms of a sum determines which of them is the result.
     """
     return _compare(before, after, _Comparison(tolerances, history or History(), widened, special))
 

@@ -80,9 +80,8 @@ def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
     2. If some free dimension was never above 1 in a case in which the original ran: cases with large equal sizes.
     3. If some facts about sizes only come from branches of Ifs: cases with sizes that contradict these facts.
     4. Cases with sizes of 0, and cases with unusual values.
-    5. If the original rejects all cases with named values: a search for larger sizes, and these cases with the sizes that were
-    found.
-       Another branch of an If may need larger sizes.
+    5. If the original rejects all cases with named values, another branch of an If may need larger sizes. So a search looks for
+       larger sizes, and the cases with named values run again with the sizes that were found.
 
     Steps 3 and 4 are skipped if the original has run in no case. The series ends after ``_PATIENCE`` runs of the original that had
     to be stopped. If the time limit is reached, it ends as soon as it has ``_LEAST`` cases.
