@@ -51,8 +51,8 @@ class Case:
     Attributes:
         dims: the size of every free dimension, ``{"T": 3, "B": 2}``. A dimension without a name is called ``x[0]``.
         varied: what else distinguishes the case (trip counts, kind of values).
-        status: the outcome.
-        reason: why the case was ``skipped``, or the runtime's message if the changed model fails.
+        status: the outcome of the case. ``fails only after``: the original runs and the changed model fails.
+        reason: why the case was skipped, or the message with which the changed model fails.
         outputs: the error of each output.
     """
 
@@ -72,7 +72,8 @@ class Case:
 class OutputResult:
     """The result for one output over all cases.
 
-    ``absolute``, ``relative`` and ``allowed`` belong to the worst case. ``compared`` counts the cases that compared this output.
+    ``absolute``, ``relative`` and ``allowed`` are those of the case with the largest error. ``compared`` is the number of cases in
+    which this output was compared.
     """
 
     name: str
@@ -86,10 +87,11 @@ class OutputResult:
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """The first difference: the element with the largest error in the first differing output of the first differing case.
+    """The first element that differs between the models.
 
-    ``index`` is () if no element can be named (a different shape, a missing value). For sequences it starts with the position in
-    the sequence. ``inside`` names the first inner value that differs in this case; it is empty if that is unknown.
+    It has the largest error in the first differing output of the first differing case. ``index`` is () if no single element
+    differs, for example if the shapes differ. For a sequence, ``index`` starts with the position in the sequence. ``inside`` is a
+    phrase that names the first inner value that differs in this case; it is empty if that is unknown.
     """
 
     output: str
@@ -142,7 +144,7 @@ class Verification:
         return self.ok
 
     def summary(self) -> str:
-        """Return one to three lines. The lines contain the outcome, what was compared, the notes, and what was not tried."""
+        """Return one to three lines: the outcome, then the notes, then what was not tried."""
         ran = [case for case in self.cases if case.status in ("equal", "different")]
         lines = [self._headline(ran)]
         skipped = [case for case in self.cases if case.status == "skipped"]
@@ -157,7 +159,7 @@ class Verification:
         return "\n".join(map(sentence, lines))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain dicts and lists. Element values stay numpy or Python scalars."""
+        """Return the result as plain dicts and lists. Elements stay numpy scalars or Python objects."""
         return {**asdict(replace(self, witness=None)), "summary": self.summary()}
 
     def to_html(self) -> str:
@@ -191,7 +193,7 @@ def _describe(first: FirstDifference) -> str:
 
 
 def _ranges(cases: Sequence[Case]) -> str:
-    """Return the sizes and other numbers of the cases as text, such as ``: T in 1, 2, 3; B in 1, 3``."""
+    """Return all sizes and other integers of the cases as text: ``: T in 1, 2, 3; B in 1, 3``."""
     seen: dict[str, set[int]] = {}
     for case in cases:
         for name, size in case.dims.items():

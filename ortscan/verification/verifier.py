@@ -1,4 +1,7 @@
-"""Verify that a changed model computes the same as the original: run both on onnxruntime, on generated inputs or the caller's."""
+"""Verify that a changed model computes the same as the original.
+
+Both models run on onnxruntime, on generated inputs or on inputs that the caller passes.
+"""
 
 import logging
 import math
@@ -56,28 +59,28 @@ def verify(
     """Run two models on the same inputs on onnxruntime and compare their outputs.
 
     The outputs of ``before`` are correct by definition. Both models run with onnxruntime's default optimisation, as they would in
-    production. A model that may crash the process runs in a subprocess, unless ``configure`` is set. Free dimensions, trip counts,
-    lengths and indices take a range of values. The result lists all cases, including those that the original rejects. If nothing
-    could be compared, the result is not ok.
+    production. A model that may crash the process runs in a subprocess, unless ``configure`` is set. The models run on several sets
+    of inputs (cases), with various free dimensions, trip counts, lengths and indices. The result lists all cases, including those
+    that the original rejects. If nothing could be compared, the result is not ok.
 
     Args:
         before: the original: a path, bytes, onnx.ModelProto or onnx_ir.Model. It is not changed.
-        after: the model to check, in any of these forms.
-        inputs: values that replace generated ones: a dict of input names to arrays (a list of arrays for a sequence), a list of
-            such dicts, the path of an .npz with keys ``name`` or ``in:name``, or a folder of test data (``input_0.pb``). Missing
-            inputs are generated. Outputs that are recorded in the same place (``out:name`` or ``out:0``, ``output_0.pb``) are
-            compared too.
+        after: the changed model, in any of these forms.
+        inputs: values to use instead of generated ones: a dict of input names to arrays (a list of arrays for a sequence), a list
+            of such dicts, the path of an .npz with keys ``name`` or ``in:name``, or a folder of test data (``input_0.pb``). Missing
+            inputs are generated. If the .npz or the folder also contains recorded outputs (``out:name`` or ``out:0``,
+            ``output_0.pb``), both models are compared with them.
         seed: the seed of generated values.
-        rtol: the tolerance relative to the largest magnitude of the element's own row or column in that case. The default depends
+        rtol: the tolerance relative to the largest magnitude in the element's own row or column in that case. The default depends
             on the coarsest float type that the output is computed from: float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
-        atol: the additional absolute tolerance. The defaults are 1e-10, 1e-5, 4e-3 and 3e-2, and less for outputs that stay below
-            1. Integers, booleans and strings must always be equal.
+        atol: the absolute tolerance, which is added. The defaults for the same types are 1e-10, 1e-5, 4e-3 and 3e-2. They are
+            smaller for outputs whose elements are all below 1. Integers, booleans and strings must always be equal.
         shapes: shapes of inputs, such as ``{"x": [64, 1, 128]}``; None leaves a dimension free.
         dims: sizes of named dimensions, such as ``{"T": 64}``.
         providers: the execution providers for ``after``, by default the CPU. ``before`` always runs on the CPU.
         configure: a function that is called with the SessionOptions of each session before it is created, to register custom
             operators or to set threads.
-        level: ``full``, or ``quick`` to try few and small cases, and each loop of a large model separately.
+        level: ``full``; or ``quick`` to try few and small cases and to check each loop of a large model separately.
         time_limit: the seconds after which nothing more is tried and the current run stops. Default QUICK_SECONDS or FULL_SECONDS.
         memory_limit: the most bytes of generated inputs, and of any value whose size is known beforehand. Default QUICK_BYTES or
             FULL_BYTES.

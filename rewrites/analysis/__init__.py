@@ -1,6 +1,6 @@
-"""Analyses of a model that rules need. They do not change the model.
+"""Analyses that rules apply to a model.
 
-Nothing here creates, moves or removes a node.
+No analysis creates, moves or removes a node.
 """
 
 __all__: list[str] = []

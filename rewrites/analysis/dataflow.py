@@ -1,8 +1,10 @@
-"""Dataflow analysis: the transfer function of an operator computes the fact about its result from the facts about its operands.
+"""Dataflow analysis: computes facts about values from the facts about the operands.
 
-    Add: left + right    Neg: -operand    Split: has no transfer function, so its results are unknown
+The transfer function of an operator computes the fact about its result:
 
-A domain defines a kind of fact (an affine expression, a bound, a progression) and its transfer functions.
+    Add: left + right    Neg: -operand    Split: no transfer function, so nothing is known about its results
+
+A domain defines one kind of fact (an affine expression, a bound, a progression) and its transfer functions.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +18,9 @@ T = TypeVar("T")
 
 
 class Domain(Generic[T]):
-    """The facts about values, cached. The analysis follows chains of at most ``deepest`` operators.
+    """Computes facts of one kind about values, and caches them.
+
+    The analysis follows chains of at most ``deepest`` operators.
 
     ``transfer``: for each standard operator, the function (domain, node) that returns the fact about its result, or None.
     """
@@ -51,6 +55,9 @@ class Domain(Generic[T]):
         return None if node is None else self.transferred(node)
 
     def transferred(self, node: ir.Node) -> T | None:
-        """Apply the transfer function of ``node``."""
+        """Return the fact about the result of ``node``, by the transfer function of its operator.
+
+        Return None if there is no transfer function.
+        """
         transfer = self.transfer.get(node.op_type) if node.domain == "" else None
         return None if transfer is None else transfer(self, node)

@@ -1,4 +1,7 @@
-"""Dependences in a graph: inputs and captures of nodes, varying values, unread nodes, and nodes that are safe to move or merge."""
+"""Finds dependences in a graph: what nodes read, which values vary, and which nodes are unread.
+
+It also tells which nodes are safe to move, merge or remove.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -49,7 +52,10 @@ def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
 
 
 def nodes_behind(body: ir.Graph | Sequence[ir.Node], wanted: Iterable[ir.Value], known: Collection[ir.Value] = ()) -> list[ir.Node]:
-    """Return the nodes of ``body`` that are needed to compute ``wanted`` if the values ``known`` are available, in body order."""
+    """Return the nodes of ``body`` that must run to compute the values ``wanted``, in body order.
+
+    The values ``known`` are already available, so the nodes that compute only them need not run.
+    """
     needed = {value for value in wanted if value not in known}
     nodes = list[ir.Node]()
     for node in reversed(body):
@@ -66,7 +72,10 @@ def is_deterministic(node: ir.Node) -> bool:
 
 
 def not_repeatable(node: ir.Node) -> NotApplicable | None:
-    """Return a reason if ``node`` must run exactly once per step of its loop, else None."""
+    """Return a reason if ``node`` must run exactly once per step of its loop, else None.
+
+    The reason is that it draws random numbers, or computes the statistics of a batch for training.
+    """
     if is_deterministic(node):
         return None
     if node.domain == "" and node.op_type == "BatchNormalization":
@@ -87,7 +96,7 @@ def _deterministic(node: ir.Node) -> bool:
 
 
 def cannot_fail(node: ir.Node) -> bool:
-    """Return True if ``node`` is speculatable: it never fails, whatever the elements of its inputs are."""
+    """Return True if ``node`` never fails, whatever the elements of its inputs are (it is speculatable)."""
     if node.domain != "":
         return False
     source = node.inputs[0] if node.inputs else None
@@ -99,15 +108,19 @@ def cannot_fail(node: ir.Node) -> bool:
 
 
 def unread_in_loop(loop: Loop) -> list[ir.Node]:
-    """Return the nodes of the loop's body, including branches, whose outputs are never read and that may be removed."""
+    """Return the nodes whose outputs are never read and that the body of ``loop`` can lose.
+
+    Nodes of branches in the body are included.
+    """
     kept = kept_anyway(loop)
     return unread_nodes(loop.body, [value for node in kept for value in node.outputs]) if kept else _unread_with_branches(loop.body)
 
 
 def kept_anyway(loop: Loop) -> list[ir.Node]:
-    """Return the nodes of a Loop's body that must be kept even if unread, because they may fail.
+    """Return the nodes in the body of ``loop`` that must stay even if nothing reads their outputs.
 
-    If the condition has one element or never stops the loop early, no such node is kept.
+    These are the nodes that may fail in a Loop whose condition may be empty. Without their errors, onnxruntime would read the empty
+    condition. If the condition has one element or never stops the Loop, return no nodes.
     """
     if not isinstance(loop, LoopView) or loop.never_stops_early or static_dims(loop.condition_out) in ((), (1,)):
         return []
@@ -122,7 +135,10 @@ def _unread_with_branches(graph: ir.Graph) -> list[ir.Node]:
 
 
 def unread_nodes(body: ir.Graph, also: Iterable[ir.Value] = ()) -> list[ir.Node]:
-    """Return the dead nodes of ``body``: no output of ``body`` and no value in ``also`` depends on them."""
+    """Return the nodes of ``body`` whose outputs are not needed.
+
+    An output is needed if an output of ``body`` or a value in ``also`` is computed from it.
+    """
     live: set[ir.Value] = {*body.outputs, *also}
     dead = []
     for node in reversed(list(body)):

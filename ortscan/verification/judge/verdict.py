@@ -1,4 +1,7 @@
-"""Draw the conclusion from all cases and from recorded outputs that the caller passed with the inputs."""
+"""Draw the conclusion of a comparison from the results of its cases.
+
+The caller may have passed recorded outputs. They are compared too.
+"""
 
 import math
 import re
@@ -33,12 +36,12 @@ _FAILED_LOOP = re.compile(r"the original fails: .*running (Scan|Loop) node\. Nam
 
 @dataclass
 class RecordedOutcome:
-    """The result of the comparison with recorded outputs.
+    """The result of the comparison of both models with recorded outputs.
 
     Attributes:
-        broken: problems with outputs of the result that differ from the record, although the original agrees with the record.
-        unlike: problems with outputs of the original that differ from the record.
-        notes: notes for the reader.
+        broken: a sentence for each output that only the original returns as recorded, not the rewritten model.
+        unlike: a sentence for each output that the original itself does not return as recorded.
+        notes: notes for the reader of the verification.
     """
 
     broken: list[str] = field(default_factory=list)
@@ -47,7 +50,13 @@ class RecordedOutcome:
 
 
 def compare_with_records(judge: Judge, sets: Sequence[Mapping[str, Any]], recorded: Sequence[Mapping[str, Any]]) -> RecordedOutcome:
-    """Run both models on each set of the caller's inputs, and compare their outputs with the ``recorded`` outputs."""
+    """Run both models on inputs that the caller passed, and compare their outputs with recorded outputs.
+
+    Args:
+        judge: the judge that has both models.
+        sets: the inputs of each run.
+        recorded: the recorded outputs of each run, by name; empty if a run has none.
+    """
     records, equal, tolerances = RecordedOutcome(), 0, judge.comparer.tolerances
     for number, (feed, record) in enumerate(zip(sets, recorded, strict=True)):
         if not record:
@@ -85,7 +94,14 @@ def _in_words(gap: Gap) -> str:
 def refuse(
     outputs: Sequence[str], problems: Sequence[str], notes: Sequence[str] = (), *, inconclusive: bool = False
 ) -> Verification:
-    """Return the outcome of a comparison in which nothing ran."""
+    """Return the result of a comparison in which neither model ran.
+
+    Args:
+        outputs: the names of the model's outputs.
+        problems: the reasons why the models did not run.
+        notes: notes for the reader of the verification.
+        inconclusive: True if the reasons do not show that the models differ.
+    """
     results = [OutputResult(name, "not compared", 0.0, 0.0, 0.0, 0) for name in outputs]
     return Verification(False, (), results, None, tuple(problems), tuple(notes), inconclusive)
 
@@ -104,11 +120,11 @@ def conclude(
     Args:
         judge: the judge that ran the cases.
         judged: the results of all cases.
-        notes: notes for the reader.
-        not_tried: what the cases do not cover.
+        notes: notes for the reader of the verification.
+        not_tried: a description of each thing that no case covers.
         records: the result of the comparison with recorded outputs.
-        original: the original.
-        inside: a phrase about the first inner value that differs, or about the cause of the difference.
+        original: the original model.
+        inside: a phrase that names the first inner value that differs, or the cause of the difference; empty if unknown.
     """
     cases, comparer = [result.case for result in judged], judge.comparer
     outputs = [_summed_up(name, judge, cases) for name in judge.before.outputs]
@@ -137,9 +153,9 @@ def conclude(
 
 
 def _times_as_fast(judged: Sequence[Judged]) -> float | None:
-    """Return the median speed of the result relative to the original, without the first run.
+    """Return how many times as fast as the original the rewritten model is.
 
-    Return None if there are too few runs, or if their ratios vary too much.
+    This is the median over all cases but the first. Return None if there are too few timed cases, or if the ratios vary too much.
     """
     timed = [result.seconds for result in judged[1:] if result.seconds is not None]
     ratios = [before / after for before, after in timed if before and after]
@@ -190,7 +206,11 @@ def _why_nothing(cases: Sequence[Case], outputs: Sequence[OutputResult], judge: 
 
 
 def _label(original: onnx.ModelProto, kind: str, name: str) -> str:
-    """Return a label for a node with its name. If it has no name but is the only such node, use its first output instead."""
+    """Return a label such as ``Scan 'cell'`` for the node of type ``kind`` with this name.
+
+    If the name is empty and only one node of the type has no name, the label contains the first output of that node. If several
+    nodes have no name, return ``a Scan``.
+    """
     outputs = [node.output[0] for node, _ in all_nodes(original) if node.op_type == kind and node.name == name and node.output]
     subject = name or (outputs[0] if len(outputs) == 1 else "")
     return f"{kind} '{subject}'" if subject else f"a {kind}"

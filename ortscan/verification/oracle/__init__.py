@@ -1,3 +1,6 @@
-"""Copies of the original that define the right result: as the operators are specified, in float64, or with rounding noise."""
+"""Copies of the original model that ortscan compares with the rewritten model.
+
+A copy replaces nodes that onnxruntime computes wrongly or cannot run, computes in float64, or adds rounding noise.
+"""
 
 __all__: list[str] = []

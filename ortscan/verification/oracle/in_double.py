@@ -1,11 +1,12 @@
 """Copy the original with float64 instead of narrower floats.
 
-The copy shows the results almost without rounding.
+The results of the copy are almost free of rounding errors.
 
     x (float) ─► MatMul ─► y (float)        ->        x (double) ─► MatMul ─► y (double)
 
-A node without a float64 kernel in onnxruntime runs in float32 between Casts. Recurrent nodes become Scans of their equations.
-Products of 8-bit integers become products of float64, which are exact.
+If onnxruntime has no float64 kernel for a node, the node computes in float32, and Casts convert its inputs and outputs.
+Each recurrent node is replaced by a Scan that computes the same equations. A product of 8-bit integers is replaced by a product
+of float64, which is exact.
 
 Works around ORT-SATURATED-PRODUCTS.
 """
@@ -46,9 +47,9 @@ _BY_TYPE = ("BitCast", "RandomNormal", "RandomNormalLike", "RandomUniform", "Ran
 
 
 def in_double(source: ModelSource, stack: ExitStack) -> ModelSource | None:
-    """Return the model with float64 instead of narrower floats, or None if it is too large or unreadable.
+    """Return a copy of the model with float64 instead of narrower floats.
 
-    `feed_in_double` converts inputs for this model.
+    Return None if the model is too large or cannot be read. `feed_in_double` converts the inputs for the copy.
     """
     if weight(source.proto) > _LARGEST or called_nodes(source.proto) > _MOST_INLINED:
         return None
@@ -57,7 +58,7 @@ def in_double(source: ModelSource, stack: ExitStack) -> ModelSource | None:
 
 
 def feed_in_double(feed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs with float64 instead of narrower floats."""
+    """Return the inputs ``feed`` with their narrower floats converted to float64."""
 
     def widened(value: Any) -> Any:
         if isinstance(value, list):
@@ -120,7 +121,10 @@ def _tensor_in_double(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
 
 
 def _widen_attributes(node: ir.Node) -> None:
-    """Make the constants and the target types of a node float64."""
+    """Convert the float tensors in the attributes of a node to float64.
+
+    If an attribute such as ``to`` is the type of the results, change it to float64 too.
+    """
     for name, attribute in list(node.attributes.items()):
         if attribute.type == ir.AttributeType.TENSOR:
             node.attributes[name] = ir.AttrTensor(name, _tensor_in_double(attribute.as_tensor()))
@@ -133,7 +137,10 @@ def _widen_attributes(node: ir.Node) -> None:
 
 
 def _put_between_casts(node: ir.Node, kinds: Mapping[ir.Value, ir.DataType], ctx: Context) -> None:
-    """Add Casts at the inputs and outputs of a node, so that it computes in the types ``kinds`` instead of float64."""
+    """Put Casts before the inputs and after the outputs of a node that should not compute in float64.
+
+    ``kinds``: the type that the node needs for each value instead of float64.
+    """
     before, after = ctx.builder(), ctx.builder()
     for position, value in enumerate(node.inputs):
         if value is not None and value in kinds:
@@ -151,7 +158,10 @@ def _put_between_casts(node: ir.Node, kinds: Mapping[ir.Value, ir.DataType], ctx
 
 
 def _multiply_exactly(node: ir.Node, ctx: Context) -> None:
-    """Replace a product of 8-bit integers by a product of float64, unless each row has its own zero point."""
+    """Replace a MatMulInteger by a MatMul of float64.
+
+    Keep the MatMulInteger if the zero point of its first operand is not a scalar.
+    """
     rows, columns, *zeros = [*node.inputs, None, None][:4]
     if zeros[0] is not None and len(shape_dims(zeros[0].shape) if zeros[0].shape is not None else "?") > 0:
         return

@@ -1,9 +1,11 @@
-"""Copy a model with different rounding: add noise to the last digits of each computed float and each weight.
+"""Copy a model and add noise to the last digits of its weights and of every float that it computes.
+
+If the noise changes a result much, the result is sensitive to rounding.
 
     y = MatMul (x, w)     ->     y' = y + amount * (y - y rounded to few digits)        (Monte Carlo arithmetic)
 
 The lower digits of a number are almost random, so they serve as the noise. A number with few digits, such as 0.5, a count or an
-infinity, is probably exact and stays unchanged. A result without rounding errors therefore stays unchanged too.
+infinity, is probably exact and stays unchanged. Therefore a model that computes without rounding errors returns the same results.
 """
 
 from collections.abc import Iterator, Mapping
@@ -54,13 +56,19 @@ _NOT_ROUNDING = frozenset(_PASSING.split())
 
 
 def with_rounding_noise(proto: onnx.ModelProto) -> onnx.ModelProto | None:
-    """Return the model with additional inputs for `noise_feeds`. Return None if it is too old, too large or unreadable."""
+    """Return a copy of the model that adds noise, or None if it is too old, too large or unreadable.
+
+    Additional inputs of the copy control the noise. `noise_feeds` generates these inputs.
+    """
     large = sum(1 for _ in all_nodes(proto)) > _MOST_NODES
     return None if large or (default_opset(proto.opset_import) or 1) < _FIRST_OPSET else if_readable(lambda: _with_noise(proto))
 
 
 def noisy_source(source: ModelSource, stack: ExitStack) -> ModelSource | None:
-    """Return the source of `with_rounding_noise`, with the same external data."""
+    """Return ``source`` with the model of `with_rounding_noise`, or None if there is no such model.
+
+    Both sources share the external data.
+    """
     proto = with_rounding_noise(source.proto)
     return None if proto is None else changed_source(source, proto, stack)
 
@@ -80,10 +88,14 @@ def _with_noise(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def noise_feeds(roundings: float, feed: Mapping[str, Any] = MappingProxyType({})) -> Iterator[dict[str, Any]]:
-    """Yield the inputs of several runs: the inputs that control the noise, and ``feed`` with noise of the opposite sign.
+    """Yield the inputs of several runs of a model with rounding noise.
 
-    The opposite sign lets numbers pass thresholds in the model. Each number moves by ``roundings`` times the largest rounding
-    error. If ``roundings`` is negative, it moves in the other direction.
+    Each item contains the inputs that control the noise, and the inputs ``feed`` with noise of their own. The noise of ``feed`` has
+    the opposite sign of the noise in the model, so that an input that is close to a threshold in the model can cross it.
+
+    Args:
+        roundings: the size of the noise as a multiple of the largest rounding error. A negative number reverses the sign.
+        feed: the inputs of the model.
     """
     for fewer, direction in _RUNS:
         inputs = {}
@@ -128,7 +140,10 @@ class _Noise:
         self._ours = set(self._bounds)
 
     def add_to(self, graph: ir.Graph) -> None:
-        """Add noise to the weights of ``graph`` and to the results of its own nodes."""
+        """Add noise to the weights of ``graph`` and to the results of its nodes.
+
+        Graphs nested in ``graph`` stay unchanged.
+        """
         nodes = list(graph)
         inputs = set(graph.inputs)
         for value in list(graph.initializers.values()):

@@ -1,6 +1,6 @@
-"""Replace the nodes of the original that onnxruntime does not run.
+"""Replace the nodes of the original that onnxruntime cannot run as specified.
 
-The comparison runs the model with the replacements.
+The comparison then runs the model with the replacements instead of the original.
 
     LSTM <layout = 1> (x, W, R)    ->    Scan (h0, c0, x @ W') of the LSTM's equations
     y = Max (a, b) of int16        ->    y = ortscan.python.Call <Max> (a, b), which onnx's reference operator computes
@@ -40,13 +40,14 @@ _Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
 
 
 def runnable_oracle(before: ModelSource, after: ModelSource, stack: ExitStack) -> tuple[ModelSource, list[str]]:
-    """Return ``before`` with Scans for recurrent nodes that onnxruntime does not run, and notes on the Scans.
+    """Return ``before`` with Scans instead of the recurrent nodes that onnxruntime cannot run.
 
-    Return ``before`` itself if onnxruntime runs all its recurrent nodes, or if ``after`` also has recurrent nodes that onnxruntime
-    does not run. Then both models are compared as onnxruntime runs them.
+    Also return a note on each Scan. Return ``before`` itself if onnxruntime runs all its recurrent nodes. Return ``before`` itself
+    also if ``after`` contains recurrent nodes that onnxruntime cannot run, because both models should then be compared as
+    onnxruntime runs them.
 
     Raises:
-        MigrationError: a model that is too old for Scans cannot be migrated to a later opset.
+        MigrationError: ``before`` is too old for a Scan and cannot be migrated to a later opset.
     """
     refused = _refused(before)
     if refused is None or _refused(after) is not None:
@@ -58,15 +59,16 @@ def runnable_oracle(before: ModelSource, after: ModelSource, stack: ExitStack) -
 
 
 def with_scans(source: ModelSource, stack: ExitStack) -> ModelSource:
-    """Return the model with Scans for the recurrent nodes that onnxruntime does not run."""
+    """Return the model with Scans instead of the recurrent nodes that onnxruntime cannot run."""
     refused = _refused(source)
     return source if refused is None else _with_scans(refused, stack)
 
 
 def _refused(source: ModelSource) -> _Refused | None:
-    """Load a model.
+    """Load a model and find its recurrent nodes that onnxruntime cannot run.
 
-    Return it, its context and the recurrent nodes that onnxruntime does not run, or None if it runs all.
+    Returns:
+        The loaded model, its context and these recurrent nodes; None if there are no such nodes.
     """
     if not any(node.op_type in _RECURRENT and node.domain in ("", "ai.onnx") for node, _ in all_nodes(source.proto)):
         return None
@@ -84,9 +86,10 @@ def _refused(source: ModelSource) -> _Refused | None:
 
 
 def _loaded(source: ModelSource) -> tuple[LoadedModel, bool]:
-    """Load a model, in opset 18 if its own opset has no Scan.
+    """Load a model. If its opset has no Scan, migrate it to opset 18.
 
-    Return it, and True if its recurrent nodes are too old to run.
+    Returns:
+        The loaded model, and True if onnxruntime runs no recurrent nodes of the model's own opset.
     """
     from ortscan.migration import migrated
 
@@ -127,9 +130,16 @@ def _tidied(loaded: LoadedModel, ctx: Context, stack: ExitStack) -> ModelSource:
 
 
 def reference_oracle(before: ModelSource, error: str, stack: ExitStack) -> tuple[ModelSource, list[str]] | None:
-    """Return ``before`` with calls of Python instead of the nodes without a kernel, and notes on the calls.
+    """Replace nodes for which onnxruntime has no kernel by calls of Python.
 
-    Return None if ``error`` has another cause than missing kernels, or if a node without a kernel cannot be replaced.
+    Args:
+        before: the original model.
+        error: the error of onnxruntime for the original.
+        stack: closes the returned model.
+
+    Returns:
+        The changed model and a note on each call. None if the error has another cause than a missing kernel, or if one of the nodes
+        cannot be replaced.
     """
     if _NO_KERNEL not in error:
         return None
@@ -145,7 +155,7 @@ def reference_oracle(before: ModelSource, error: str, stack: ExitStack) -> tuple
 
 
 def without_plans(before: ModelSource, stack: ExitStack) -> ModelSource:
-    """Inline the functions of compiled loops, so that they run as ordinary loops.
+    """Inline the functions of compiled loops, so that these loops run as ordinary loops.
 
     Return ``before`` itself if it has no compiled loops.
     """

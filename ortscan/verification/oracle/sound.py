@@ -1,14 +1,15 @@
-"""Repair an original that onnxruntime computes wrongly, to use it as the oracle.
+"""Repair an original that onnxruntime computes wrongly, so that its results can be the reference.
 
-The body of a Scan may return a value twice, or return one of its inputs, but onnxruntime then returns uninitialised memory. If
-the body of a Loop returns its step number, onnxruntime returns the last step number for all steps. An Identity for each such
-output repairs the model:
+The body of a Scan may return the same value as two outputs, or return one of its inputs. This is valid, but onnxruntime then
+returns uninitialised memory. The body of a Loop may stack its step number, but onnxruntime then returns the number of the last
+step for all steps. An Identity for each such output repairs the model:
 
     body (s, x) => (s, n, n)      ->      body (s, x) => (s', n, n')   with  s' = Identity(s),  n' = Identity(n)
     body (i, c, s) => (c, s, i)   ->      body (i, c, s) => (c, s, i') with  i' = Identity(i)
 
-The body of a Loop may return strings twice, or return an Identity of strings. When onnxruntime stacks such strings, it moves them
-out of the value, and thereby clears the other value. A Where with two equal operands copies the strings instead:
+The body of a Loop may return the same strings as two outputs, or return an Identity of strings. When onnxruntime stacks one of
+the two values, it moves the strings and thereby clears the other value. A Where with two equal operands copies the strings
+instead:
 
     body (i, c, s) => (c, s', y)      ->      body (i, c, s) => (c, s', y')  with  y' = Where(true, y, y)
 
@@ -29,7 +30,10 @@ __all__ = ["sound_oracle", "unsound_loops", "with_declared_sizes"]
 
 
 def unsound_loops(proto: onnx.ModelProto) -> list[str]:
-    """Return a description of each Scan or Loop that onnxruntime computes wrongly."""
+    """Return a sentence for each Scan or Loop that onnxruntime computes wrongly.
+
+    The sentence names the outputs of the body that cause the error.
+    """
     descriptions = []
     for node, body in _loops(proto):
         positions = _unsound_outputs(node, body)
@@ -68,10 +72,11 @@ def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def with_declared_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with declarations for all sizes that can be inferred, mainly sizes of body outputs.
+    """Return the model with declared shapes for all values whose sizes can be inferred.
 
-    If a Loop runs no step, onnxruntime uses 0 for each unknown size of its stacked outputs. For example, the mean over the steps
-    then has no elements, although it should have one element for each feature.
+    This matters for the outputs of the body of a Loop that may run no step. Its stacked outputs are then empty, and onnxruntime
+    uses 0 for each other size that it does not know. For example, a mean over the steps then has no elements, although it should
+    have one element for each feature.
     """
     model = own_ir(proto)
     infer_model(model)

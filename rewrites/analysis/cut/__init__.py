@@ -1,4 +1,4 @@
-"""Measures a loop before it is cut in two: components of its states, sizes and costs.
+"""Measures a loop to decide how to cut it into two loops: its states, sizes and costs.
 
 ``rewrites.fission`` makes the cut.
 """

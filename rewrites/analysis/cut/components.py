@@ -1,7 +1,8 @@
-"""Finds the states of a loop that need each other: the strongly connected components of their dependence, in topological order.
+"""Groups the states of a loop that need each other, and sorts the groups in topological order.
 
-``a`` needs ``b`` if the next value of ``a`` is computed from ``b``. States that need each other, directly or through other states,
-form a component. Warshall's algorithm on bit sets computes the transitive closure, from which the components follow.
+State ``a`` needs state ``b`` if the next value of ``a`` is computed from ``b``. States that need each other, directly or through
+other states, form a component (a strongly connected component of the dependence graph). The components follow from the transitive
+closure of the dependence, which Warshall's algorithm computes on bit sets.
 """
 
 from dataclasses import dataclass
@@ -16,13 +17,15 @@ __all__ = ["Components", "find_components"]
 
 @dataclass(frozen=True)
 class Components:
-    """The components of a loop. A component comes after the components that it needs.
+    """The components of a loop. Each component comes after the components that it needs.
+
+    All bit sets are integers in which bit ``i`` represents component ``i``.
 
     Args:
         members: The states of each component.
-        needs: For each component, a bit for itself and for every component that it needs, directly or indirectly.
-        behind: For each value of the body, a bit for every component from whose states the value is computed in one step.
-        of: The same bits for each node.
+        needs: For each component, the bit set of itself and of all components that it needs, directly or indirectly.
+        behind: For each value of the body, the bit set of the components whose states it is computed from within one step.
+        of: For each node of the body, the bit set of the components whose states it is computed from within one step.
     """
 
     members: tuple[tuple[State, ...], ...]

@@ -1,4 +1,7 @@
-"""The bytes of the values of a loop's body, in one step and in all steps. Unknown dimensions are assumed."""
+"""Estimates the bytes of the values of a loop's body, in one step and in all steps.
+
+The size of an unknown dimension comes from a hint of the caller. Without a hint, a default is assumed.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -25,8 +28,9 @@ class StepSizes:
 
     Args:
         steps: The trip count (known, hinted or assumed).
-        own: The bytes per step of the loop's scan inputs and outputs. Callers have memory for these, so temporaries of this size
-            are acceptable.
+        steps_known: True if the trip count is known or hinted.
+        own: The bytes per step of the loop's scan inputs and outputs. The caller has memory for these, so temporary values of the
+            same size are acceptable.
         stacked: The values that the loop already stacks. A stack of such a value takes no new memory.
         known: The sizes of named dimensions.
     """
@@ -55,17 +59,17 @@ class StepSizes:
         return cls(options, count, known is not None, max(own, 1), frozenset(stacked), names, loop, ctx)
 
     def step(self, value: ir.Value) -> int:
-        """Return the bytes of ``value`` in one step."""
+        """Return the number of bytes of ``value`` in one step."""
         return size_estimate(value, self.options.sizes, self.options.assumed_dim)
 
     def outside(self, value: ir.Value) -> int:
-        """Return the bytes of a value outside the loop. One of its dimensions may be the number of steps."""
+        """Return the number of bytes of a value outside the loop, such as a stack with one row per step."""
         return size_estimate(value, self.known, self.options.assumed_dim)
 
     def note(self, size: int, values: Iterable[ir.Value]) -> tuple[str, ...]:
-        """Return a note for the report, which says that the stacks of ``values`` take ``size`` bytes at a time.
+        """Return a note for the report: the stacks of ``values`` take ``size`` bytes at a time.
 
-        Include the assumed sizes.
+        The note mentions the sizes that were assumed. If ``size`` is 0, return no note.
         """
         if not size:
             return ()
@@ -81,15 +85,16 @@ class StepSizes:
         return self.step(value) // bytes_per_element(value)
 
     def hinted(self, value: ir.Value) -> bool:
-        """Return True if every dimension of ``value`` is a number or has a hint."""
+        """Return True if every dimension of ``value`` has a known or hinted size."""
         if value.shape is None:
             return False
         return all(isinstance(dim, int) or dim.value in self.options.sizes for dim in value.shape.dims)
 
     def refusal(self, value: ir.Value) -> NotApplicable | None:
-        """Return a reason if a stack of ``value`` exceeds the memory budget.
+        """Return a reason if a stack of ``value`` exceeds the memory budget, else None.
 
-        If the trip count is unknown, ``value`` may take at most 16 times the bytes of the loop's inputs and outputs per step.
+        If the trip count is unknown, also return a reason if one step of ``value`` takes more than 16 times the bytes of the loop's
+        scan inputs and outputs in one step.
         """
         if value in self.stacked:
             return None
@@ -104,7 +109,10 @@ class StepSizes:
         return None
 
     def not_a_stack(self, value: ir.Value) -> NotApplicable | None:
-        """Return a reason if a loop cannot scan or stack ``value``, or if the stack exceeds the memory budget."""
+        """Return a reason if a loop cannot scan or stack ``value``, or if its stack exceeds the memory budget.
+
+        Return None if the stack is possible.
+        """
         if value in self._unsteady:
             return NotApplicable("DATA-DEPENDENT-SHAPE", f"'{value.name}' may have another shape in another step")
         return unscanned(value) or self.refusal(value)
@@ -114,9 +122,9 @@ class StepSizes:
         return unsteady_values(self.loop, self.ctx)
 
     def weights(self, node: ir.Node) -> list[ir.Value]:
-        """Return the factors of the product ``node`` that come from outside the body.
+        """Return those of the two factors of the matrix product ``node`` that come from outside the body.
 
-        For a dequantized factor, return the quantized tensor. If ``node`` is no product, return an empty list.
+        If a factor is dequantized, return the quantized tensor instead. If ``node`` is not a product, return an empty list.
         """
         if node.op_type not in _PRODUCTS:
             return []

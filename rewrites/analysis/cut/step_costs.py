@@ -1,9 +1,12 @@
-"""The cost per step, in ns, of the parts of a loop, measured with onnxruntime 1.31 on one core of a server CPU.
+"""Estimates the time per step of the parts of a loop, in ns.
 
-``base/abilities.py`` has the costs of a node and of an iteration. Passing a value from one loop to another costs 300 ns, plus
-50 ns per KB if the stack fits in the L2 cache, else 400 ns plus 100 ns per KB. A product by weights in a loop reads the weights
-in every step; outside the loop, one product reads them once for all steps. Reading costs 4, 12 or 40 ns per KB. The rate depends on
-the total size of the loop's weights.
+The numbers were measured with onnxruntime 1.31 on one core of a server CPU. ``base/abilities.py`` has the costs of a node and of
+an iteration. This module adds two costs:
+
+- Passing a value from one loop to another through a stack costs 300 ns, plus 50 ns per KB if the stack fits in the L2 cache, or
+  plus 400 ns and 100 ns per KB if it does not.
+- A matrix product in a loop reads its weights in every step, but one product outside the loop reads them only once. Reading
+  weights costs 4, 12 or 40 ns per KB, depending on the total size of the weights that the loop reads.
 """
 
 from collections.abc import Iterable
@@ -25,32 +28,33 @@ _ASSUMED_ROWS = 4
 
 
 def to_carry(size: int, sizes: StepSizes) -> int:
-    """Return the cost of writing and reading ``size`` bytes per step."""
+    """Return the time to write ``size`` bytes per step to a stack and to read them again."""
     if size * sizes.steps <= _CACHE:
         return size // _NEAR_BYTES_PER_NS
     return _FAR_NS + size // _FAR_BYTES_PER_NS
 
 
 def carrying_ns(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the cost of writing ``value`` to a stack in one loop and reading it in another."""
+    """Return the time per step to write ``value`` to a stack in one loop and read it in another."""
     return _CARRY_NS + to_carry(sizes.step(value), sizes)
 
 
 def reading_ns(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the cost of reading ``value`` in a loop from a stack that already exists."""
+    """Return the time per step to read ``value`` in a loop from a stack that exists in any case."""
     return _READ_NS + to_carry(sizes.step(value), sizes) // 2
 
 
 def start_ns(sizes: StepSizes) -> int:
-    """Return the cost of starting one more loop, divided by the number of steps."""
+    """Return the time to start one more loop, divided by the number of steps."""
     return round(sizes.options.costs.start) // max(1, sizes.steps)
 
 
 def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
-    """Return True if ``node`` is a product of few rows per step by weights, so that one product for all steps is faster.
+    """Return True if ``node`` is a product of few rows by weights that runs faster outside the loop.
 
-    A product of many rows is as fast in the loop. Any product is as fast in the loop if writing its results for all steps costs
-    more time than is saved by reading the weights only once. Unknown sizes count as few rows.
+    Outside the loop, one product for all steps reads the weights only once. This gains nothing if there are many rows per step, or
+    if writing the results of all steps takes longer than reading the weights in every step. An unknown number of rows counts as
+    few.
     """
     weights = weight_bytes([node], sizes)
     rows = sizes.rows(node) if weights else None
@@ -62,14 +66,19 @@ def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
 
 
 def weight_bytes(nodes: Iterable[ir.Node], sizes: StepSizes) -> int:
-    """Return the bytes of the weights that ``nodes`` multiply by."""
+    """Return the total number of bytes of the weights in the products among ``nodes``."""
     return sum(sum(map(sizes.outside, sizes.weights(node))) for node in nodes)
 
 
 def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
-    """Return the cost of reading the weights of ``node`` in a loop that reads ``in_loop`` bytes of weights per step.
+    """Return the time per step to read the weights of the product ``node`` in a loop.
 
-    If the product has several rows, computing hides a part of this cost.
+    If the product has several rows, a part of this time does not count, because the CPU computes meanwhile.
+
+    Args:
+        node: The product.
+        in_loop: The number of bytes of all weights that the loop reads per step.
+        sizes: The sizes of the loop's values.
     """
     if not few_rows(node, sizes):
         return 0
@@ -78,7 +87,13 @@ def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
 
 
 def staying_ns(nodes: Iterable[ir.Node], in_loop: int, sizes: StepSizes) -> int:
-    """Return how much more ``nodes`` cost in the loop than outside, where they run once for all steps."""
+    """Return how many ns per step are saved if ``nodes`` run once for all steps instead of in the loop.
+
+    Args:
+        nodes: The nodes.
+        in_loop: The number of bytes of all weights that the loop reads per step.
+        sizes: The sizes of the loop's values.
+    """
     each = round(sizes.options.costs.node)
     work = (node for node in nodes if node.op_type not in ("Constant", "Identity"))
     return sum(each + product_ns(node, in_loop, sizes) for node in work)

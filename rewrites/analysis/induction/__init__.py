@@ -1,6 +1,7 @@
-"""Integers as affine expressions of the step number: trip counts, induction variables, indices of rows.
+"""Describes integers in loops as affine expressions of the step number.
 
-``rewrites.recurrences`` analyses recurrences of floats and matrices.
+Examples are trip counts, induction variables and indices of rows. ``rewrites.recurrences`` analyses recurrences of floats and
+matrices.
 """
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
-"""Small integer tensors as affine expressions: each element is a constant plus an integer multiple of each symbol.
+"""Small integer tensors as affine expressions of symbols.
 
-A symbol is the step number, a dimension of a tensor (0 or more), or an integer that is computed elsewhere. The arithmetic assumes
-that integers do not overflow and floats do not round. So constants near the limits of their type, and floats too large to represent
-every integer, are unknown.
+Each element is a constant plus an integer multiple of each symbol, as in ``[2 * step + 1, T - step]``. A symbol is the step number,
+a dimension of a tensor, or an integer that is computed elsewhere. The arithmetic ignores that integers may overflow and floats may
+round. Therefore constants near the limits of their type, and floats too large to represent every integer, count as unknown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,11 +60,10 @@ Symbol = Dim | ir.Value | str
 
 @dataclass(frozen=True, eq=False)
 class AffineExpression:
-    """``const`` plus the sum of symbol times factor over ``terms``.
+    """A tensor of integers: ``const`` plus, for each pair in ``terms``, the symbol times its factors.
 
-    The arrays hold Python integers and have the tensor's shape.
-
-    ``exact_to``: the magnitude up to which all types used in the calculation represent integers exactly; None without floats.
+    ``const`` and the factors of each symbol are arrays of Python integers with the shape of the tensor. ``exact_to`` is the largest
+    magnitude up to which all types of the calculation represent every integer; None without floats.
     """
 
     const: np.ndarray
@@ -78,7 +77,7 @@ class AffineExpression:
 
     @classmethod
     def symbol(cls, symbol: Symbol, shape: tuple[int, ...] = ()) -> "AffineExpression":
-        """Return the expression of ``shape`` whose elements all equal ``symbol``."""
+        """Return the expression of a tensor of shape ``shape``, in which each element is ``symbol``."""
         return cls(np.full(shape, 0, object), {symbol: np.full(shape, 1, object)})
 
     @classmethod
@@ -102,23 +101,23 @@ class AffineExpression:
 
     @property
     def numbers(self) -> np.ndarray | None:
-        """The elements as int64 if all are constant, else None."""
+        """The elements as an int64 array if all are constant, else None."""
         return self.const.astype(np.int64) if not self.terms else None
 
     @property
     def uniform(self) -> "AffineExpression | None":
-        """The common value of all elements, as an expression without axes; None if the elements differ."""
+        """The common value of all elements, as a scalar expression; None if the elements differ."""
         if not self.const.size:
             return None
         flat = self.reshaped((-1,))
         return flat.element(0) if surely_equal(flat, flat.element(0)) else None
 
     def element(self, index: int) -> "AffineExpression":
-        """Return element ``index`` of a vector, as an expression without axes."""
+        """Return element ``index`` of a vector, as a scalar expression."""
         return self.moved(lambda array: array[index])
 
     def factor(self, symbol: Symbol) -> int:
-        """Return the factor of ``symbol``. The expression must have one element."""
+        """Return the factor of ``symbol``, or 0 without such a term. The expression must have one element."""
         return int(self.terms[symbol].reshape(-1)[0]) if symbol in self.terms else 0
 
     def without(self, *symbols: Symbol) -> "AffineExpression":
@@ -126,7 +125,7 @@ class AffineExpression:
         return AffineExpression(self.const, {key: array for key, array in self.terms.items() if key not in symbols}, self.exact_to)
 
     def substituted(self, values: Mapping[Symbol, "AffineExpression"]) -> "AffineExpression":
-        """Replace symbols by the (one-element) expressions ``values``."""
+        """Return the expression with the symbols in ``values`` replaced by their one-element expressions."""
         result = self.without(*values)
         for symbol, other in values.items():
             if symbol in self.terms:
@@ -134,7 +133,7 @@ class AffineExpression:
         return result
 
     def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> "AffineExpression":
-        """Return the expression with its elements rearranged by ``move``, which is applied to each array."""
+        """Return the expression with its elements rearranged. ``move`` rearranges a single array."""
         return _expression(move(self.const), {key: move(array) for key, array in self.terms.items()}, self.exact_to)
 
     def reshaped(self, shape: tuple[int, ...]) -> "AffineExpression":
@@ -142,7 +141,7 @@ class AffineExpression:
         return self.moved(lambda array: array.reshape(shape))
 
     def limited(self, exact_to: int | None) -> "AffineExpression":
-        """Return the same expression with ``exact_to`` lowered to the argument if that is smaller."""
+        """Return the expression with the smaller of its ``exact_to`` and the argument. None is no limit."""
         return AffineExpression(self.const, self.terms, _least(self.exact_to, exact_to))
 
     def __add__(self, other: "AffineExpression | int") -> "AffineExpression":
@@ -178,7 +177,7 @@ def _operand(value: AffineExpression | int) -> AffineExpression:
 
 
 def _expression(const: Any, terms: Mapping[Symbol, Any], exact_to: int | None) -> AffineExpression:
-    """Return an expression without zero terms. Convert numbers to arrays, because numpy turns arrays without axes into numbers."""
+    """Return an expression without the terms that are 0. Convert numpy scalars to arrays."""
     arrays = {key: np.asarray(array, dtype=object) for key, array in terms.items() if np.any(array)}
     return AffineExpression(np.asarray(const, dtype=object), arrays, exact_to)
 
@@ -195,7 +194,10 @@ def joined(parts: Sequence[AffineExpression], axis: int) -> AffineExpression:
 
 
 def at_least(value: AffineExpression, least: int, steps: AffineExpression | None = None) -> bool:
-    """Return True if every element is known to be at least ``least`` in all ``steps`` steps (None: in any number of steps)."""
+    """Return True if all elements are known to be at least ``least`` in all steps of a loop.
+
+    ``steps`` is the trip count of the loop; None if it is unknown.
+    """
     rest, slopes = value.without(STEP), value.terms.get(STEP)
     known: dict[Symbol, int] = {}
     if steps is not None and steps.shape == () and len(steps.terms) == 1:
@@ -222,7 +224,7 @@ def surely_equal(left: AffineExpression, right: AffineExpression | int) -> bool:
 
 
 def constants(array: np.ndarray) -> AffineExpression | None:
-    """Return the expression of a constant whose elements are integers, or floats with integer values; else None."""
+    """Return the expression of a constant of integers, or of floats with integer values; else None."""
     if array.size > LARGEST:
         return None
     if array.dtype.kind == "f" and array.dtype.itemsize >= 2:
@@ -234,7 +236,7 @@ def constants(array: np.ndarray) -> AffineExpression | None:
 
 
 def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
-    """Return True if the constants are far from the limits of ``dtype``. Floats have room for some hundred thousand steps."""
+    """Return True if the constants are far enough from the limits of ``dtype``, as ``within`` needs."""
     if dtype in EXACT:
         slopes = expression.terms.get(STEP, np.zeros((), object))
         return bool(np.all(abs(expression.const) <= EXACT[dtype] >> 2) and np.all(abs(slopes) <= SLOPE_IN_FLOATS))
@@ -242,5 +244,5 @@ def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
 
 
 def within(steps: int, exact_to: int) -> bool:
-    """Return True if floats that are exact up to ``exact_to`` count exactly for ``steps`` steps."""
+    """Return True if a float with the limit ``exact_to`` counts exactly for ``steps`` steps."""
     return SLOPE_IN_FLOATS * (steps + 1) <= exact_to - (exact_to >> 2)

@@ -1,4 +1,7 @@
-"""Emits nodes that compute affine expressions of one element (int64 without axes), and nodes that compare such numbers."""
+"""Emits nodes that compute affine expressions of one element, and nodes that compare the results.
+
+The results are int64 tensors of shape [].
+"""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -15,7 +18,10 @@ __all__ = ["emit", "exceeds", "larger", "scalar_of", "smaller", "times"]
 
 
 def emit(b: Builder, expression: AffineExpression, values: Mapping[Symbol, ir.Value] | None = None) -> ir.Value:
-    """Emit nodes that compute ``expression``. ``values``: the values of symbols such as STEP."""
+    """Emit nodes that compute ``expression``, which has one element.
+
+    ``values`` maps symbols such as STEP to their values in the graph. Other symbols are dimensions or values themselves.
+    """
     parts = []
     for symbol in expression.terms:
         factor, part = expression.factor(symbol), _value(b, symbol, values or {})
@@ -31,14 +37,14 @@ def emit(b: Builder, expression: AffineExpression, values: Mapping[Symbol, ir.Va
 
 
 def times(b: Builder, numbers: ir.Value, step: int, kind: ir.DataType | None) -> ir.Value:
-    """Emit the product of the int64 ``numbers`` and ``step``, in the type ``kind`` (int32 or int64)."""
+    """Emit ``numbers`` (int64) times ``step``. The result has the type ``kind`` (int32 or int64)."""
     assert kind is not None
     typed = numbers if kind == ir.DataType.INT64 else b.op("Cast", numbers, to=int(kind))
     return typed if step == 1 else b.op("Mul", typed, b.const(np.array(step, kind.numpy())))
 
 
 def scalar_of(b: Builder, value: ir.Value) -> ir.Value:
-    """Convert an integer tensor of one element to an int64 without axes."""
+    """Convert an integer tensor of one element to an int64 tensor of shape []."""
     wide = value if value.dtype == ir.DataType.INT64 else b.op("Cast", value, to=int(ir.DataType.INT64))
     return wide if static_dims(value) == () else reshape(b, wide, [])
 
@@ -67,14 +73,20 @@ def smaller(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def exceeds(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Emit ``x > y``. Before opset 9, doubles are compared, so numbers beyond 2**53 may seem equal."""
+    """Emit ``x > y``.
+
+    Before opset 9, Greater compares no integers, so both are cast to double. Numbers beyond 2**53 may then seem equal.
+    """
     if b.opset < 9:
         x, y = (b.op("Cast", value, to=int(ir.DataType.DOUBLE)) for value in (x, y))
     return b.op("Greater", x, y)
 
 
 def _chosen(b: Builder, first: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Emit ``x`` if ``first`` is true, else ``y``, by products, because Where exists only since opset 9."""
+    """Emit ``x`` if ``first`` is true, else ``y``.
+
+    This emits products, because opsets before 9 have no Where.
+    """
     first = b.op("Cast", first, to=int(ir.DataType.INT64))
     other = b.op("Sub", b.const(1), first)
     return b.op("Add", b.op("Mul", first, x), b.op("Mul", other, y))

@@ -1,9 +1,13 @@
-"""The induction variables of a loop, and its trip count, as affine expressions.
+"""Finds the induction variables of a loop and its trip count, as affine expressions.
 
-A state is an induction variable if its next value is itself plus a constant, or an affine function of the step number that agrees
-with its initial value. By induction, it equals its initial value plus a multiple of the step number in every step. Floats count
-exactly only up to some number. So float counters, and integers computed from them, must start from small constants and change
-little per step; ``within`` tests if the number of steps is small enough.
+A state is an induction variable in two cases:
+
+- its next value is the state plus a constant;
+- its next value is an affine function of the step number, and its initial value fits this function.
+
+By induction, it then equals its initial value plus a multiple of the step number in every step. A float counts exactly only up to
+some limit. Therefore a float counter, and integers computed from it, must start from a small constant and change little per step.
+``within`` tests if the number of steps is small enough.
 """
 
 from dataclasses import dataclass
@@ -22,9 +26,9 @@ __all__ = ["Counter", "counters", "integers_of", "trip_count"]
 
 @dataclass(frozen=True)
 class Counter:
-    """A state that is ``start`` in the first step and grows by ``step`` per step.
+    """An induction variable: its value is ``start`` in the first step and grows by ``step`` in each step.
 
-    ``exact_to`` is that of AffineExpression.
+    ``exact_to``: the limit up to which it counts exactly; see AffineExpression.
     """
 
     state: State
@@ -34,12 +38,15 @@ class Counter:
 
     @property
     def value(self) -> AffineExpression:
-        """The value of the state, as an expression of the step number."""
+        """The value of the state in each step, as an expression of the step number."""
         return (self.start + AffineExpression.symbol(STEP) * self.step).limited(self.exact_to)
 
 
 def trip_count(loop: Loop, opset: int) -> AffineExpression | None:
-    """Return the length of a Scan, or the limit of a Loop that never stops early (negative limits mean 0 steps); else None."""
+    """Return the number of steps of ``loop``, or None if it is unknown.
+
+    For a Loop, this is its limit if it never stops early. A negative limit means 0 steps.
+    """
     if isinstance(loop, LoopView):
         return Integers(opset).scalar(loop.limit) if loop.limit is not None and loop.never_stops_early else None
     scan, steps = loop.scan_inputs[0], loop.steps
@@ -49,7 +56,10 @@ def trip_count(loop: Loop, opset: int) -> AffineExpression | None:
 
 
 def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]:
-    """Return the induction variables of ``loop``. With ``any_rank``, include states whose rank changes in a step."""
+    """Return the induction variables of ``loop``.
+
+    With ``any_rank``, include one-element states whose rank changes in a step.
+    """
     outside = Integers(opset)
     starts: dict[ir.Value, AffineExpression] = {}
     for state in loop.states:
@@ -73,13 +83,13 @@ def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]
 
 
 def _one_element(iteration: ir.Value) -> tuple[int, ...]:
-    """Return the declared shape of the step number if it has one element, else the shape of a scalar."""
+    """Return the shape of the step number: its declared shape if this has one element, else ()."""
     dims = static_dims(iteration)
     return dims if dims is not None and all(dim == 1 for dim in dims) else ()
 
 
 def _last_exact(dtype: ir.DataType | None) -> int | None:
-    """Return the largest number to which a float ``dtype`` counts exactly; None for other types."""
+    """Return the largest number up to which a float type counts exactly; None for any other type."""
     return EXACT[dtype] - 1 if dtype in EXACT else None
 
 
@@ -100,7 +110,11 @@ def _counter(state: State, start: AffineExpression, after: AffineExpression) -> 
 def integers_of(loop: Loop, opset: int, steps: AffineExpression | None = None, *, any_rank: bool = False) -> Integers:
     """Return the analysis of the integers in the body of ``loop``.
 
-    With ``any_rank``, the ranks of results may be wrong.
+    Args:
+        loop: The loop.
+        opset: The opset of the model.
+        steps: The trip count, if known.
+        any_rank: True to include counters whose rank changes in a step. The ranks of the expressions may then be wrong.
     """
     known: dict[ir.Value, AffineExpression] = {
         counter.state.inner: counter.value.reshaped(static_dims(counter.state.initial) or ())
@@ -116,7 +130,10 @@ def integers_of(loop: Loop, opset: int, steps: AffineExpression | None = None, *
 
 
 def _scanned_number(scan: ScanInput, opset: int) -> AffineExpression | None:
-    """Return the number that a Scan input has in each step if it scans a progression, else None."""
+    """Return the number that ``scan`` passes to each step, as an expression of the step number.
+
+    Return None unless the scanned tensor is a progression, such as a Range.
+    """
     array, row, dims = const_array(scan.outer), Progressions(Integers(opset)).of(scan.outer), static_dims(scan.inner)
     if array is not None and array.dtype in (np.int32, np.int64) and array.size > 1:
         first, second = map(int, array.reshape(-1)[:2])

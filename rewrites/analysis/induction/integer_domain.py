@@ -1,8 +1,8 @@
-"""Describes small integer tensors by affine expressions of the step number, of dimensions and of other integers.
+"""Describes small integer tensors by affine expressions of the step number and other integers.
 
-It supports the operators with which exporters compute indices, bounds and shapes. The expression of an unknown value is None, or a
-new symbol if the value is a single integer computed outside the loop. Overflow is ignored, but constants near the limits of their
-type are unknown.
+It supports the operators with which exporters compute indices, bounds and shapes. If a value is unknown, its expression is None. A
+single unknown integer that is computed outside the loop becomes a new symbol. Overflow is ignored; in return, constants near the
+limits of their type count as unknown.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _COPIES = ("Identity", "Squeeze", "Unsqueeze", "Reshape")
 
 @dataclass(frozen=True)
 class Bounds:
-    """The start and the end of a Slice along one axis."""
+    """The start and the end of a Slice along ``axis``."""
 
     axis: int
     start: AffineExpression
@@ -39,14 +39,16 @@ class Bounds:
 
 
 class IntegerDomain(Domain[AffineExpression]):
-    """The affine expressions of values, as seen from a loop body; ``Integers`` adds the transfer functions.
+    """The affine expressions of values in a loop body.
+
+    The subclass ``Integers`` adds the transfer functions.
 
     Args:
         opset: The opset of the model.
-        body: The body, or None to read outer values only.
+        body: The body of the loop. None: only values outside of loops are analysed.
         known: Expressions of body inputs.
         steps: The trip count.
-        same_sizes: True if the named dimensions in the body are loop-invariant.
+        same_sizes: True if a named dimension in the body has the same size in all steps.
     """
 
     def __init__(
@@ -63,12 +65,18 @@ class IntegerDomain(Domain[AffineExpression]):
         self._truths: dict[ir.Value, bool | None] = {}
 
     def scalar(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return the expression of ``value`` without axes if ``value`` has one element and is known, else None."""
+        """Return the expression of ``value`` as a scalar.
+
+        Return None if it is unknown or has several elements.
+        """
         expression = self.of(value)
         return expression.reshaped(()) if expression is not None and expression.const.size == 1 else None
 
     def truth(self, value: ir.Value | None) -> bool | None:
-        """Return True if all elements of a boolean are true in every step, False if all are false, None if unknown."""
+        """Return True if all elements of the boolean ``value`` are true in every step.
+
+        Return False if all are false in every step, and None if neither is known.
+        """
         if value is None or self._depth > self.deepest:
             return None
         if value not in self._truths:
@@ -93,7 +101,10 @@ class IntegerDomain(Domain[AffineExpression]):
         return True if at_least(room, 1, self.steps) else False if at_least(-room, 0, self.steps) else None
 
     def room(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return an expression that is at least 1 if and only if the comparison ``value`` is true; None if unknown."""
+        """Return an expression that is at least 1 exactly if the comparison ``value`` is true.
+
+        For example, return ``y - x`` for ``x < y``, and ``y - x + 1`` for ``x <= y``. Return None if it is unknown.
+        """
         node = producer_of(value)
         if node is None:
             return None
@@ -132,21 +143,30 @@ class IntegerDomain(Domain[AffineExpression]):
         return AffineExpression.symbol(value, static_dims(value) or ())
 
     def transferred(self, node: ir.Node) -> AffineExpression | None:
-        """Return the expression of the result of ``node``; None if it is unknown or the shapes of the operands are invalid."""
+        """Return the expression of the result of ``node``.
+
+        Return None if it is unknown, or if the shapes of the operands do not fit each other.
+        """
         try:
             return super().transferred(node)
         except ValueError:  # numpy rejects the shapes; onnx does not detect invalid shapes that follow unknown operators
             return None
 
     def _exactly(self, expression: AffineExpression | None) -> AffineExpression | None:
-        """Return ``expression`` without ``exact_to`` if the floats in the calculation are exact in all steps."""
+        """Return ``expression`` without the limit ``exact_to`` if its floats are exact in all steps.
+
+        Otherwise, return it unchanged.
+        """
         if expression is None or expression.exact_to is None or self.steps is None or self.steps.number is None:
             return expression
         is_held = not expression.terms.keys() - {STEP} and within(self.steps.number, expression.exact_to)
         return AffineExpression(expression.const, expression.terms) if is_held else expression
 
     def bounds(self, node: ir.Node) -> list[Bounds] | None:
-        """Return the bounds of a Slice with step 1, or None if they are unknown."""
+        """Return the bounds of the Slice ``node`` along each of its axes.
+
+        Return None if they are unknown, or if the Slice has other steps than 1.
+        """
         source, operands = node.inputs[0], [self.operand(node, index) for index in range(1, 5)]
         starts, ends, axes, steps = operands
         rank, is_there = None if source is None else rank_of(source), [value is not None for value in (*node.inputs, None, None)]
@@ -161,7 +181,10 @@ class IntegerDomain(Domain[AffineExpression]):
         return [Bounds(int(axis) % rank, starts.element(i), ends.element(i)) for i, axis in enumerate(positions)]
 
     def size_of(self, value: ir.Value, axis: int) -> AffineExpression | None:
-        """Return the dimension of ``value`` along ``axis``; None if the rank is unknown or the dimension may vary between steps."""
+        """Return the size of ``value`` along ``axis``.
+
+        Return None if the rank is unknown, or if the size may vary between steps.
+        """
         if value.shape is None:
             return None
         dim, inside = value.shape[axis], self.body is not None and value.graph is self.body
@@ -172,7 +195,10 @@ class IntegerDomain(Domain[AffineExpression]):
         return None if may_change else AffineExpression.dim(value, axis)
 
     def _sliced(self, value: ir.Value, axis: int) -> AffineExpression | None:
-        """Return the size along ``axis`` of a Slice result if the bounds are known to be within the source; else None."""
+        """Return the size along ``axis`` of a Slice result whose bounds are known to lie within its source.
+
+        Return None if ``value`` is no such result.
+        """
         node = producer_of(value, "Slice")
         source = None if node is None else node.inputs[0]
         bounds = None if node is None or source is None or source.shape is None else self.bounds(node)
@@ -187,7 +213,10 @@ class IntegerDomain(Domain[AffineExpression]):
 
 
 def _whole(value: ir.Value | None, rounded: np.ufunc) -> AffineExpression | None:
-    """Return the expression of a constant float, rounded; None if ``value`` is anything else."""
+    """Return the expression of the constant ``value``, a single float, after rounding it by ``rounded``.
+
+    Return None if ``value`` is no such constant.
+    """
     array = const_array(value)
     return constants(rounded(array)) if array is not None and array.dtype.kind == "f" and array.size == 1 else None
 

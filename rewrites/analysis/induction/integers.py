@@ -1,4 +1,7 @@
-"""The transfer functions that describe integers of a body by affine expressions of the step number."""
+"""The transfer functions of the integers in a body: affine expressions of the step number.
+
+Each function returns the expression of a node's result, or None if it is unknown.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,7 +19,7 @@ __all__ = ["Integers"]
 
 
 def _cast(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the elements in another type."""
+    """Return the expression of a Cast: the same elements, with the limit of the new type."""
     data, to = integers.operand(node, 0), ir.DataType(node.attributes["to"].as_int())
     if data is None or (to not in EXACT and to not in INTEGERS):
         return None
@@ -38,13 +41,16 @@ def _negated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _min_or_max(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the input of a Min or Max that is known to be the smallest or largest in all steps."""
+    """Return the expression of a Min or Max: the input that is known to be the extreme in all steps."""
     parts = [part for value in node.inputs if (part := integers.of(value)) is not None]
     return _extreme(integers, parts, node.op_type == "Max") if len(parts) == len(node.inputs) else None
 
 
 def _clipped(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the input of a Clip if it is known to be within the bounds, or the bound if it is known to be beyond."""
+    """Return the expression of a Clip, if its data are known to be within or beyond each bound.
+
+    The result is the data if they are within the bounds, or the bound that they exceed.
+    """
     data = integers.operand(node, 0)
     low, high = clip_bounds(node, integers.opset)
     for bound, greatest in ((low, True), (high, False)):
@@ -68,7 +74,7 @@ def _extreme(integers: IntegerDomain, parts: list[AffineExpression], greatest: b
 
 
 def _chosen(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the operand of a Where that its condition is known to choose in all steps."""
+    """Return the expression of a Where: the operand that its condition is known to select in all steps."""
     condition, holds = node.inputs[0], integers.truth(node.inputs[0])
     dims = None if condition is None or holds is None else static_dims(condition)
     sides = [integers.operand(node, 1), integers.operand(node, 2)]
@@ -80,7 +86,7 @@ def _chosen(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _range(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the elements of a Range of known length."""
+    """Return the expression of a Range whose length is known."""
     start, limit, by = (integers.scalar(value) for value in node.inputs)
     wide = None if start is None or limit is None else (limit - start).number
     step = None if by is None else by.number
@@ -91,7 +97,7 @@ def _range(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _shape(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the dimensions of the input of a Shape; None if one of them may vary between steps."""
+    """Return the expression of a Shape; None if one of the sizes may vary between steps."""
     source = node.inputs[0]
     if source is None or source.shape is None:
         return None
@@ -103,7 +109,7 @@ def _shape(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _element_count(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the size of the input of a Size if all dimensions but one are numbers."""
+    """Return the expression of a Size; None if more than one dimension is not a constant number."""
     dims, product = _shape(integers, node), AffineExpression.of(1)
     for i in range(0 if dims is None else dims.const.size):
         assert dims is not None
@@ -112,7 +118,11 @@ def _element_count(integers: IntegerDomain, node: ir.Node) -> AffineExpression |
 
 
 def _gather(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the elements at constant indices, or, from evenly spaced numbers, the number at an index that varies."""
+    """Return the expression of a Gather.
+
+    Either the indices are constant, or the data are evenly spaced numbers and the index may be any expression:
+    ``Gather([1, 3, 5], step)`` is ``2 * step + 1``.
+    """
     data, indices = integers.operand(node, 0), integers.operand(node, 1)
     if indices is None:
         return None
@@ -143,7 +153,10 @@ def _is_index(integers: IntegerDomain, indices: AffineExpression, size: AffineEx
 
 
 def _moved(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the elements as ``node`` rearranges them, if its other operands are constant."""
+    """Return the expression of a node that only rearranges elements, such as a Transpose or a Slice.
+
+    All its operands except the data must be constant.
+    """
     data = integers.operand(node, 0)
     if data is None:
         return None
@@ -166,7 +179,7 @@ def _concatenated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | 
 
 
 def _tiled(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the elements, repeated a constant number of times."""
+    """Return the expression of a Tile with constant repeats."""
     data, repeats = integers.operand(node, 0), integers.operand(node, 1)
     times = None if repeats is None else repeats.numbers
     if data is None or times is None or len(times) != data.const.ndim or data.const.size * int(np.prod(times)) > LARGEST:
@@ -193,6 +206,6 @@ _TRANSFER: Mapping[str, Callable[[IntegerDomain, ir.Node], AffineExpression | No
 
 
 class Integers(IntegerDomain):
-    """The affine expressions of the integers in a body, or outside of loops."""
+    """Computes the affine expressions of the integers in a body, or outside of loops."""
 
     transfer = _TRANSFER

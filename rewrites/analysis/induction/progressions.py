@@ -1,6 +1,8 @@
-"""Progressions: vectors whose elements are an affine expression of their index. The length may be unknown.
+"""Finds progressions: vectors in which each element is an affine expression of its index.
 
-Range(0, T, 1)    ->    index, T numbers        T - 1 - Range(0, T, 1)    ->    T - 1 - index, T numbers
+The length may be unknown. For example (T is the length):
+
+    Range(0, T, 1): index          T - 1 - Range(0, T, 1): T - 1 - index
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +25,7 @@ _HOLD_SIZES = frozenset({ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT
 
 @dataclass(frozen=True)
 class Progression:
-    """A vector of ``count`` numbers. ``number`` is an element as an expression of INDEX."""
+    """A vector of ``count`` numbers. ``number`` is each element as an expression of the symbol INDEX."""
 
     number: AffineExpression
     count: AffineExpression
@@ -46,7 +48,10 @@ def _negative(rows: "Progressions", node: ir.Node) -> Progression | None:
 
 
 def _sum(rows: "Progressions", node: ir.Node) -> Progression | None:
-    """Return the sum or difference of a progression and a number. The number may be the left or the right operand."""
+    """Return the progression of the Add or Sub ``node``.
+
+    One operand is a progression, and the other a number.
+    """
     left, right = rows.operand(node, 0), rows.operand(node, 1)
     row = left or right
     added = rows.integers.scalar(node.inputs[0 if left is None else 1])
@@ -65,9 +70,9 @@ _TRANSFER: Mapping[str, Callable[["Progressions", ir.Node], Progression | None]]
 
 
 class Progressions(Domain[Progression]):
-    """The progressions that a Range computes, plus or minus a number, or negated.
+    """Finds progressions: a Range, perhaps negated, or with a number added or subtracted.
 
-    ``integers`` has the facts about the numbers.
+    ``integers``: the expressions of the numbers.
     """
 
     transfer = _TRANSFER
