@@ -1,6 +1,6 @@
-"""The compiler of ortscan. It rewrites onnx_ir models, and needs no runtime.
+"""The compiler of ortscan. It rewrites onnx_ir models and needs no runtime.
 
-This package does not import onnxruntime or the ``ortscan`` package. If a rule needs a runtime, its context provides one.
+This package imports neither onnxruntime nor the ``ortscan`` package. If a rule must run nodes, it calls functions of its context.
 """
 
 __all__: list[str] = []

@@ -74,7 +74,7 @@ def is_deterministic(node: ir.Node) -> bool:
 def not_repeatable(node: ir.Node) -> NotApplicable | None:
     """Return a reason if ``node`` must run exactly once per step of its loop, else None.
 
-    The reason is that it draws random numbers, or computes the statistics of a batch for training.
+    The reason is that the node may return other results each time, or that it computes the statistics of a batch.
     """
     if is_deterministic(node):
         return None

@@ -1,6 +1,7 @@
-"""Tests if operators are speculatable, that is, if they cannot fail when they run in more cases than before.
+"""Tests if operators are speculatable: if they never fail when they run more often than before.
 
-The shapes in a branch that never ran may contradict each other. ``runs_on_zeros`` tests this by running the branch.
+A branch that never ran in the original may contain shapes that contradict each other. ``runs_on_zeros`` tests this by running the
+branch.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -28,20 +29,20 @@ _READABLE = 1 << 16
 
 
 def depends_on_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
-    """Return a node of ``body`` that may fail if the elements of ``seeds`` change; None if there is no such node.
+    """Return a node of ``body`` that may fail if the elements of ``seeds`` change, or None.
 
-    Operators may fail if they divide integers, index a tensor, or read sizes, counts or conditions. Operators that only calculate
-    return NaN at worst. Operators of other domains are assumed to fail.
+    A node may fail if it divides integers, if it indexes a tensor, or if it reads sizes, counts or conditions. Operators that only
+    calculate never fail; at worst they return NaN. Operators of other domains are assumed to fail.
     """
     varying = varying_values(body, seeds)
     return next((node for node in body if _may_fail(node, varying)), None)
 
 
 def not_speculatable(branch: ir.Graph) -> ir.Node | None:
-    """Return a node of ``branch`` that may fail if the branch runs unconditionally; None if there is no such node.
+    """Return a node of ``branch`` that may fail if the branch always runs, or None.
 
-    All sizes must be known, and no operator may fail for some elements. Constants are checked too, because the branch perhaps never
-    ran.
+    A node may fail if a size is unknown or if it fails for some elements. Constants are checked too, because the original may never
+    have run the branch.
     """
     read = {value: None for node in branch for value in node.inputs if value is not None}
     seeds = [value for value in read if value.producer() is None or value.graph is not branch]
@@ -111,9 +112,9 @@ INDEXED: Mapping[str, Callable[[ir.Node, Sequence[int], np.ndarray], Sequence[in
 
 
 def indices_fit(node: ir.Node) -> bool:
-    """Return True if the indices of ``node`` are constant and in range.
+    """Return True if the indices of ``node`` are constant and in range. Return False if a size is unknown.
 
-    ``node`` is one of ``INDEXED``. Return False if a size is unknown.
+    The operator of ``node`` is one of ``INDEXED``.
     """
     data, given = node.inputs[0], const_array(node.inputs[1])
     dims = None if data is None else static_dims(data)
@@ -122,9 +123,9 @@ def indices_fit(node: ir.Node) -> bool:
 
 
 def runs_on_zeros(branch: ir.Graph, ctx: Context) -> bool:
-    """Return True if onnxruntime runs ``branch`` without an error on its small constants and zeros for all other values.
+    """Return True if onnxruntime runs ``branch`` without an error, with zeros for the values from outside.
 
-    Return False if a size is unknown or a tensor is too large to try.
+    Small constants keep their elements. Return False if a size is unknown or a tensor is too large to try.
     """
     own = {value for node in branch for value in node.outputs} | set(branch.initializers.values())
     read = {value: None for node in branch for value in node.inputs if value is not None and value not in own}
@@ -148,9 +149,9 @@ def runs_on_zeros(branch: ir.Graph, ctx: Context) -> bool:
 
 
 def _zeros(name: str, dims: tuple[int, ...], kind: ir.DataType) -> list[onnx.NodeProto]:
-    """Return nodes that compute zeros.
+    """Return nodes that compute a tensor of zeros called ``name``.
 
-    They cast from float32, which every version of ConstantOfShape and Cast supports.
+    They cast the zeros from float32, because every version of ConstantOfShape and Cast supports float32.
     """
     shape = onnx.helper.make_tensor(f"{name}/shape", onnx.TensorProto.INT64, [len(dims)], dims)
     return [

@@ -1,7 +1,8 @@
-"""Refuses loops over element types that Slice, Gather or Concat do not support in an opset, such as float8 or types of 4 bits.
+"""Refuses loops over element types that Slice, Gather, Expand or Concat do not support in an opset.
 
-For such a type, a state cannot be stacked, and a loop-invariant value cannot be repeated. A sequence cannot be reversed, and must
-have the steps as axis 0. Sequences that rules neither slice nor join are allowed.
+Examples are float8 and types of 4 bits. A value of such a type can be scanned and stacked as it is, but rules must neither slice
+nor join it. This excludes three cases: a state, because its values would be stacked; a loop-invariant result, because it would be
+repeated; and a scanned or stacked tensor that is reversed or does not have the steps as axis 0.
 """
 
 import functools
@@ -23,7 +24,7 @@ _PACKED = frozenset(kind for kind in ir.DataType if kind not in _NO_NUMBERS and 
 
 
 def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | None:
-    """Return a refusal if ``opset`` cannot slice or join one of ``values``, else None."""
+    """Return a reason if ``opset`` cannot slice or join the element type of one of ``values``, else None."""
     for value in values:
         if value.dtype is not None and not _is_sliced(value.dtype, opset):
             return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
@@ -31,7 +32,7 @@ def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | No
 
 
 def unscanned(value: ir.Value) -> NotApplicable | None:
-    """Return a refusal if several elements of ``value`` share a byte, because no loop can scan or stack them."""
+    """Return a reason if several elements of ``value`` share a byte. No loop can scan or stack them."""
     if value.dtype is None or value.dtype not in _PACKED:
         return None
     return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
@@ -45,7 +46,7 @@ def _is_sliced(kind: ir.DataType, opset: int) -> bool:
 
 
 def unsliced(loop: Loop, opset: int) -> NotApplicable | None:
-    """Return a refusal if a rewrite of ``loop`` would have to slice or join elements of a type that does not support it."""
+    """Return a reason if rewriting ``loop`` would slice or join values whose type does not support it."""
     values = [state.inner for state in loop.states]
     if isinstance(loop, ScanView):
         values += [scan.inner for scan in loop.scan_inputs if scan.axis or scan.reverse]

@@ -1,4 +1,4 @@
-"""Value numbering: two values are known to be equal if the same operator computes them from equal operands."""
+"""Value numbering: finds values that the same operator computes from equal operands."""
 
 from collections.abc import Hashable
 
@@ -16,14 +16,20 @@ _COMPARED_BYTES, _ATTRIBUTE_BYTES = 1 << 10, 1 << 12
 
 
 class SameValues:
-    """Gives equal values the same number. The numbers are valid as long as the model does not change."""
+    """Gives the same number to values that are known to be equal.
+
+    The numbers are valid as long as the model does not change.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._known: dict[ir.Value, int] = {}
 
     def number(self, value: ir.Value | None, depth: int = 0) -> int | None:
-        """Return the number of ``value``, which only equal values share. For None, return None."""
+        """Return the number of ``value``. Values with the same number are equal.
+
+        Return None if ``value`` is None.
+        """
         value = through_identity(value)
         if value is None:
             return None
@@ -50,9 +56,10 @@ class SameValues:
 
 
 def through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | None]:
-    """Return the source of a chain of Transposes and Identities that ends in ``value``, and the permutation of its axes.
+    """Follow a chain of Transposes and Identities from its end ``value`` back to its source.
 
-    The permutation is None if there is no Transpose.
+    Return the source, and the permutation of its axes from the source to ``value``. The permutation is None if there is no
+    Transpose.
     """
     axes: tuple[int, ...] | None = None
     while (node := producer_of(value, "Identity", "Transpose")) is not None:
@@ -67,7 +74,7 @@ def through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | Non
 
 
 def attribute_key(attribute: ir.Attr) -> Hashable:
-    """Return a key that only equal attributes share.
+    """Return a key of an attribute. Attributes with the same key are equal.
 
     A tensor of more than 4096 bytes is considered equal only to itself.
     """

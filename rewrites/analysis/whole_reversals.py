@@ -1,8 +1,8 @@
-"""Recognises reversals of a tensor along one axis, and gives their results the sizes of their sources.
+"""Recognises nodes that reverse a tensor along one axis, and gives the results the tensor's sizes.
 
     Slice(x, -1, -2**63, [axis], -1)    Gather(x, T - 1 - Range(0, T, 1))    ReverseSequence(x, T for every row)
 
-T is the size of the reversed axis: a number, or computed from a Shape.
+T is the size of the reversed axis. It may be a number, or the model may compute it from a Shape.
 
 Works around ORT-GATHER-STRINGS.
 """
@@ -40,14 +40,14 @@ class Reversal:
 class Reversals:
     """Recognises reversals in a model whose main graph is ``main``.
 
-    In a body, only sizes and numbers from outside are known.
+    In a loop body, bounds are recognised only if they are constant or come from outside the body.
     """
 
     def __init__(self, opset: int, main: ir.Graph) -> None:
         self._opset, self._main = opset, main
 
     def read(self, node: ir.Node | None) -> Reversal | None:
-        """Return the source and the axis if ``node`` is a reversal, else None."""
+        """Return the reversal that ``node`` computes, or None if it computes no reversal."""
         reader = _READERS.get(node.op_type) if node is not None and node.domain == "" else None
         source = node.inputs[0] if node is not None and reader is not None and node.inputs else None
         if node is None or reader is None or source is None or source.shape is None:
@@ -64,7 +64,7 @@ class _Reader:
         self.integers, self.source, self.rank = integers, source, rank
 
     def is_size(self, expression: AffineExpression | None, axis: int, less: int = 0) -> bool:
-        """Return True if ``expression`` is the size of ``axis`` minus ``less``."""
+        """Return True if ``expression`` is known to be the size of ``axis`` of the source, minus ``less``."""
         size = self._size(self.source, axis)
         if expression is None or size is None or expression.const.size != 1:
             return False
@@ -75,14 +75,14 @@ class _Reader:
         return self.integers.size_of(source, axis if axes is None else axes[axis])
 
     def _from_the_source(self, expression: AffineExpression) -> AffineExpression:
-        """Replace the sizes of transposed tensors by the sizes of their sources."""
+        """Return ``expression`` in terms of sizes of the tensors that its Transposes read."""
         sizes: Mapping[Symbol, AffineExpression | None] = {
             symbol: self._size(symbol.value, symbol.axis) for symbol in expression.terms if isinstance(symbol, Dim)
         }
         return expression.substituted({symbol: size for symbol, size in sizes.items() if size is not None})
 
     def every_element(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return the common value of all elements of a tensor, or None if it is unknown or they differ."""
+        """Return the value that all elements of a tensor have; None if it is unknown or the elements differ."""
         expression = self.integers.of(value)
         if expression is not None and expression.const.size:
             return expression.uniform
@@ -141,9 +141,9 @@ _READERS = {"Gather": _gather, "ReverseSequence": _reverse_sequence, "Slice": _s
 
 
 def keep_sizes_of_reversals(graph: ir.Graph, opset: int) -> None:
-    """Give reversed and transposed values the sizes of their sources.
+    """Give the results of reversals and Transposes the sizes of their inputs.
 
-    ``graph`` is the main graph; bodies are included.
+    ``graph`` is the main graph. Nodes in bodies are included.
     """
     reversals = Reversals(opset, graph)
     for node in all_nodes(graph):

@@ -1,6 +1,6 @@
-"""Code that all packages may use: errors, refusals as values, printable names, abilities of a target, the report.
+"""Code that all packages may use and that does not depend on graphs.
 
-Nothing here depends on graphs.
+It contains errors, refusals as values, printable names, abilities of a target, and the report.
 """
 
 __all__: list[str] = []

@@ -1,7 +1,8 @@
-"""The abilities of a target (control flow, recurrent operators), the limits of unrolling, and the costs of operators in ns.
+"""The abilities of a target, the limits of unrolling, and the costs of operators in ns.
 
-``python -m ortscan bench --calibrate FILE`` measures the costs. The defaults are those of onnxruntime 1.32 on one core of a
-server CPU, rounded in favour of loops. So if another form is cheaper by the defaults, it is faster on any machine.
+``python -m ortscan bench --calibrate FILE`` measures the costs. The defaults were measured with onnxruntime 1.32 on one core of a
+server CPU. They are rounded in favour of loops. So if another form is cheaper than a loop by these defaults, it should be faster on
+any machine.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,13 @@ ALL_CONTROL_FLOW = frozenset({"Scan", "Loop", "If"})
 class Recurrent:
     """The features of an RNN, LSTM or GRU that the target supports.
 
-    ``reset_before``: a GRU with ``linear_before_reset=0``.
+    Args:
+        activations: Activation functions other than the defaults.
+        clip: Clipped gates.
+        peepholes: Peepholes of an LSTM.
+        input_forget: An LSTM with coupled gates.
+        reset_before: A GRU with ``linear_before_reset=0``.
+        lengths: Rows of different lengths.
     """
 
     activations: bool = True
@@ -30,9 +37,9 @@ class Recurrent:
     def lacking(
         self, *, activations: bool, clip: bool, peepholes: bool, input_forget: bool, reset_before: bool, lengths: bool
     ) -> str | None:
-        """Return an unsupported feature of a node, or None if all are supported.
+        """Return a feature that a node has and the target does not support; None if there is no such feature.
 
-        The arguments are True for its features.
+        Each argument is True if the node has that feature.
         """
         missing = [
             (self.lengths or not lengths, "rows of their own lengths"),
@@ -73,8 +80,8 @@ class UnrollLimits:
     Args:
         steps: The largest number of steps of an unrolled loop; None for any number.
         nodes: The largest number of nodes that one unrolled loop may have.
-        bytes: The largest total size of the constants that are computed for single steps.
-        where_it_pays: Unroll only loops that run faster unrolled on onnxruntime's CPU kernels.
+        bytes: The most bytes of constants that may be computed for the steps of one unrolled loop.
+        where_it_pays: True to unroll only loops that run faster unrolled on onnxruntime's CPU kernels.
     """
 
     steps: int | None = 0
@@ -88,12 +95,15 @@ class Costs:
     """The costs of loops and operators, in ns.
 
     Args:
-        start, step: The cost of a loop, and of each of its iterations.
-        node, loop_byte: The cost of each node of the body, and of each byte of the states, per iteration.
-        operator: The cost of an operator on all steps at once.
-        near_byte, far_byte: The cost of each byte of a result that fits in the L2 cache, or does not.
+        start: The cost of starting a loop.
+        step: The cost of one iteration of a loop.
+        node: The cost of one node of the body, per iteration.
+        loop_byte: The cost of one byte of the states, per iteration.
+        operator: The cost of an operator that runs once for all steps.
+        near_byte: The cost of one byte of a result that fits in the L2 cache.
+        far_byte: The cost of one byte of a result that does not fit in the L2 cache.
         product: The cost of one multiplication in a matrix product.
-        power, logarithm: The cost of computing one power or logarithm.
+        power, logarithm: The cost of computing one power or one logarithm.
     """
 
     start: float = 8000
@@ -108,7 +118,13 @@ class Costs:
     logarithm: float = 1.8
 
     def loop_ns(self, steps: int, nodes: int, step_bytes: int) -> float:
-        """Return the time of a loop with ``steps`` iterations and ``nodes`` nodes. Its states have ``step_bytes`` bytes."""
+        """Return the time of a loop.
+
+        Args:
+            steps: The number of iterations.
+            nodes: The number of nodes in the body.
+            step_bytes: The number of bytes of all states.
+        """
         return self.start + steps * (self.step + self.node * nodes + self.loop_byte * step_bytes)
 
 

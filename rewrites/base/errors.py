@@ -1,8 +1,10 @@
 """The errors that ortscan raises on purpose, and tests for the origin of other errors.
 
-All errors of ortscan have one base class, so a caller can distinguish a refusal from a defect. A message is one printable line that
-names the node and the field. If a library raises an exception because it rejects a model, the exception is a result that may be
-cached. An exception from a signal handler, or because memory or the stack is exhausted, is not a result and is never cached.
+All errors of ortscan have one base class, so a caller can distinguish a refused model from a defect of ortscan. Each message is one
+printable line that names the node and the field.
+
+If a library rejects a model with an exception, the exception is a result and may be cached. An exception is no result, and is never
+cached, if a signal handler raised it or if memory or the stack was exhausted.
 """
 
 import sys
@@ -25,7 +27,7 @@ __all__ = [
 
 
 class OrtscanError(Exception):
-    """Base of all errors that ortscan raises on purpose."""
+    """The base class of all errors that ortscan raises on purpose."""
 
     def __init__(self, text: object = "") -> None:
         super().__init__(sentence(text))
@@ -44,7 +46,7 @@ class UnsupportedModel(OrtscanError):
 
 
 class MalformedLoop(OrtscanError):
-    """A Scan or Loop violates its operator's own definition."""
+    """A Scan or Loop violates the specification of its operator."""
 
 
 class MigrationError(OrtscanError):
@@ -83,7 +85,7 @@ _OURS = frozenset(
 def is_raised_by(error: BaseException, *libraries: str) -> bool:
     """Return True if one of ``libraries`` (top-level packages) raised ``error`` because of its input.
 
-    Exceptions such as MemoryError and RecursionError do not count.
+    MemoryError, RecursionError and exceptions such as KeyboardInterrupt have other causes than the input.
     """
     if _home(type(error).__module__) in libraries:
         return True
@@ -93,9 +95,9 @@ def is_raised_by(error: BaseException, *libraries: str) -> bool:
 
 
 def is_from_elsewhere(error: BaseException) -> bool:
-    """Return True if the class or the origin of ``error`` is foreign code, such as a signal handler.
+    """Return True if foreign code, such as a signal handler, defines the class of ``error`` or raised it.
 
-    Foreign code is neither ortscan nor a library that ortscan calls.
+    Foreign code is code outside ortscan, the libraries that ortscan uses, and Python's standard library.
     """
     return any(
         home not in _OURS and home not in sys.stdlib_module_names for home in (_home(type(error).__module__), _raised_in(error))

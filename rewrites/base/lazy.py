@@ -1,7 +1,8 @@
 """A property that is computed at its first use and cached.
 
-Up to Python 3.11, ``functools.cached_property`` computes under one lock for all objects of a class. Two threads deadlock if each
-computes a property that needs a property of the other class. Here, both threads may compute the value; the results are equal.
+Up to Python 3.11, ``functools.cached_property`` has one lock for all objects of a class. If two threads each compute a property
+that needs a property of the other class, they deadlock. This property has no lock: both threads may compute the value, and the
+results are equal.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,10 @@ _T = TypeVar("_T")
 
 
 class lazy(Generic[_T]):  # noqa: N801  # used as a decorator, like property
-    """Turn a method without arguments into a cached property. Its class must have a ``__dict__``."""
+    """Turn a method without arguments into a property that is computed once and cached.
+
+    The objects of its class must have a ``__dict__``.
+    """
 
     def __init__(self, compute: Callable[[Any], _T]) -> None:
         self._compute = compute

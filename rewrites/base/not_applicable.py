@@ -11,8 +11,8 @@ class NotApplicable:
 
     Args:
         code: A stable code such as ``NO-BATCHING-RULE``.
-        detail: The values that led to the reason.
-        silent: True if the rule is about other subjects, so reports omit the reason.
+        detail: The values that led to the reason, in words.
+        silent: True if reports omit the reason, for example because the loop contains nothing that the rule changes.
         is_a: A description of what the loop computes, if the rule recognised it.
     """
 

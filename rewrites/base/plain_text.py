@@ -1,4 +1,4 @@
-"""Text for messages: printable, short names from models, counts, lists of names, and suggestions for misspelled names.
+"""Makes text for messages: printable and short names, counts, lists of names, and suggestions.
 
 A name in a model may contain any characters, have many lines, or be a megabyte long.
 """
@@ -24,12 +24,12 @@ def plain(text: object) -> str:
 
 
 def one_line(text: object) -> str:
-    """Return ``text`` as a single printable line. Replace any white space by one space."""
+    """Return ``text`` as a single printable line. Each run of white space becomes one space."""
     return plain(" ".join(str(text).split()))
 
 
 def cut(text: str, longest: int) -> str:
-    """Return ``text``. If it has more than ``longest`` characters, replace its middle by dots."""
+    """Return ``text``, with dots instead of its middle if it has more than ``longest`` characters."""
     return text if len(text) <= longest else f"{text[: longest * 2 // 3]}...{text[3 - (longest - longest * 2 // 3) :]}"
 
 
@@ -39,7 +39,10 @@ def quoted(name: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Return the ``repr`` of a caller's value, printable and short. If ``repr`` fails, return the name of its type."""
+    """Return the ``repr`` of a caller's value as printable, short text.
+
+    If ``repr`` fails, return a text such as ``a list`` with the name of the type.
+    """
     try:
         return plain(cut(repr(value), _LONGEST_NAME))
     except Exception:  # __repr__ may be a caller's code; Python also refuses numbers of many digits
@@ -47,7 +50,10 @@ def shown(value: object) -> str:
 
 
 def sentence(text: object) -> str:
-    """Return ``text`` for a message: escape line ends and unprintable characters, and shorten long names and words."""
+    """Return ``text`` as one printable, short line.
+
+    Line ends and unprintable characters become escapes. Long names, long words and a long text are shortened.
+    """
     short = _LONG_NAME.sub(lambda name: cut(name.group(), _LONGEST_NAME), cut(str(text), _LONGEST_SENTENCE * 10))
     short = _LONG_WORD.sub(lambda word: cut(word.group(), _LONGEST_WORD), short)
     return cut(plain(cut(short, _LONGEST_SENTENCE)), _LONGEST_SENTENCE)
@@ -57,14 +63,17 @@ _MOST_NAMES = 5
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
-    """Return a text such as ``1 loop`` or ``2 loops``. ``nouns``: the plural, if it is not the noun with an s."""
+    """Return a number with a noun, such as ``1 loop`` or ``2 loops``.
+
+    ``nouns``: the plural, if it is not ``noun`` with an s.
+    """
     return f"{count} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def listed(names: Iterable[object], most: int = _MOST_NAMES) -> str:
     """Return the names in quotes, separated by commas.
 
-    If there are more than ``most``, return ``'a', 'b' and 7 more``.
+    If there are more than ``most`` names, the text ends with the number of the others: ``'a', 'b' and 7 more``.
     """
     every = [quoted(name) for name in names]
     more = len(every) - most
@@ -77,7 +86,10 @@ _ALIKE = 0.6
 
 
 def near_names(name: str, known: Iterable[str], most: int = 1, alike: float = _ALIKE) -> list[str]:
-    """Return the ``known`` names that are similar to ``name``, in order of similarity. Ignore case."""
+    """Return up to ``most`` names of ``known`` that are similar to ``name``, the most similar first.
+
+    Upper and lower case are equal. ``alike``: how similar a name must be, from 0 to 1.
+    """
     short = [other for _, other in zip(range(_MOST_LOOKED_AT), known, strict=False) if len(other) <= _LONGEST]
     folded = {other.casefold(): other for other in reversed(short)}
     near = difflib.get_close_matches(name[:_LONGEST].casefold(), folded, n=most, cutoff=alike)
@@ -85,6 +97,9 @@ def near_names(name: str, known: Iterable[str], most: int = 1, alike: float = _A
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return a text such as ``, perhaps 'batch' was meant`` if a known name is similar to ``name``, else an empty text."""
+    """Return a text such as ``, perhaps 'batch' was meant`` if a known name is similar to ``name``.
+
+    Otherwise, return an empty text.
+    """
     near = near_names(name, known) if isinstance(name, str) else []
     return f", perhaps {quoted(near[0])} was meant" if near else ""

@@ -9,9 +9,9 @@ _Place = TypeVar("_Place", bound=Hashable)
 
 
 def postorder(roots: Iterable[_Place], needs: Callable[[_Place], Iterable[_Place]]) -> list[_Place]:
-    """Return all items reachable from ``roots``, each after the items that it ``needs``.
+    """Return all items reachable from ``roots``. Each item comes after the items that it needs.
 
-    Long chains do not cause recursion.
+    ``needs`` returns the items that an item needs. The search is not recursive, so chains may be long.
     """
     order: list[_Place] = []
     seen: set[_Place] = set()

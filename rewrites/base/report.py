@@ -1,4 +1,4 @@
-"""The report: the fate of every loop, and the reasons. ``explain``, ``--json`` and the HTML page show it."""
+"""The report on a run: what became of every loop, and why. ``explain``, ``--json`` and HTML show it."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +20,10 @@ class PatchOutcome:
 
     Args:
         native: The recurrent operator that replaces the loop, or empty.
-        on_cpu: True if the target does not support that operator, so the operator runs on onnxruntime's CPU provider.
-        under_if: True if a Scan runs in a branch of an If that requires at least one step.
+        on_cpu: True if the target does not support ``native``, so that it runs on onnxruntime's CPU provider.
+        under_if: True if a Scan remains in a branch of an If that runs it only if there is at least one step.
         unrolled: The number of unrolled steps.
-        planned: The number of instructions of the plan, if the loop became a call.
+        planned: The number of instructions of the plan, if the loop became a call of ortscan's library.
         is_a: A description of what the loop computes.
     """
 
@@ -37,9 +37,9 @@ class PatchOutcome:
 
 @dataclass(frozen=True)
 class Fired:
-    """A patch that was applied. ``number`` counts the patches of the run, as ``stop_after`` does.
+    """A patch that was applied: patch ``number`` of the run, as ``stop_after`` counts.
 
-    ``made`` is the outcome.
+    ``rule`` did ``what`` to the loop ``loop``. ``made`` is the result.
     """
 
     number: int
@@ -51,7 +51,7 @@ class Fired:
 
 @dataclass(frozen=True)
 class Reason:
-    """The reason why a rule did not apply to a loop: a stable ``code``, and the values that led to it (``detail``).
+    """The reason why a rule did not apply to a loop: a stable ``code``, and ``detail`` in words.
 
     ``is_a``: a description of what the loop computes, if the rule recognised it.
     """
@@ -93,16 +93,17 @@ class LoopReport:
         where: The path of names from the main graph, such as ``main/Scan 'cell'``.
         kind: Scan, Scan-8 or Loop. RNN, LSTM or GRU for a recurrent node that the target does not support.
         steps: The trip count as a number or symbol; None if it is unknown.
-        nodes_before, nodes_after: The number of nodes in the body, including nested nodes; 0 after the loop is removed.
+        nodes_before, nodes_after: The number of nodes in the body, including nested nodes. ``nodes_after`` is 0 if the loop is
+            gone.
         fate: removed (no loop remains), planned (in a function, with a plan for ortscan's library), reduced (a smaller loop
             remains), rewritten (another loop with as many nodes remains), kept (unchanged).
         reasons: The reasons why the loop remains, the most important first; empty for a removed loop.
         notes: Assumptions and estimates, such as the memory of a vectorised part.
         unrolled_nodes: The number of nodes of the unrolled steps, if the loop is unrolled.
-        runs: Where the replacement of the loop runs on the target.
+        runs: A text that says where the result of the loop runs; empty if the target supports all loops.
         is_a: What the loop computes, if known: ``LSTM, forward, H=128, lengths by mask``.
-        scope: The origin of the loop in the exported program.
-        cost: The share of the time of a run that the loop takes, before and after, as measured.
+        scope: The part of the exported program that the loop comes from.
+        cost: A text with the measured share of the loop in the time of a run, before and after the rewrite.
         advice: Options that change the fate of the loop, if any were tried.
     """
 
@@ -125,11 +126,10 @@ class LoopReport:
 
 @dataclass(frozen=True)
 class KernelGap:
-    """A node for which the runtime has no kernel.
+    """A node for which the runtime has no kernel. ``operator`` is its original operator.
 
-    ``operator``: the original operator of the node. ``fate``: ``wider`` (it now runs in a wider type), ``python`` (it became a call
-    of Python) or ``kept``. ``detail``: how the node runs, the cost of the call, or the values that led to the decision. ``code``:
-    the reason code if it was kept.
+    ``fate``: ``wider`` (it now runs in a wider type), ``python`` (it became a call of Python) or ``kept``. ``detail``: how the node
+    runs, what the call costs, or why the node was kept. ``code``: the code of this reason.
     """
 
     where: str
@@ -141,7 +141,7 @@ class KernelGap:
 
 @dataclass
 class NodeReport:
-    """The fate of an RNN, GRU or LSTM node (``kind``) at the path ``where``."""
+    """The report on the RNN, GRU or LSTM node (``kind``) with the path ``where``."""
 
     where: str
     kind: str
@@ -161,10 +161,10 @@ class RewriteReport:
         pairs: Nodes that were reversed or joined into a bidirectional node, or the reasons why not.
         migrated: True if the opset changed.
         fixed: True if sizes were fixed.
-        flattened: The number of Ifs that were replaced by both of their branches.
+        flattened: The number of Ifs that were replaced by nodes that run both branches.
         tied: True if outputs of bodies or branches had to be rewritten.
         kernel_gaps: Nodes without a kernel, if custom ops were allowed.
-        changes: Patches of the complete model, before and after the patches of its loops. They are numbered separately.
+        changes: Patches of the complete model. They are numbered separately from ``patches``, the patches of loops.
     """
 
     loops: list[LoopReport] = field(default_factory=list)
@@ -186,7 +186,7 @@ class RewriteReport:
 
     @property
     def changed(self) -> bool:
-        """Return True if the model changed: by a patch, or by any other change that this report contains."""
+        """Return True if the model changed, by a patch or in another way that this report contains."""
         return (
             bool(self.patches or self.flattened)
             or any(fired.rule == "decide-branches" for fired in self.changes)
@@ -198,7 +198,7 @@ class RewriteReport:
 
     @property
     def loops_left(self) -> Sequence[LoopReport]:
-        """Return the remaining loops that have no plan."""
+        """Return the loops that remain and have no plan for ortscan's library."""
         return [loop for loop in self.loops if loop.fate not in ("removed", "planned")]
 
     def give_every_loop_a_reason(self) -> None:
@@ -213,7 +213,7 @@ class RewriteReport:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Self":
-        """Return the report that ``to_dict`` converted to ``plain``."""
+        """Return the report from its dict ``plain``, which ``to_dict`` returned."""
         lists = {
             "loops": [_loop(loop) for loop in plain["loops"]],
             "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],

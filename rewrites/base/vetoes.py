@@ -1,6 +1,6 @@
-"""Vetoes: patches that are forbidden because their results were wrong.
+"""Vetoes: each forbids a rule to change a loop or node, because the result was wrong.
 
-If a rule raises an exception, this module attributes the exception to the rule.
+If a rule raises an exception that is its own defect, this module creates a veto against the rule.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,14 @@ __all__ = ["Lacking", "NoDefect", "RuleFailed", "Veto", "Vetoes"]
 
 
 class NoDefect(str):
-    """A reason for a veto, in one sentence, that is no defect of ortscan. ``code``: its reason code in the report."""
+    """The text of a veto whose reason is no defect of ortscan. ``code``: the reason code in the report."""
 
     __slots__ = ()
     code: ClassVar[str]
 
 
 class Lacking(NoDefect):
-    """A reason for a veto: the runtime of the result lacks a feature."""
+    """The text of a veto whose reason is that the runtime of the result lacks a feature."""
 
     __slots__ = ()
     code = "RUNTIME"
@@ -30,11 +30,13 @@ class Lacking(NoDefect):
 
 @dataclass(frozen=True)
 class Veto:
-    """Forbids ``rule`` to change the loop or node ``where`` after the first ``after`` patches.
+    """Forbids a rule to change a loop or node.
 
-    If ``where`` is empty, the veto holds for all loops.
-
-    ``why``: the defect of the result.
+    Args:
+        rule: The name of the rule.
+        where: The loop or node. Empty: the veto holds for all loops and nodes.
+        after: The veto holds once this number of patches was applied.
+        why: What was wrong with the result.
     """
 
     rule: str
@@ -47,7 +49,7 @@ class Veto:
 
 
 class RuleFailed(InvariantBroken):
-    """A rule raised an exception that no rule may raise. ``veto`` forbids the rule for the loop or node."""
+    """A rule raised an exception that is its own defect. ``veto`` forbids the rule for this loop or node."""
 
     def __init__(self, message: str, veto: Veto) -> None:
         super().__init__(message)
@@ -56,13 +58,16 @@ class RuleFailed(InvariantBroken):
 
 @dataclass
 class Vetoes:
-    """All vetoes of one run. ``patches`` has the rule and the loop or node of each patch applied so far."""
+    """All vetoes of one run.
+
+    ``patches`` contains a pair for each patch applied so far: the name of the rule, and the loop or node.
+    """
 
     all: Sequence[Veto] = ()
     patches: list[tuple[str, str]] = field(default_factory=list)
 
     def on(self, rule: str, where: str) -> NotApplicable | None:
-        """Return a reason if a veto forbids ``rule`` to change ``where`` now, else None."""
+        """Return a reason if a veto now forbids ``rule`` to change the loop or node ``where``, else None."""
         for veto in self.all:
             if veto.rule == rule and veto.where in (where, "") and veto.after <= len(self.patches):
                 if isinstance(veto.why, NoDefect):
@@ -72,7 +77,10 @@ class Vetoes:
 
     @contextmanager
     def blaming(self, rule: str, where: str) -> Iterator[None]:
-        """Turn an exception that is a defect of ``rule`` into RuleFailed. Pass on refusals and exceptions of other code."""
+        """Turn an exception in the ``with`` block into RuleFailed if it is a defect of ``rule``.
+
+        Other exceptions pass: refusals on purpose, exceptions of foreign code, and exhausted memory or stack.
+        """
         try:
             yield
         except (MemoryError, RecursionError):

@@ -1,10 +1,11 @@
 """Infers the shapes in loop bodies and branches, and the shapes of a Loop's results.
 
-An input of a Scan has the same shape in all steps, and so has every value computed from it. The result of an If has the sizes that
-both branches return. onnx infers no shape for a Loop's state, because any step may change the shape. This module infers the body
-from the shapes of the initial values. If the body returns the same shapes, they hold for all steps by induction. Otherwise, a size
-that a step changes gets a special name (``varies``), and the body is inferred again until nothing changes. The declared shape of a
-state is not trusted.
+- Scan: each input of the body has the same shape in all steps, and so has every value computed from the inputs.
+- If: the result has only the sizes that both branches return.
+- Loop: any step may change the shape of a state, so onnx infers no shape for states. This module infers the body from the shapes of
+  the initial values. If the body returns the same shapes, they hold for all steps by induction. If a step changes a size, the size
+  gets a special name (see ``varies``), and the body is inferred again until nothing changes. Declared shapes of states are ignored,
+  because they may be wrong.
 
 Works around ONNX-CAPTURED-CONSTANTS.
 """
@@ -37,12 +38,15 @@ __all__ = ["Walk", "find_open_shapes", "infer_body", "is_open", "out_of_scan"]
 
 
 def is_open(value: ir.Value) -> bool:
-    """Return True if ``value`` may be a tensor, but its shape is unknown."""
+    """Return True if the shape of ``value`` is unknown and ``value`` may be a tensor."""
     return value.shape is None and isinstance(value.type, ir.TensorType | None)
 
 
 def out_of_scan(loop: ScanView, *, named: bool) -> dict[ir.Value | None, ir.Shape | None]:
-    """Return the shapes of the results of a Scan, derived from its body. ``named``: keep the names of dimensions."""
+    """Return the shapes of the results of a Scan, derived from its body.
+
+    With ``named``, keep the names of dimensions in the body.
+    """
     shapes = {state.final: state.initial.shape for state in loop.states}
     for output in loop.scan_outputs:
         shape = output.inner.shape if named else without_names(output.inner.shape)
@@ -57,12 +61,13 @@ class Walk:
 
     Args:
         opset: The version of the standard operator set.
-        infer: Infers a node without nested graphs.
-        at_loop: Infers a Loop.
-        meet: Merges the shapes that branches return.
-        afresh: True to infer all shapes from the shapes of the graph's inputs, so a name is the same size inside and outside. False
-            to keep known shapes.
-        declared_rows: True if a row of a scanned input with an unknown shape keeps its declared shape in the body.
+        infer: Infers the results of a node without nested graphs.
+        at_loop: Infers the results of a Loop.
+        meet: Merges the shapes that the branches of an If return for one result.
+        afresh: True to forget all known shapes and infer them from the shapes of the graph's inputs. A name of a dimension is then
+            the same size inside and outside of a body. False to keep known shapes.
+        declared_rows: What the body of a Scan does if the shape of a scanned tensor is unknown. True: the row keeps its declared
+            shape.
         found: The values whose shapes were inferred.
     """
 
@@ -97,7 +102,7 @@ class Walk:
                 self.infer(node)
 
     def tell(self, shapes: Mapping[ir.Value, ir.Shape | None] | Mapping[ir.Value | None, ir.Shape | None]) -> None:
-        """Set the shapes of those tensors whose shape is unknown so far, and add the tensors to ``found``."""
+        """Set the ``shapes`` of those tensors whose shape is unknown, and add these tensors to ``found``."""
         for value, shape in shapes.items():
             if value is not None and shape is not None and is_open(value):
                 value.shape = shape
@@ -120,17 +125,18 @@ class Walk:
 def find_open_shapes(graph: ir.Graph, opset: int, infer: Callable[[ir.Node], None], *, proven: bool) -> Set[ir.Value]:
     """Infer the unknown shapes in a graph and in its bodies and branches.
 
-    The names of varying dimensions (``varies``) remain in the model. They are only valid until the next call, which uses the same
-    names again.
+    A dimension that varies between the steps of a Loop gets a name (see ``varies``), which remains in the model. The next call uses
+    the same names again for other dimensions, so remove them before it.
 
     Args:
         graph: The main graph.
         opset: The version of the standard operator set.
         infer: Sets the unknown shapes of a node's outputs.
-        proven: True if all known shapes, except those of states, were inferred from operators. Then no body needs a second pass.
+        proven: True if all known shapes, except those of states, were inferred from operators. A body whose states keep their
+            shapes is then not inferred again.
 
     Returns:
-        The body inputs of states whose shape is known to change.
+        The states whose shape is known to change, as inputs of their bodies.
     """
     search = _Search(graph, opset, infer, proven)
     search.again.follow(graph)
@@ -138,15 +144,15 @@ def find_open_shapes(graph: ir.Graph, opset: int, infer: Callable[[ir.Node], Non
 
 
 def infer_body(body: ir.Graph, opset: int, infer: Callable[[ir.Node], None]) -> None:
-    """Infer all shapes in ``body`` from the shapes of its inputs alone."""
+    """Infer all shapes in ``body`` from the shapes of its inputs, and ignore the shapes known so far."""
     _Search(body, opset, infer, proven=True).afresh.follow(body)
 
 
 class _Search:
     """Searches a graph for unknown shapes by two walks.
 
-    ``again`` visits the complete graph. It keeps the known shapes and infers the unknown ones. ``afresh`` visits the body of one
-    Loop. It infers all shapes from the shapes of the body's inputs.
+    ``again`` visits the complete graph. It keeps known shapes and infers unknown ones. ``afresh`` visits the body of one Loop. It
+    infers all shapes from the shapes of the body's inputs.
     """
 
     def __init__(self, graph: ir.Graph, opset: int, infer: Callable[[ir.Node], None], proven: bool) -> None:
@@ -157,10 +163,10 @@ class _Search:
         self._variations = 0
 
     def _infer_open(self, node: ir.Node) -> None:
-        """Infer a node with outputs of unknown shape if this may succeed now.
+        """Infer a node if the shape of an output is unknown and inference may succeed where it failed before.
 
-        Inference may succeed if the node is in a body, if ``infer_contrib`` supports the node, or if this search inferred the shape
-        of an input.
+        This is possible for a node in a body, for an operator that this package infers itself, and if this search inferred the
+        shape of an input.
         """
         better = any(value in self.again.found for value in node.inputs)
         if any(map(is_open, node.outputs)) and (node.graph is not self.graph or is_inferred_here(node) or better):
@@ -185,7 +191,10 @@ class _Search:
                 value.shape = refined(value.shape, shape)
 
     def _infer_loop(self, loop: LoopView) -> None:
-        """Infer all shapes in the body and the shapes of the results from the outer shapes alone."""
+        """Infer all shapes in the body and of the results of ``loop``, and ignore the known ones.
+
+        Only the shapes of the loop's inputs and of captured values are used.
+        """
         shapes = [state.initial.shape for state in loop.states]
         while True:
             for state, shape in zip(loop.states, shapes, strict=True):
@@ -203,7 +212,7 @@ class _Search:
         """Merge several ``shapes`` of one value, and keep the sizes on which all shapes agree.
 
         If the shapes have different known sizes along an axis, the size becomes a new name of a varying dimension. If the first of
-        these sizes already is such a name, it is kept.
+        these sizes is already such a name, the name is kept.
         """
         return meet(shapes, self._variation_of)
 
@@ -214,7 +223,10 @@ class _Search:
         return None if any(map(is_unknown, dims)) else self._variation()
 
     def _renamed(self, shape: ir.Shape | None) -> ir.Shape | None:
-        """Return ``shape`` with new names of varying sizes, because the final size is not the size within a step."""
+        """Return ``shape`` with new names for the sizes that vary between steps.
+
+        It is the shape of a final value, whose sizes differ from the sizes within a step.
+        """
         return None if shape is None else ir.Shape([self._variation() if varies(dim) else dim for dim in shape.dims])
 
     def _variation(self) -> str:
@@ -223,5 +235,5 @@ class _Search:
 
 
 def _stacked(shape: ir.Shape | None) -> ir.Shape | None:
-    """Return the shape of a Loop's result that stacks values of ``shape``."""
+    """Return the shape of a Loop's result that stacks one value of the given ``shape`` per step."""
     return with_axes(forgotten(shape, varies), 0, None)

@@ -1,16 +1,17 @@
-"""Keeps onnx from using sizes of one branch of an If for the other branch or for the result.
+"""Keeps the sizes in one branch of an If from being used for the other branch or for the result.
+
+A model may have a branch for each of several sizes. If the size is fixed, the operands in the other branch do not fit each other,
+and onnxruntime refuses the model. A Reshape to a shape that is only known at run time hides the sizes of captured values from this
+branch. It then fails only when it runs, as in the original model:
 
     If(c) else: MatMul(x, w)    ->    If(c) else: MatMul(Reshape(x, Where(c, s, s)), w)      s: the sizes of x, which w does not fit
 
-A model may have one branch for each of several sizes. If one of the sizes is fixed, operators of the other branches have
-operands that do not fit each other, and onnxruntime refuses the model. If the sizes are hidden, such a branch fails only when it
-runs, as in the original model.
+Before opset 11, onnx uses a size that only one branch returns as the size of the result:
 
     If (c) then [2, 3] else [n, 3]    ->    y [2, 3] for onnx, but in truth y is [?, 3]
 
-Before opset 11, onnx uses the size that one branch returns for the result. So the results of branches with different shapes are
-hidden in the copy of the model that onnx infers. In this copy, calls of functions that contain an If become unknown operators with
-declared results.
+Therefore this module gives such results of branches new names without those sizes, in the copy of the model that onnx infers. A
+call of a function that contains an If becomes an unknown operator with declared results in this copy.
 
 Works around ORT-BRANCH-CONTRADICTION and ONNX-IF-10-SIZES.
 """
@@ -34,7 +35,7 @@ __all__ = ["declare_calls_with_branches", "hide_sizes_from_branches", "hide_unli
 
 
 def hide_sizes_from_branches(ctx: Context) -> None:
-    """Hide the sizes of captured values from each branch of the model in which these sizes contradict an operator."""
+    """Hide the sizes of captured values from each branch in which an operator contradicts these sizes."""
     if ctx.opset < since.WHERE:
         return
     for node in list(all_nodes(ctx.model.graph)):
@@ -71,9 +72,9 @@ _UNKNOWN = "functions that hold an If"
 
 
 def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.ModelProto], onnx.ModelProto | None]) -> None:
-    """Turn calls of functions that contain an If into unknown operators.
+    """Turn calls of functions that contain an If into unknown operators with declared results.
 
-    Declare their results with the types that ``infer`` finds after inlining.
+    The types of the results come from ``infer``, which gets a copy of the model in which all functions are inlined.
     """
     holding = _holding(proto)
     if not holding:
@@ -91,7 +92,10 @@ def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.Mo
 
 
 def _holding(proto: onnx.ModelProto) -> set[tuple[str, str]]:
-    """Return the functions of an opset before 11 that contain an If, directly or in a function that they call."""
+    """Return the functions that contain an If, directly or in a function that they call.
+
+    Only functions and models of an opset before 11 count.
+    """
     held: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for function in proto.functions:
         if opset_of(function) < since.IF_SIZES_APART or opset_of(proto) < since.IF_SIZES_APART:
@@ -108,7 +112,17 @@ _HIDDEN = "hidden from the If: "
 
 
 def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
-    """Hide the results of branches in ``proto`` whose ``inferred`` shapes differ. Return True if this changes ``proto``."""
+    """Hide sizes in the results of an If's branches if the branches return different shapes.
+
+    Each of these results gets a new name and the sizes on which the branches agree.
+
+    Args:
+        proto: The model that is changed.
+        inferred: The same model with inferred shapes.
+
+    Returns:
+        True if ``proto`` was changed.
+    """
     if opset_of(proto) >= since.IF_SIZES_APART:
         return False
     news = False
@@ -125,7 +139,10 @@ def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> b
 
 
 def _kinds(branch: onnx.GraphProto) -> list[onnx.TypeProto]:
-    """Return the types of the results of ``branch``. A hidden result has the type of the value that it hides."""
+    """Return the types of the results of ``branch``.
+
+    If a result is hidden, return the type of its original value.
+    """
     known = {info.name: info.type for info in branch.value_info}
     return [known.get(info.name.removeprefix(_HIDDEN), info.type) for info in branch.output]
 
@@ -137,7 +154,7 @@ def _are_alike(kinds: Sequence[onnx.TypeProto]) -> bool:
 
 
 def _hide_result(result: onnx.ValueInfoProto, kind: onnx.TypeProto, common: ir.Shape | None) -> bool:
-    """Rename a result of a branch, and declare its type ``kind`` and its shape ``common``.
+    """Rename the ``result`` of a branch, and declare the type ``kind`` with the shape ``common``.
 
     Return True if this changes the result.
     """

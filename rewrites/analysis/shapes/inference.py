@@ -1,9 +1,9 @@
-"""Infers types and shapes of all values with onnx, and removes declared shapes that the operators contradict.
+"""Infers types and shapes of all values with onnx, and removes wrong declarations of shapes.
 
-Tools that edit models leave stale value_infos behind, and exporters write the sizes of one traced step for a Loop's growing
-state. onnxruntime warns and uses the inferred shapes, but onnx's inference uses the declared ones. Declared sizes of outputs are
-not reliable either. People write them by hand, and may use the name "time" both for the steps of the input and for the fewer steps
-of the output.
+A declaration is wrong if the operators contradict it. Tools that edit models leave old declarations behind. Exporters declare the
+sizes of one traced step for the growing state of a Loop. People declare outputs by hand: they may use the name "time" both for the
+steps of the input and for the fewer steps of the output. If a declaration is wrong, onnxruntime warns and uses the inferred shape,
+but onnx's inference uses the declared shape.
 
 Works around ORT-SCAN-RESULT-RANK and ONNX-STALE-DECLARATIONS.
 """
@@ -28,9 +28,10 @@ __all__ = ["forget_stale_shapes", "infer_model"]
 
 
 def infer_model(model: ir.Model) -> None:
-    """Infer the types and shapes of all values of ``model``. Keep declared shapes unless the operators contradict them.
+    """Infer the types and shapes of all values of ``model``.
 
-    This uses onnx, because no other inference handles bodies of Scan-8 and Scan-9+, untyped bodies and captures correctly.
+    Declared shapes stay unless the operators contradict them. This function uses onnx, because no other inference correctly handles
+    the bodies of both Scan-8 and later Scans, bodies without declared types, and captured values.
     """
     mapped = _take_out_maps(model.graph)
     untyped = [value for node in all_nodes(model.graph) for value in node.outputs if value.type is None]
@@ -52,15 +53,15 @@ def infer_model(model: ir.Model) -> None:
 
 
 def _forget_variations(graph: ir.Graph) -> None:
-    """Remove the names of varying dimensions, because the next search would use the same names for other dimensions."""
+    """Remove the names of varying dimensions. The next search uses the same names for other dimensions."""
     for value in inner_values(graph):
         value.shape = forgotten(value.shape, varies)
 
 
 def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:
-    """Remove the nodes and outputs of ``graph`` that return maps, because the IR has no type for maps.
+    """Remove the nodes and graph outputs that return maps, because onnx_ir has no type for maps.
 
-    Return the removed nodes and the original list of outputs.
+    Return the removed nodes, and the list of outputs before the removal.
     """
     nodes = [node for node in graph if node.op_type in _MAKE_MAPS and not any(value.uses() for value in node.outputs)]
     outputs = list(graph.outputs)
@@ -78,16 +79,15 @@ def _put_back_maps(graph: ir.Graph, nodes: list[ir.Node], outputs: list[ir.Value
 def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> bool:
     """Remove the declared shapes of node results and Loop states that contradict the inferred shapes.
 
-    If the declared shape of a state is wrong, all values of its Loop keep only the shapes that ``infer`` confirms. All other values
+    If the declared shape of a state is wrong, the values in its Loop keep only the shapes that ``infer`` confirms. All other values
     have their declared shapes afterwards.
 
     Args:
         graph: The main graph.
-        infer: Infers all shapes without the declared ones. Returns the states whose shape is known to change in some step.
+        infer: Infers all shapes and ignores the declared ones. Returns the states whose shape is known to change in some step.
 
     Returns:
-        True if the shapes must be inferred once more, with the declared shapes. False if ``infer`` has already inferred all of
-        them.
+        True if the shapes must be inferred once more, now with the remaining declared shapes. False if all shapes are inferred.
     """
     results = [value for node in all_nodes(graph) for value in node.outputs]
     states = [state for node in all_nodes(graph) for state in _states(node)]
@@ -133,7 +133,10 @@ _MAKE_SEQUENCES = frozenset(
 
 
 def _forget_types_of_sequences(graph: ir.Graph, untyped: set[ir.Value]) -> None:
-    """Remove the tensor types that onnx_ir gives to untyped sequences and optionals; onnxruntime would refuse them."""
+    """Remove the types of sequences and optionals in ``untyped``, the values without a declared type.
+
+    onnx_ir gives them tensor types, which onnxruntime refuses.
+    """
     sequences: set[ir.Value] = set()
     for node in all_nodes(graph):
         results: Sequence[ir.Value] = ()
@@ -158,7 +161,7 @@ def _may_be_sequence(node: ir.Node) -> bool:
 
 @dataclass(frozen=True)
 class _State:
-    """A Loop's state: ``inner`` is its value in the body, ``received`` its initial value and its next value."""
+    """A state of a Loop: ``inner`` is its value in the body, ``received`` is (initial value, next value)."""
 
     loop: ir.Node
     inner: ir.Value
@@ -169,15 +172,16 @@ class _State:
 class _Doubted:
     """Loops and values whose declared shapes are doubtful.
 
-    ``loops``: Loops that have a wrongly declared state or depend on such
-    a Loop. ``values``: the values computed in these loops or from their results.
+    Attributes:
+        loops: Loops that have a wrongly declared state, or that depend on such a Loop.
+        values: The values that are computed in these loops, or from their results.
     """
 
     loops: set[ir.Node] = field(default_factory=set)
     values: set[ir.Value] = field(default_factory=set)
 
     def spread(self, graph: ir.Graph) -> None:
-        """Add everything that depends on doubted values."""
+        """Add the loops and values of ``graph`` that depend on doubtful values."""
         for node in graph:
             if node in self.loops or any(value in self.values for value in reads(node)):
                 nested = [inner for graph_inside in node_graphs(node) for inner in all_nodes(graph_inside)]
@@ -188,7 +192,7 @@ class _Doubted:
 
 
 def _states(node: ir.Node) -> list[_State]:
-    """Return the states of a Loop, or none for other nodes. A malformed Loop is accepted here and refused later."""
+    """Return the states of a Loop; an empty list for any other node. A malformed Loop is refused later."""
     if node.op_type != "Loop" or node.domain != "":
         return []
     states = []
@@ -220,7 +224,10 @@ def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
 
 
 def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> set[str]:
-    """Return the names of dimensions that occur in graph outputs of several nodes, or in a graph output and an input."""
+    """Return the names of dimensions that may be used for different sizes by mistake.
+
+    A name is doubtful if it occurs in the graph outputs of several nodes, or in both a graph output and a graph input.
+    """
     owners: dict[str, set[ir.Node | None]] = {}
     shapes = [(value.producer(), declared.get(value)) for value in graph.outputs] + [(None, value.shape) for value in graph.inputs]
     for node, shape in shapes:
@@ -231,9 +238,9 @@ def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None
 
 
 def _with_proven_sizes(declared: ir.Shape | None, proven: ir.Shape | None, doubtful: Set[str]) -> ir.Shape | None:
-    """Return the ``declared`` shape of an output.
+    """Return the ``declared`` shape of a graph output without doubtful sizes.
 
-    Remove the numbers and ``doubtful`` names that ``proven`` does not confirm.
+    Numbers and ``doubtful`` names are removed unless the inferred shape ``proven`` confirms them.
     """
     known = forgotten(declared, lambda dim: isinstance(dim, int) or dim.value in doubtful)
     return refined(known, meet([declared, proven]))

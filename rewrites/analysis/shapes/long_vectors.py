@@ -1,9 +1,11 @@
-"""Bounds the lengths of the vectors whose elements onnx's inference would compute one by one. Runs before that inference.
+"""Finds vectors that are too long for onnx's inference, which would compute their elements one by one.
+
+This runs before the inference. Such vectors may be the results of few nodes:
 
     Concat (v, v): twice as long      Add (Tile (u, 2**40), w): 2**40 elements of 200 bytes each      Range (0, Mul (a, a))
 
-The upper bounds are propagated through nodes, nested bodies and called functions, in time proportional to the size of the file.
-Numbers that depend only on inputs of a model count as 1.
+Upper bounds of lengths and of numbers are propagated through nodes, nested bodies and called functions. The time is proportional to
+the size of the file. A number that depends only on inputs of the model counts as 1.
 
 Works around ONNX-LONG-VECTORS.
 """
@@ -47,9 +49,11 @@ class Part(NamedTuple):
 
 
 class VectorStep(NamedTuple):
-    """A node. ``operator``: its operator's name in onnx, or the key of a function.
+    """A node, with names or values as inputs and outputs.
 
-    ``given``: the bounds that attributes give.
+    Attributes:
+        operator: The name of a standard operator, or the key of a function.
+        given: The bounds that follow from attributes.
     """
 
     operator: Hashable
@@ -60,7 +64,7 @@ class VectorStep(NamedTuple):
 
 
 def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, ir.Function] | None = None) -> bool:
-    """Return True if a vector may be too long for onnx to compute its elements one by one."""
+    """Return True if the model may contain a vector that is too long to compute its elements one by one."""
     parts: list[ir.Graph | ir.Function] = [graph, *(functions or {}).values()]
     if not any(node.op_type in GROWING for part in parts for node in all_nodes(part)):
         return any(
@@ -72,12 +76,15 @@ def has_long_vectors(graph: ir.Graph, functions: Mapping[ir.OperatorIdentifier, 
 
 @dataclass
 class Vectors:
-    """Upper bounds of values.
+    """Upper bounds of the values of a model.
 
     Args:
-        own: Returns the bounds that a value's declaration or constant gives.
-        known: Better bounds of some values.
+        own: Returns the bounds that follow from the declaration or the constant of a value alone.
+        functions: The functions of the model, by key.
+        longest: The length that no vector may exceed.
         joined_only: True to assume that only Concat and StringConcat lengthen vectors.
+        known: Better bounds of some values, which replace the computed ones.
+        offender: The first node found whose result may be longer than ``longest``.
     """
 
     own: Callable[[Hashable], Measure]
@@ -90,7 +97,10 @@ class Vectors:
     _called: dict[tuple[Hashable, Measure], Measure] = field(default_factory=dict)
 
     def too_long(self, part: Part) -> bool:
-        """Return True if a value of ``part`` or of a function may be longer than ``longest``. Set ``offender`` to its node."""
+        """Return True if a value of ``part`` or of a function may be longer than ``longest``.
+
+        Then ``offender`` is the node that computes this value.
+        """
         for each in (part, *self.functions.values()):
             self._walk(each)
         return self.offender is not None
@@ -121,7 +131,11 @@ class Vectors:
         return Measure(min(length, _MOST), min(number, _MOST))
 
     def _call(self, key: Hashable, largest: Measure) -> Measure:
-        """Return the bounds of the results of a call. ``largest`` bounds the operands, rounded up so that few calls differ."""
+        """Return the bounds of the results of calling the function ``key``.
+
+        ``largest`` bounds all operands. It is rounded up to powers of two, so that the cached results of few different calls
+        suffice.
+        """
         rounded = Measure(1 << (largest.length - 1).bit_length(), 1 << (largest.number - 1).bit_length())
         if (key, rounded) not in self._called:
             self._called[key, rounded] = rounded  # for a recursive call
@@ -165,7 +179,10 @@ def _most(measures: Sequence[Measure]) -> Measure:
 
 
 def largest_number(array: np.ndarray) -> int:
-    """Return the largest magnitude in a numeric array, but at least 1. Return 1 for other arrays and infinite numbers."""
+    """Return the largest magnitude in ``array``, but at least 1.
+
+    Return 1 if it is infinite or not a number.
+    """
     if not array.size or array.dtype.kind not in "iuf":
         return 1
     least, most = float(array.min()), float(array.max())

@@ -1,8 +1,7 @@
 """Runs onnx's own inference on a model.
 
-Time and memory grow only with the number of values, not with their size.
-
 Large weights are passed to onnx as inputs, because no shape depends on their elements. Small weights are passed as constants.
+Therefore time and memory grow with the number of values, but not with their sizes.
 """
 
 from collections.abc import Iterator
@@ -40,9 +39,10 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
 
 
 def infer_proto(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto | None:
-    """Return a copy of ``proto`` with inferred types and shapes, or None if the shapes of branches still change after 20 rounds.
+    """Return a copy of ``proto`` with inferred types and shapes.
 
-    This changes ``proto``: it hides details that mislead onnx.
+    Return None if the shapes of branches still change after 20 rounds. ``proto`` itself is changed too: details that mislead onnx
+    are hidden in it.
     """
     hide_unknown_bounds(proto)
     inferred = _inferred(proto, data_prop)
@@ -71,7 +71,7 @@ _Known = dict[bytes, tuple[ir.Shape | None, ir.DataType | None]]
 
 
 def _take_over(graph: ir.Graph, inferred: onnx.GraphProto, known: _Known) -> None:
-    """Copy the types of ``inferred`` to the values of ``graph``. Skip sequences and optionals."""
+    """Copy the inferred types and shapes of tensors from ``inferred`` to the values of ``graph``."""
     types = {info.name: info.type for infos in (inferred.input, inferred.output, inferred.value_info) for info in infos}
     for value, info in zip(graph.inputs, inferred.input, strict=False):
         _note(value, types.get(info.name), known)

@@ -1,9 +1,14 @@
 """Infers sizes that the first inference did not find, and tests if a Loop's states keep their shapes.
 
-Shapes that the model computes from other shapes (``Expand``, ``ConstantOfShape``, ``Reshape`` to a ``Concat`` of dimensions) are
-found as affine expressions. The results of a Scan have the sizes that its body returns. All other values are inferred again by onnx
-from the shapes that are known now. A body is inferred once from the shapes of the initial values. If it returns the same shapes,
-they hold for all steps by induction.
+There are three sources of sizes:
+
+- If the model computes a shape from other shapes (``Expand``, ``ConstantOfShape``, ``Reshape`` to a ``Concat`` of dimensions), the
+  sizes are found as affine expressions.
+- The results of a Scan have the sizes that its body returns.
+- All other nodes are inferred again by onnx, from the shapes that are known by now.
+
+To test the states of a Loop, its body is inferred once from the shapes of the initial values. If it returns the same shapes, they
+hold for all steps by induction.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,9 +38,9 @@ _TO_THE_END = (1 << 31) - 1
 
 
 def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape | None]:
-    """Infer ``values`` and everything they depend on again.
+    """Infer the incompletely known shapes of ``values`` and of the values they depend on once more.
 
-    Return the values with improved shapes, mapped to their old shapes.
+    Return the values whose shapes became more exact, mapped to their old shapes.
     """
     changed: dict[ir.Value, ir.Shape | None] = {}
     for node in _makers(values):
@@ -49,9 +54,11 @@ def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape
 
 
 def dims_of_sizes(sizes: AffineExpression | None) -> list[int | str | None] | None:
-    """Return the dimensions that a vector of sizes describes.
+    """Return the dimensions that the vector ``sizes`` contains.
 
-    A size that is neither a number nor a named dimension is None.
+    A dimension is a number, a name or None (unknown).
+
+    Return None if ``sizes`` is unknown or no vector.
     """
     if sizes is None or sizes.const.ndim != 1:
         return None
@@ -59,7 +66,7 @@ def dims_of_sizes(sizes: AffineExpression | None) -> list[int | str | None] | No
 
 
 def dim_of_size(size: AffineExpression) -> int | str | None:
-    """Return the dimension that one size describes: a number, the name of a dimension, or None."""
+    """Return ``size`` as a dimension: a number, the name of a dimension, or None if it is neither."""
     symbols = list(size.terms)
     alone = len(symbols) == 1 and size.factor(symbols[0]) == 1 and not size.const.item()
     key = symbols[0].key if alone and isinstance(symbols[0], Dim) else None
@@ -67,7 +74,11 @@ def dim_of_size(size: AffineExpression) -> int | str | None:
 
 
 def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
-    """Return the nodes with incompletely known shapes that ``values`` depend on. Producers come before users."""
+    """Return the nodes to infer again to learn more about the shapes of ``values``.
+
+    These are the nodes with incompletely known shapes that ``values`` depend on, through other such nodes. Producers come before
+    users.
+    """
     return postorder(_made_vaguely(values), lambda node: _made_vaguely(node.inputs))
 
 
@@ -83,7 +94,10 @@ def _again(node: ir.Node, value: ir.Value, ctx: Context) -> ir.Shape | None:
 
 
 def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
-    """Infer the shapes of ``node``'s results with onnx. Compute sizes that onnx does not find with ``integers``."""
+    """Infer the shapes of the results of ``node`` with onnx.
+
+    If onnx does not find all sizes, compute them from the operand that contains the shape or the bounds, with ``integers``.
+    """
     ctx.infer(node)
     if node.domain != "" or not node.outputs:
         return
@@ -100,7 +114,10 @@ def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
 
 
 def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
-    """Return the sizes of a Slice with constant bounds. An axis of unknown size keeps its name if the Slice keeps all of it."""
+    """Return the sizes of a Slice with constant bounds.
+
+    An axis of unknown size keeps its name if the Slice keeps the whole axis.
+    """
     source = node.inputs[0]
     if source is None or source.shape is None:
         return None
@@ -120,9 +137,10 @@ def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
 
 
 def _is_whole(node: ir.Node, dims: list[int | str | None]) -> bool:
-    """Return True if the operand ``dims`` is exactly the shape of the result of a Reshape, Expand or ConstantOfShape.
+    """Return True if the sizes ``dims`` in an operand of ``node`` are exactly the shape of the result.
 
-    The operand of a Reshape must be without 0 and -1. Each axis of an Expand's source must have size 1 or its size in ``dims``.
+    ``node`` is a Reshape, Expand or ConstantOfShape. For a Reshape, no size may be 0 or -1. For an Expand, each axis of the source
+    must have size 1 or the size in ``dims``.
     """
     if node.op_type == "Reshape":  # an unknown size might be 0, which copies another size
         return all(isinstance(dim, int) and dim > 0 for dim in dims)
@@ -140,10 +158,11 @@ _Growing = Mapping[ir.Value, int | None]
 
 
 def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedShapes:
-    """Return the inferred shapes of the body's values if all states keep their shapes and all results have ranks, else a reason.
+    """Return the inferred shapes of the body's values, or a reason.
 
-    The shapes in the model are restored afterwards. The declared shape of a state is not trusted. If too little is known, the
-    loop's inputs are inferred again.
+    The reason says that a state may change its shape, or that the rank of a result is unknown. Declared shapes of states are
+    ignored, because they may be wrong. If too little is known, the loop's inputs are inferred again. The shapes in the model are
+    restored afterwards.
     """
     with _looked_at(loop, ctx, {}) as (refusal, before):
         return restore_shapes(before) if refusal is None else refusal
@@ -151,9 +170,10 @@ def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedSha
 
 @contextmanager
 def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[bool]:
-    """Yield True if all states keep their shapes. Sequences and states that are ``growing`` along an axis are exempt.
+    """Yield True if all states of ``loop`` keep their shapes.
 
-    Inside the ``with`` block, the values of the body have the inferred shapes.
+    Sequences need not keep their shapes, nor states that are ``growing`` along an axis. Inside the ``with`` block, the values of
+    the body have the inferred shapes.
     """
     sequences = {state.inner: None for state in loop.states if not isinstance(state.initial.type, ir.TensorType)}
     with _looked_at(loop, ctx, {**sequences, **growing}) as (refusal, _):
@@ -162,9 +182,9 @@ def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[
 
 @contextmanager
 def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tuple[NotApplicable | None, LearnedShapes]]:
-    """Infer the shapes of the loop, and repeat this with inferred inputs if too little is known.
+    """Infer the shapes in the body of ``loop``. If too little is known, infer its inputs again and repeat.
 
-    Yield two things: a reason if the shapes are not settled (else None), and the old shapes of changed values.
+    Yield two things: None, or a reason if a state may change its shape; and the old shapes of the changed values.
     """
     with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]) as before:
         refusal = _unsettled(loop, ctx, growing, before)
@@ -176,10 +196,12 @@ def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tupl
 
 
 def _unsettled(loop: LoopView, ctx: Context, growing: _Growing, before: LearnedShapes) -> NotApplicable | None:
-    """Infer the body. If its shapes are not settled, restore the shapes ``before`` and return a reason.
+    """Infer the body.
 
-    Only sizes of outer and initial values have names, so a name is the same size in every step. Results of nested Loops have no
-    inferred shape.
+    If a state may change its shape or a rank is unknown, restore the shapes ``before`` and return a reason.
+
+    Only sizes of outer and initial values have names in the body, so each name is the same size in all steps. Results of nested
+    Loops have no inferred shape.
     """
 
     def infer(node: ir.Node) -> None:

@@ -1,11 +1,13 @@
-"""Changes the copy of the model for onnx's inference so that names are unique and each graph contains the constants it reads.
+"""Prepares a copy of the model for onnx's inference, which misreads nested graphs.
+
+onnx 1.23 keeps the integers that it computes by name, so it mixes up values of the same name in two branches. This module makes the
+names unique:
 
     If (c) <then_branch = a () => (y) { t = Shape (x) … }, else_branch = b () => (z) { t = Concat (u, v) … }>    t twice
 
-    p = {1, 0}; body (r) => (Pad (r, p))    ->    body (r) <p = {1, 0}> => (Pad (r, p))
+Unlike onnxruntime, onnx does not see constants of outer graphs. This module copies them into the graphs that read them:
 
-onnx 1.23 looks up integers by name alone, so it mixes up equal names in two branches. Unlike onnxruntime, it does not see constants
-of outer graphs. Only the copy of the model for onnx changes.
+    p = {1, 0}; body (r) => (Pad (r, p))    ->    body (r) <p = {1, 0}> => (Pad (r, p))
 
 Works around ONNX-NAMES-OF-OTHER-GRAPHS and ONNX-CAPTURED-CONSTANTS.
 """
@@ -23,7 +25,7 @@ __all__ = ["give_own_names", "given_to", "show_captured_constants"]
 
 
 def give_own_names(proto: onnx.ModelProto) -> None:
-    """Make the names in nested graphs unique: rename each value whose name another graph of ``proto`` already uses."""
+    """Rename each value in a nested graph whose name another graph of ``proto`` already uses."""
     for outer, used in (
         (proto.graph, set(_defined(proto.graph))),
         *((function, {*function.input, *_results(function)}) for function in proto.functions),
@@ -33,9 +35,9 @@ def give_own_names(proto: onnx.ModelProto) -> None:
 
 
 def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], used: set[str]) -> None:
-    """Rename the values of ``graph`` whose names are in ``used``.
+    """Rename the values of ``graph`` and of the graphs nested in it whose names are in ``used``.
 
-    ``outer``: the new names of values of outer graphs.
+    ``outer``: the new names of values of outer graphs, by their old names.
     """
     names = dict(outer)
     for name in dict.fromkeys(_defined(graph)):
@@ -78,15 +80,18 @@ _Known = ChainMap[str, onnx.TensorProto | None]
 
 
 def show_captured_constants(graph: onnx.GraphProto, fed: Set[str]) -> None:
-    """Copy each small constant into those graphs nested in ``graph`` that read the constant.
+    """Copy each small constant of ``graph`` and of its nested graphs into the nested graphs that read it.
 
-    Inputs in ``fed`` do not count as constants.
+    ``fed``: the names of inputs that a caller may feed. Their default values are not constants.
     """
     _show_inside(graph, ChainMap({name: tensor for name, tensor in _small_constants(graph).items() if name not in fed}))
 
 
 def given_to(model: onnx.ModelProto) -> set[str]:
-    """Return the names of the inputs that a caller may feed. Before IR 4, inputs with an initializer may not be fed."""
+    """Return the names of the inputs that a caller may feed.
+
+    Before IR version 4, inputs with an initializer may not be fed.
+    """
     listed = {info.name for info in model.graph.input}
     return listed if model.ir_version >= _DEFAULTS_SINCE else listed - {tensor.name for tensor in model.graph.initializer}
 

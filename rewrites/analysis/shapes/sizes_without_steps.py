@@ -1,9 +1,11 @@
 """Preserves the sizes of a Loop's stacked results for the case that the Loop runs no step.
 
-The empty stack has the sizes that onnxruntime knows of one step's result, and 0 for each unknown size. onnxruntime merges the
-declared shape of a result with the shape inferred from the declared states. A size on which the two disagree is unknown. It is
-recorded here as 0, even if it becomes known later. Rules remove wrong declarations and unread nodes. So the sizes are recorded
-before the first rule and declared again after the last rule.
+If no step runs, onnxruntime returns an empty stack. Its axes after the first have the sizes that onnxruntime knows of one step's
+result, and size 0 if it knows none. Rules may remove declarations and nodes from which these sizes follow. Therefore the sizes are
+recorded before the first rule, and declared after the last rule where they got lost.
+
+onnxruntime merges the declared shape of a result with its inferred shape. If the two contradict each other on a size, onnxruntime
+does not know this size, and this module records 0.
 
 Works around ORT-LOOP-NO-STEPS-SIZES.
 """
@@ -26,13 +28,19 @@ Sizes = tuple[int | None, ...]
 
 
 def declared_results(graph: ir.Graph) -> dict[ir.Value, ir.Shape | None]:
-    """Return the declared shapes of the stacked results of all Loops whose sizes are not recorded yet."""
+    """Return the declared shapes of the stacked results of all Loops whose sizes are not recorded yet.
+
+    The keys are the values in the bodies that are stacked.
+    """
     loops = (loop for loop in _loops(graph) if not EMPTY_SIZES.on(loop.node))
     return {output.inner: output.inner.shape for loop in loops for output in loop.scan_outputs}
 
 
 def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> None:
-    """Attach to each Loop the sizes that onnxruntime knows: the ``declared`` shapes merged with the inferred shapes."""
+    """Record the sizes that onnxruntime knows of the stacked results of each Loop.
+
+    They follow from the ``declared`` and the inferred shapes. Loops with recorded sizes are skipped.
+    """
     for loop in _loops(graph):
         if not EMPTY_SIZES.on(loop.node) and all(output.inner in declared for output in loop.scan_outputs):
             merged = [_merged(without_names(declared[output.inner]), output.inner.shape) for output in loop.scan_outputs]
@@ -40,7 +48,10 @@ def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Sha
 
 
 def known_sizes(output: ScanOutput) -> Sizes | None:
-    """Return the sizes that onnxruntime knows of one step's result. Unknown sizes are None."""
+    """Return the sizes of one step's result that onnxruntime knows, or that are recorded.
+
+    Unknown sizes are None.
+    """
     own_sizes, noted = _sizes(output.inner.shape), output.empty
     if own_sizes is None or noted is None or len(own_sizes) != len(noted):
         return noted if own_sizes is None else own_sizes
@@ -48,7 +59,7 @@ def known_sizes(output: ScanOutput) -> Sizes | None:
 
 
 def declare_sizes_without_steps(graph: ir.Graph, names: Names) -> None:
-    """In the bodies of the remaining Loops, declare the recorded sizes that can no longer be inferred from operators."""
+    """Declare the recorded sizes that no longer follow from operators, in the bodies of all Loops."""
     for loop in _loops(graph):
         for i, output in enumerate(loop.scan_outputs, start=1 + len(loop.states)):
             known, value, shape = known_sizes(output), output.inner, output.inner.shape

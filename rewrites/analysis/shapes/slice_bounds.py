@@ -1,10 +1,14 @@
-"""Copies constant bounds of Slices into the bodies that read them, because onnx's inference does not see outer constants.
+"""Copies constant bounds of Slices into the bodies that read them.
+
+The reason is that onnx's inference does not see constants of outer graphs:
 
     a = {1}, b = {9}; body (x) => (Slice(x, a, b))    ->    body (x) => (Slice(x, Constant {1}, Constant {9}))
 
-For a Slice of a vector of sizes, onnx 1.23 assumes 0 for unknown bounds and infers wrong ranks. It also ignores constants of the
-main graph that another graph reads too, so a Slice of sizes in the main graph gets separate constants. Rules should not see the
-copies, so copies in loop bodies are removed before the first rule and added again after the last rule.
+If a Slice of a vector of sizes has bounds that onnx 1.23 does not see, onnx assumes that they are 0 and infers wrong ranks. onnx
+also ignores a constant of the main graph that a nested graph reads too. Therefore a Slice of sizes in the main graph gets constants
+of its own.
+
+Rules should not see the copies. Copies in loop bodies are removed before the first rule and added again after the last rule.
 
 Works around ONNX-SLICE-UNKNOWN-BOUNDS and ONNX-CAPTURED-CONSTANTS.
 """
@@ -26,9 +30,9 @@ _MOST = 16
 
 
 def take_bounds_out_of_bodies(ctx: Context) -> None:
-    """Replace the copies in loop bodies by constants of the main graph.
+    """Replace the copies of bounds in loop bodies by constants of the main graph.
 
-    Attach the names of the copies to these constants.
+    The names of the copies are attached to these constants, so that ``put_bounds_into_bodies`` can use them again.
     """
     for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():
@@ -55,7 +59,7 @@ def _is_bound(value: ir.Value, body: ir.Graph) -> bool:
 
 
 def put_bounds_into_bodies(ctx: Context) -> None:
-    """Give the Slices of all graphs of the model their own constants as bounds."""
+    """Give each Slice its own constants as bounds, if onnx's inference would not see the present ones."""
     main = ctx.model.graph
     if ctx.opset < _CONSTANT_OF_INTEGERS:
         return

@@ -1,9 +1,10 @@
-"""The values of a Scan's body whose shape may change from step to step, so that no stack can hold them.
+"""Finds the values of a Scan's body whose shape may change from step to step. No stack can hold them.
 
-The inputs of a step have the same shape in all steps. The result of an operator has one shape in all steps if its operands have
-one shape, and if the operands that determine its shape (the bounds of a Slice, the limit of a Range) are equal in every step.
-Otherwise, its declared sizes are not trusted, because exporters declare the sizes of the step that they traced. Shapes that depend
-on them are inferred again without them. The shapes in the model do not change.
+The inputs of the body have the same shape in all steps. The result of an operator has one shape in all steps under two conditions:
+each operand has one shape, and the operands that determine the shape of the result (the bounds of a Slice, the limit of a Range)
+are equal in every step. If a condition does not hold, the declared sizes of the result are ignored, because exporters declare the
+sizes of the step that they traced. The shapes of values computed from the result are inferred again without these sizes. The shapes
+in the model do not change.
 """
 
 from collections.abc import Iterable
@@ -54,9 +55,9 @@ class _Steps:
 
     Args:
         changing: Values that may differ between steps.
-        unsteady: Values whose shape may differ between steps. Each is mapped to a shape with only the sizes known to be equal in
-            all steps.
-        steady: Values that have one shape in all steps because the Scan would fail otherwise.
+        unsteady: Values whose shape may differ between steps. Each is mapped to a shape that has only the sizes known to be equal
+            in all steps.
+        steady: Values that have one shape in all steps, because the Scan would fail otherwise.
     """
 
     def __init__(self, ctx: Context, steady: set[ir.Value]) -> None:
@@ -79,7 +80,10 @@ class _Steps:
         return any(value in self.unsteady for value in values)
 
     def _results(self, node: ir.Node) -> _Shapes:
-        """Return the results of ``node`` whose shape may differ between steps, mapped to the sizes that cannot differ."""
+        """Return the results of ``node`` whose shape may differ between steps.
+
+        Each is mapped to a shape that has only the sizes known to be equal in all steps.
+        """
         if node.op_type == "If" and node.domain == "":
             return self._of_branches(node)
         loop = view(node, self.ctx.opset) if is_loop(node) else None
@@ -95,9 +99,9 @@ class _Steps:
         return self._inferred_again(node) if self._is_unsteady(node.inputs) else {}
 
     def _cut(self, node: ir.Node) -> ir.Shape | None:
-        """Return the shape of a Slice whose bounds may change.
+        """Return the shape of a Slice whose bounds may change between steps.
 
-        Only the sizes of the axes that the Slice does not cut are known.
+        Only the axes that the Slice does not cut have known sizes.
         """
         source = node.inputs[0]
         shape = None if source is None else self.unsteady.get(source, source.shape)
@@ -149,5 +153,5 @@ def _ranked(value: ir.Value) -> ir.Shape | None:
 
 
 def _is_sized(shape: ir.Shape | None) -> bool:
-    """Return True if each size is a number, or a name that means the same size everywhere in the model."""
+    """Return True if all sizes are known: each is a number, or a name that is the same size everywhere."""
     return shape is not None and all(map(is_one_size, shape.dims))

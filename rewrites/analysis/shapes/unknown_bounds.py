@@ -1,11 +1,15 @@
-"""Hides unknown bounds of a Slice from onnx's inference, which would assume that they are 0.
+"""Hides bounds of a Slice from onnx's inference if onnx would assume wrong bounds.
 
     shape = Shape(x)  part = Slice(shape, start, {2})    ->    part = Slice(shape, <an unknown input>, {2})
 
-If such a Slice reads a vector of sizes, onnx 1.23 infers wrong ranks. If the input axes or steps has an unknown shape, onnx treats
-this input as absent and cuts along the wrong axes. onnx sees only the constants of the graph that contains the Slice, and no
-constant that a nested graph reads too. In opset 10, a dimension that a Slice cuts keeps its name. Only the copy of the model for
-onnx changes.
+onnx 1.23 makes three errors:
+
+- If a Slice reads a vector of sizes and a bound is unknown, onnx assumes that the bound is 0 and infers wrong ranks. onnx sees a
+  bound only if it is a constant of the graph that contains the Slice, and no nested graph reads it too.
+- If the input ``axes`` or ``steps`` has an unknown shape, onnx treats this input as absent and cuts along the wrong axes.
+- In opset 10, a dimension keeps its name although the Slice cuts it.
+
+Only the copy of the model for onnx changes.
 
 Works around ONNX-SLICE-UNKNOWN-BOUNDS, ONNX-AXES-WITHOUT-SHAPE and ONNX-SLICE-10-NAMES.
 """
@@ -25,7 +29,10 @@ _UNKNOWN = "bounds onnx does not know"
 
 
 def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
-    """Replace the starts of each Slice by a new untyped input, unless all its bounds are constants of its own graph."""
+    """Replace the starts of each Slice by a new untyped input, unless onnx sees all its bounds.
+
+    A bound that a nested graph reads too is replaced by a copy for the Slice.
+    """
     if opset_of(proto) < _BOUNDS_ARE_INPUTS:
         return
     hidden = False
@@ -51,9 +58,10 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
 
 
 def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
-    """Declare the ``inferred`` shapes of Slices of opset 10, without the names of cut dimensions.
+    """Declare the results of Slices of opset 10 without the names of the dimensions that they cut.
 
-    Return True if any changes.
+    The declared types are otherwise those in ``inferred``. The Slice becomes an unknown operator, so onnx uses the declaration.
+    Return True if there is such a Slice.
     """
     if opset_of(proto) != _KEEPS_NAMES:
         return False
@@ -81,7 +89,7 @@ def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
 
 
 def constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    """Return the constant tensors of a graph by name."""
+    """Return the constant tensors of a graph, by name."""
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         tensor = _tensor_of(node.attribute[0]) if node.op_type == "Constant" and len(node.attribute) == 1 else None
@@ -107,7 +115,7 @@ def _tensor_of(value: onnx.AttributeProto) -> onnx.TensorProto | None:
 
 
 def _read_inside(graph: onnx.GraphProto) -> set[str]:
-    """Return the names that graphs nested in ``graph`` read."""
+    """Return the names of all values that graphs nested in ``graph`` read."""
     return {name for inner in graphs_of(graph) if inner is not graph for node in inner.node for name in node.input}
 
 
@@ -131,7 +139,7 @@ def graphs_of(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def inner_graphs_of(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.GraphProto]:
-    """Yield the graphs that are attributes of the nodes of ``graph``."""
+    """Yield the graphs that are attributes of the nodes of ``graph``, but not the graphs nested in them."""
     for node in graph.node:
         for attribute in node.attribute:
             yield from [attribute.g] if attribute.HasField("g") else attribute.graphs
