@@ -1,8 +1,10 @@
-"""A vmap for ONNX: one table from operators to batching rules.
+"""Runs operators for all steps of a loop at once: a vmap for ONNX with one batching rule per operator.
 
-``batch(call)`` emits the operator of ``call`` for all steps at once. Batched operands have an extra axis 0, and so have the
-results, unless they are loop-invariant (like the Shape of a batched value). The same table is used for the steps of a loop whose
-nodes are moved out, for the batch axis of a Scan-8, and for the steps of nested loops.
+``batch(call)`` emits the operator of ``call`` for all steps at once. A batched operand or result has the steps as an extra axis 0.
+A result may also be loop-invariant, like the Shape of a batched value.
+
+The rules serve three purposes: to move nodes out of a loop, to run the batch axis of a Scan-8, and to run a nested loop for all
+steps of the outer loop.
 """
 
 from rewrites.batching.call import Call, Operand, Result

@@ -1,4 +1,6 @@
-"""Aligns operands for the extra axis 0, the steps: shifts axes, inserts axes for broadcasting, and repeats values for every step.
+"""Adapts axes and operands to an extra axis 0, the axis of the steps.
+
+It shifts axes, inserts axes for broadcasting, and repeats values for every step.
 
 Works around ORT-NEGATIVE-AXIS-OF-NOTHING.
 """
@@ -20,16 +22,23 @@ _NO_EXPAND_KERNEL = frozenset(
 
 
 def after_steps(axis: int) -> int:
-    """Return the index in the batched value of a per-step ``axis``. The steps are axis 0, so non-negative indices grow by one."""
+    """Return the axis of a batched value that is ``axis`` in one step.
+
+    The steps are axis 0, so a non-negative axis grows by one. A negative axis counts from the end and is unchanged.
+    """
     return axis if axis < 0 else axis + 1
 
 
 def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
-    """Return the ``axis`` attribute, shifted for the extra axis 0.
+    """Return the ``axis`` attribute of the node, shifted for the extra axis 0.
 
-    The result is non-negative if the rank of operand ``index`` is known.
+    The result is non-negative if the rank of operand ``index`` is known, because onnxruntime infers wrong shapes for some negative
+    axes if there are no steps.
 
-    If there are no steps, onnxruntime infers wrong shapes for some negative axes.
+    Args:
+        call: The call.
+        default: The default of the attribute.
+        index: The operand to which the axis belongs.
     """
     operand = call.given(index)
     return after_steps(axis_of(call.node, default, None if operand is None else operand.rank))
@@ -38,7 +47,7 @@ def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
 def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Value:
     """Return the axes in operand ``index``, shifted for the extra axis 0.
 
-    The results are non-negative if the data's ``rank`` is known.
+    The results are non-negative if ``rank``, the per-step rank of the value that they index, is known.
     """
     operand, b = call.operand(index), call.build
     dtype = np.int32 if operand.inner.dtype == ir.DataType.INT32 else np.int64
@@ -54,9 +63,9 @@ def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Valu
 
 
 def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
-    """Insert axes of size 1 into ``operand`` so that it broadcasts with a per-step value of ``rank`` axes.
+    """Insert axes of size 1 into ``operand`` so that it broadcasts with a value of ``rank`` axes per step.
 
-    The first per-step axis of ``operand`` is aligned with axis ``at`` of the per-step value.
+    The first per-step axis of ``operand`` is aligned with axis ``at`` of that value.
     """
     if operand.rank is None:
         raise call.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
@@ -67,17 +76,20 @@ def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
 
 
 def with_rank(call: Call, operand: Operand, rank: int) -> ir.Value:
-    """Insert axes of size 1 after the steps so that ``operand`` broadcasts like a per-step value of ``rank`` axes."""
+    """Insert axes of size 1 into ``operand`` after the steps, so that it has ``rank`` axes per step.
+
+    It then broadcasts for all steps as it does in one step. Loop-invariant operands are unchanged.
+    """
     if not operand.batched or operand.rank is None:
         return operand.value
     return unsqueeze(call.build, operand.value, range(1, 1 + rank - operand.rank))
 
 
 def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value | None]:
-    """Return the values of the operands at ``indices`` (default: all), with axes inserted so that they broadcast as in one step.
+    """Return the values of the operands at ``indices`` (default: all), aligned for broadcasting.
 
-    Loop-invariant operands need no new axes, because broadcasting aligns the last axes. Ranks are needed only if a batched operand
-    may have fewer axes than another operand.
+    Axes of size 1 are inserted so that the values broadcast as in one step. Loop-invariant operands need no new axes, because
+    broadcasting aligns the last axes. Ranks must be known only if a batched operand may have fewer axes than another operand.
     """
     places = range(len(call.operands)) if indices is None else indices
     operands = {index: operand for index in places if (operand := call.given(index)) is not None}
@@ -89,12 +101,15 @@ def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value |
 
 
 def expanded(call: Call, index: int) -> ir.Value:
-    """Return operand ``index`` with the steps as axis 0. A loop-invariant operand is copied for every step."""
+    """Return operand ``index`` with the steps as axis 0.
+
+    A loop-invariant operand is repeated for every step.
+    """
     return repeated(call.build, call.operand(index), call.steps)
 
 
 def repeated(b: Builder, operand: Operand, steps: ir.Value) -> ir.Value:
-    """Return ``operand`` with the steps as axis 0. A loop-invariant operand is copied for every step."""
+    """Return ``operand`` with the steps as axis 0. A loop-invariant operand is repeated for every step."""
     if operand.batched:
         return operand.value
     if operand.inner.dtype in _NO_EXPAND_KERNEL:

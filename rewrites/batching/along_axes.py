@@ -1,9 +1,11 @@
-"""Operators along some axes. The index of such an axis increases by one, because the steps are axis 0.
+"""Operators along some axes. Each axis index grows by one, because the steps are axis 0.
 
-``Softmax(x, axis=1)`` -> ``Softmax(x', axis=2)``. Before opset 13, Softmax, LogSoftmax and Hardmax flatten all axes from ``axis``
-on. The same shift is correct, because the axes before ``axis`` are independent. ``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``.
-If a Reduce has no axes, it reduces over all axes except the steps. A ReduceLogSumExp over all axes is emitted as simpler operators,
-because onnxruntime's kernel for only some of the axes returns -inf for ``[-inf, -1000]``.
+``Softmax(x, axis=1)`` -> ``Softmax(x', axis=2)``. Before opset 13, Softmax, LogSoftmax and Hardmax merge all axes from ``axis`` on.
+The same shift is correct then, because the steps come before ``axis`` and are not merged.
+
+``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``. A Reduce without axes gets all axes except the steps. A ReduceLogSumExp over all
+axes would reduce only some of the axes of x'. onnxruntime's kernel for this returns -inf for ``[-inf, -1000]``, so simpler
+operators are emitted.
 
 Works around ORT-LOG-SUM-EXP-FIRST.
 """
@@ -29,27 +31,33 @@ _DEFAULT_AXIS = {"ArgMax": 0, "ArgMin": 0, "LpNormalization": -1, "Split": 0, "T
 
 @rule(*_DEFAULT_AXIS)
 def along_axis(call: Call) -> Sequence[Result]:
-    """Shift the axis, which is an attribute. The second input (k or sizes) must be loop-invariant."""
+    """Shift the axis, which is an attribute.
+
+    A second input (k of TopK, sizes of Split) must be loop-invariant.
+    """
     call.same_each_step(1)
     return call.like(call.values, axis=axis_after_steps(call, _DEFAULT_AXIS[call.node.op_type]))
 
 
 @rule("Hardmax", "LogSoftmax", "Softmax")
 def softmax(call: Call) -> Sequence[Result]:
-    """Shift the axis. The attribute is always emitted, because its default changed in opset 13."""
+    """Shift the axis. It is always emitted, because the default of the attribute changed in opset 13."""
     return call.like(call.values, axis=after_steps(softmax_spec(call.node, call.opset, call.operand(0).rank).axis))
 
 
 @rule("CumProd", "CumSum")
 def cumulative(call: Call) -> Sequence[Result]:
-    """Shift the axis, which is an input and need not be constant."""
+    """Shift the axis, which is an input. It need not be constant."""
     call.same_each_step(1)
     return call.like([call.operand(0).value, axes_after_steps(call, 1, call.operand(0).rank)])
 
 
 @rule("Transpose")
 def transpose(call: Call) -> Sequence[Result]:
-    """Permute the per-step axes. The steps remain axis 0. Without ``perm``, the axes are reversed, so the rank must be known."""
+    """Permute the per-step axes. The steps remain axis 0.
+
+    Without ``perm``, a Transpose reverses all axes, so the rank must be known.
+    """
     perm = call.node.attributes.get_ints("perm")
     order = tuple(reversed(range(call.rank(0)))) if perm is None else tuple(perm)
     return call.like(call.values, perm=[0, *(axis + 1 for axis in order)])
@@ -62,7 +70,7 @@ def transpose(call: Call) -> Sequence[Result]:
 def reduction(call: Call) -> Sequence[Result]:
     """Reduce over the same axes in every step.
 
-    A scalar gets a new axis of size 1, because an empty list of axes means all axes.
+    If the value of a step is a scalar, it gets an axis of size 1 to reduce, because an empty list of axes would mean all axes.
     """
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, call.operand(0).rank)
@@ -84,9 +92,9 @@ def reduction(call: Call) -> Sequence[Result]:
 
 
 def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir.Value:
-    """Emit a ReduceLogSumExp as simpler operators.
+    """Emit a ReduceLogSumExp as simpler operators: log(sum(exp(x - m))) + m.
 
-    Subtract the maximum first, or the nearest finite number if it is infinite.
+    m is the maximum. If the maximum is infinite, m is the nearest finite number.
     """
     if x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return reduce(b, "ReduceLogSumExp", x, axes, keep)
@@ -102,7 +110,10 @@ def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir
 
 
 def _over_computed_axes(call: Call) -> list[Result]:
-    """Shift the axes at run time. Their number must be known, because an empty list would mean all axes, including the steps."""
+    """Shift axes that are computed at run time.
+
+    The number of axes must be known, because an empty list would mean all axes, including the steps.
+    """
     count, rank = dim_of(call.operand(1).inner, 0), call.operand(0).rank
     if not isinstance(count, int):
         raise call.refuse("DYNAMIC-STRUCTURE", "the number of axes is not known")
@@ -121,7 +132,10 @@ def fourier_by_attribute(call: Call) -> Sequence[Result]:
 
 @rule("DFT", since=20)
 def fourier(call: Call) -> Sequence[Result]:
-    """Shift the axis, which is an input since opset 20. The default, the second-to-last axis, needs no shift."""
+    """Shift the axis, which is an input since opset 20.
+
+    The default is the second-to-last axis and needs no shift.
+    """
     call.same_each_step(1, 2)
     values = call.values
     if call.given(2) is not None:

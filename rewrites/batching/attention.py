@@ -1,6 +1,6 @@
-"""Attention operators.
+"""Attention operators: the steps are merged into the batch axis of queries, keys and values.
 
-The steps are merged into the batch axis of queries, keys and values, and masks are expanded accordingly.
+Masks are expanded to the larger batch if necessary.
 
 Works around ORT-ATTENTION-OF-NOTHING.
 """
@@ -23,15 +23,18 @@ _MASK_RANK = 4
 
 @rule("Attention")
 def attention(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch. Operands: query, key, value, mask, past key, past value, lengths without padding."""
+    """Merge the steps into the batch axis.
+
+    Operands: query, key, value, mask, past key, past value, number of keys that are not padding.
+    """
     return _folded(call, batches=(0, 1, 2, 4, 5, 6), mask=3)
 
 
 @rule("MultiHeadAttention", domain="com.microsoft")
 def multi_head_attention(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch. Operands: query, key, value, bias, padding mask, attention bias, past key, past value.
+    """Merge the steps into the batch axis. A padding mask and operands for decoding are refused.
 
-    Further operands are for decoding, and are refused.
+    Operands: query, key, value, bias, padding mask, attention bias, past key, past value.
     """
     call.same_weights(3)
     if call.given(4) is not None or len(call.operands) > 8:
@@ -41,11 +44,10 @@ def multi_head_attention(call: Call) -> Sequence[Result]:
 
 @rule("GroupQueryAttention", domain="com.microsoft")
 def group_query_attention(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch.
+    """Merge the steps into the batch axis.
 
-    Operands: query, key, value, past key, past value, lengths, total length, two rotary caches.
-
-    All rows share the rotary caches. Further operands are refused.
+    Operands: query, key, value, past key, past value, lengths, total length, two rotary caches. The rotary caches must be
+    loop-invariant, because all rows share them. Further operands are refused.
     """
     call.same_each_step(6)
     call.same_weights(7, 8)
@@ -75,7 +77,10 @@ def _folded(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]:
 
 
 def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
-    """Return the mask for all rows of all steps. A mask has up to 4 axes, which broadcast."""
+    """Return the mask for all rows of all steps.
+
+    A mask has up to 4 axes, which broadcast.
+    """
     mask, rank, b = call.operand(index), call.rank(index), call.build
     if not mask.batched and (rank < _MASK_RANK or dim_of(mask.inner, 0) == 1):
         return mask.value
@@ -89,9 +94,10 @@ def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
 @rule("RotaryEmbedding")
 @rule("RotaryEmbedding", domain="com.microsoft")
 def rotary_embedding(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch. The caches have a row for each batch element, or positions select rows.
+    """Merge the steps into the batch axis.
 
-    If a cache differs between steps, the rows are gathered before the fold.
+    Each row of the batch either has its own row in the caches, or the positions select the rows of the caches. If positions select
+    rows and a cache differs between steps, the rows are gathered first.
     """
     b, contrib = call.build, bool(call.node.domain)
     positions, caches = (1, (2, 3)) if contrib else (3, (1, 2))

@@ -1,7 +1,4 @@
-"""The input and the output of a batching rule.
-
-The input is a node of the body and the batched values of its operands.
-"""
+"""The input of a batching rule (a node of the body with its operands) and its output (the results)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,11 +15,12 @@ __all__ = ["Call", "Operand", "Refused", "Result"]
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand.
+    """One operand of a node.
 
-    ``inner`` is its value in the body (with per-step type and shape); ``value`` replaces it for all steps.
-
-    If ``batched``, ``value`` has the steps as an extra axis 0. Otherwise, it is loop-invariant and has the shape of ``inner``.
+    Attributes:
+        value: The value that replaces ``inner`` for all steps.
+        batched: True if ``value`` has the steps as an extra axis 0. Otherwise, it is loop-invariant and has the shape of ``inner``.
+        inner: The value in the body, with the type and the shape that it has in one step.
     """
 
     value: ir.Value
@@ -31,7 +29,7 @@ class Operand:
 
     @property
     def rank(self) -> int | None:
-        """Return the per-step rank, without the extra axis, or None if neither ``inner`` nor ``value`` has a known rank."""
+        """Return the rank that the operand has in one step, or None if it is unknown."""
         rank = rank_of(self.inner)
         if rank is not None:
             return rank
@@ -61,9 +59,9 @@ class Call:
 
     Args:
         node: The node in the body, with attributes, per-step types and shapes. At least one operand is batched.
-        operands: One for each input of the node, None if an optional input is absent.
+        operands: One for each input of the node. None if an optional input is absent.
         build: Collects the new nodes. ``build.opset`` is the opset of the old and the new nodes.
-        steps: The length of the extra axis as a one-element int64 tensor.
+        steps: The number of steps, as a one-element int64 tensor.
         may_be_empty: True if there may be no steps. This is possible for a Loop, but not for a Scan, which fails without steps.
             Rules must then only emit nodes that onnxruntime runs on empty tensors.
         captured: Returns the operand of a value that graphs nested in ``node`` capture. By default, such values are loop-invariant.
@@ -115,25 +113,34 @@ class Call:
         return operand.rank
 
     def same_each_step(self, *indices: int, code: str = "BATCHED-STRUCTURE") -> None:
-        """Raise Refused if one of the operands ``indices`` is batched, because it determines the structure of the result."""
+        """Raise Refused if one of the operands ``indices`` is batched.
+
+        These operands determine the structure of the result, so they must be the same in every step.
+        """
         for index in indices:
             if self.batched(index):
                 raise self.refuse(code, f"input {index}, {self.operand(index).inner.name!r}, differs between steps")
 
     def same_weights(self, *indices: int) -> None:
-        """Raise Refused if one of the operands ``indices`` is batched, because all steps must share it, like weights."""
+        """Raise Refused if one of the operands ``indices`` is batched.
+
+        The operator has only one such operand for the whole batch, like weights, so all steps must share it.
+        """
         self.same_each_step(*indices, code="BATCHED-WEIGHTS")
 
     def needs_steps(self, why: str) -> None:
-        """Raise Refused if there may be no steps. ``why`` is the reason in the message."""
+        """Raise Refused if there may be no steps. The message contains ``why``, the reason."""
         if self.may_be_empty:
             raise self.refuse("EMPTY-STEPS", f"there may be no steps: {why}")
 
     def like(self, values: Sequence[ir.Value | None], **changed: Any) -> list[Result]:
-        """Emit the same operator on the inputs ``values`` with ``changed`` attributes. Return its outputs as batched results."""
+        """Emit the operator of the node on the inputs ``values``, with the attributes in ``changed`` replaced.
+
+        Return its outputs as batched results.
+        """
         return [Result(value) for value in self.build.like(self.node, values, **changed)]
 
     def refuse(self, code: str, detail: str) -> Refused:
-        """Return the exception that refuses this call."""
+        """Return the exception that refuses this call, for the caller to raise."""
         name = f" {self.node.name!r}" if self.node.name else ""
         return Refused(NotApplicable(code, f"{self.node.op_type}{name}: {detail}"))

@@ -1,6 +1,6 @@
 """Operators of the com.microsoft domain that onnxruntime's optimiser and quantiser create.
 
-Operators of this domain that resemble a standard operator have their rules beside the standard operator's rule.
+If such an operator resembles a standard operator, its rule is in the file of the standard operator.
 
 Works around ORT-ATTENTION-OF-NOTHING.
 """
@@ -34,14 +34,20 @@ _BROADCAST = {"QLinearWhere": (0, 1, 4)}
 
 @rule("Inverse", "MatMulNBits", "QLinearLeakyRelu", "QLinearSigmoid", domain=_MS)
 def quantized_unary(call: Call) -> Sequence[Result]:
-    """Keep the node. Scales, zero points and packed weights must be loop-invariant. Inverse accepts stacks of matrices."""
+    """Keep the node, because it accepts any leading axes.
+
+    All operands but the data must be loop-invariant.
+    """
     call.same_weights(*range(1, len(call.operands)))
     return call.like(call.values)
 
 
 @rule("QLinearAdd", "QLinearMul", "QLinearWhere", domain=_MS)
 def quantized_broadcasting(call: Call) -> Sequence[Result]:
-    """Align the data: a, b of ``QLinearAdd(a, sa, za, b, sb, zb, s, z)``, or c, x, y of ``QLinearWhere(c, x, sx, zx, y, …)``."""
+    """Align the data so that they broadcast as in one step. All other operands must be loop-invariant.
+
+    The data are a and b of ``QLinearAdd(a, sa, za, b, sb, zb, s, z)``, and c, x and y of ``QLinearWhere(c, x, sx, zx, y, …)``.
+    """
     broadcast, values = _BROADCAST.get(call.node.op_type, (0, 3)), call.values
     call.same_weights(*(index for index in range(len(call.operands)) if index not in broadcast))
     for index, value in zip(broadcast, aligned(call, broadcast), strict=True):
@@ -51,14 +57,20 @@ def quantized_broadcasting(call: Call) -> Sequence[Result]:
 
 @rule("QLinearSoftmax", domain=_MS)
 def quantized_softmax(call: Call) -> Sequence[Result]:
-    """Shift the axis. Models before opset 13 normalise all axes from ``axis`` on together; the same shift is correct."""
+    """Shift the axis.
+
+    Before opset 13, the operator normalises all axes from ``axis`` on together. The same shift is correct then.
+    """
     call.same_weights(*range(1, len(call.operands)))
     return call.like(call.values, axis=axis_after_steps(call, -1))
 
 
 @rule("QLinearConcat", domain=_MS)
 def quantized_concatenation(call: Call) -> Sequence[Result]:
-    """Shift the axis of ``QLinearConcat(s, z, x0, s0, z0, x1, ...)``. Repeat loop-invariant data for each step."""
+    """Shift the axis of ``QLinearConcat(s, z, x0, s0, z0, x1, ...)``.
+
+    If some of the data x0, x1, … are loop-invariant, repeat them for each step.
+    """
     parts = range(2, len(call.operands), 3)
     call.same_weights(*(index for index in range(len(call.operands)) if index not in parts))
     values = [expanded(call, index) if index in parts else value for index, value in enumerate(call.values)]
@@ -87,7 +99,10 @@ def dequantized_product(call: Call) -> Sequence[Result]:
 
 @rule("Attention", domain=_MS)
 def packed_attention(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch. Operands: data, packed weights, bias. A mask or a past is refused."""
+    """Merge the steps into the batch axis. A mask or a past is refused.
+
+    Operands: data, packed weights, bias.
+    """
     call.same_weights(1, 2)
     return _plain_attention(call, range(3, len(call.operands)))
 
@@ -95,7 +110,7 @@ def packed_attention(call: Call) -> Sequence[Result]:
 def _plain_attention(call: Call, absent: Iterable[int]) -> Sequence[Result]:
     """Merge the steps into the batch axis.
 
-    Refuse if one of the operands ``absent`` is present, or if there are two results.
+    The call is refused if one of the operands ``absent`` (masks and pasts) is present, or if the node has a second result.
     """
     if any(call.given(index) is not None for index in absent) or len(call.node.outputs) > 1:
         raise call.refuse("NO-BATCHING-RULE", "it has a mask or a past")
@@ -105,9 +120,9 @@ def _plain_attention(call: Call, absent: Iterable[int]) -> Sequence[Result]:
 
 @rule("QAttention", domain=_MS)
 def quantized_attention(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch. Operands: data, packed weights, bias, scales, zero points.
+    """Merge the steps into the batch axis. A mask or a past is refused.
 
-    A mask or a past is refused.
+    Operands: data, packed weights, bias, scales, zero points.
     """
     call.same_weights(*range(1, len(call.operands)))
     return _plain_attention(call, (5, 8))
@@ -115,7 +130,10 @@ def quantized_attention(call: Call) -> Sequence[Result]:
 
 @rule("EmbedLayerNormalization", domain=_MS)
 def embedding(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch axis of word numbers, segment numbers and mask. The tables must be loop-invariant."""
+    """Merge the steps into the batch axis of the word ids, the segment ids and the mask.
+
+    The tables must be loop-invariant.
+    """
     call.same_weights(*range(2, 7))
     values = call.values
     for index in (0, 1, 7):

@@ -1,4 +1,7 @@
-"""Shapes that have the steps as axis 0 or merged into another axis. Known dimensions are numbers."""
+"""Merges the steps into another axis of a value and splits them again.
+
+Dimensions are numbers if they are known, else one-element tensors.
+"""
 
 from collections.abc import Sequence
 
@@ -36,7 +39,7 @@ Dim = int | ir.Value
 
 
 def step_dims(call: Call, operand: Operand) -> list[Dim]:
-    """Return the per-step dimensions of ``operand``. Its rank must be known."""
+    """Return the dimensions that ``operand`` has in one step. Its rank must be known."""
     assert operand.rank is not None
     dims: list[Dim] = []
     for axis in range(operand.rank):
@@ -46,7 +49,7 @@ def step_dims(call: Call, operand: Operand) -> list[Dim]:
 
 
 def product_of(b: Builder, dims: Sequence[Dim]) -> Dim:
-    """Return the product of dimensions."""
+    """Return the product of ``dims``, as a number if all are known."""
     number, computed = 1, [dim for dim in dims if isinstance(dim, ir.Value)]
     for dim in dims:
         number *= dim if isinstance(dim, int) else 1
@@ -59,7 +62,7 @@ def product_of(b: Builder, dims: Sequence[Dim]) -> Dim:
 
 
 def shape_tensor(b: Builder, dims: Sequence[Dim]) -> ir.Value:
-    """Emit a shape as an int64 vector."""
+    """Emit the shape ``dims`` as an int64 vector."""
     parts: list[ir.Value] = []
     numbers: list[int] = []
     for dim in [*dims, None]:
@@ -75,16 +78,19 @@ def shape_tensor(b: Builder, dims: Sequence[Dim]) -> ir.Value:
 
 
 def shaped(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
-    """Reshape ``x`` to ``dims``. If only one dimension is computed and no dimension is 0, use -1 for the computed one."""
+    """Reshape ``x`` to ``dims``.
+
+    If only one dimension is computed and no dimension is 0, emit -1 instead of the computed one.
+    """
     if sum(isinstance(dim, ir.Value) for dim in dims) <= 1 and 0 not in dims:
         return reshape(call.build, x, [dim if isinstance(dim, int) else -1 for dim in dims])
     return _exact(call, x, dims)
 
 
 def with_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
-    """Reshape ``x`` to the shape [steps, *dims].
+    """Reshape ``x`` to [steps, *dims].
 
-    If a dimension may be 0, -1 is not used, because -1 beside a 0 is an error.
+    Emit -1 for the steps, unless a dimension may be 0, because a Reshape with both -1 and 0 fails.
     """
     if all(isinstance(dim, int) and dim > 0 for dim in dims):
         return reshape(call.build, x, [-1, *(dim for dim in dims if isinstance(dim, int))])
@@ -107,7 +113,10 @@ def fold_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
 
 
 def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
-    """Undo ``fold_steps``: reshape ``y`` from [steps * first, …], with ``rank`` axes, to [steps, first, …]."""
+    """Undo ``fold_steps``: reshape ``y`` from [steps * first, …] to [steps, first, …].
+
+    ``rank`` is the rank of ``y``.
+    """
     rest: list[Dim] = []
     for axis in range(1, rank):
         dim = dim_of(y, axis)
@@ -116,7 +125,7 @@ def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
 
 
 def first_dim(call: Call, index: int) -> Dim:
-    """Return the size of the batch axis of operand ``index``, which is per-step axis 0."""
+    """Return the size of axis 0 of operand ``index`` in one step. This is the batch axis."""
     if call.rank(index) < 1:
         raise call.refuse("NO-BATCHING-RULE", f"input {index} is a scalar")
     return step_dims(call, call.operand(index))[0]
@@ -125,7 +134,7 @@ def first_dim(call: Call, index: int) -> Dim:
 def folded(call: Call, index: int) -> ir.Value | None:
     """Return operand ``index`` with the steps merged into axis 0, or None if it is absent.
 
-    Repeat loop-invariant operands.
+    A loop-invariant operand is repeated for every step first.
     """
     if call.given(index) is None:
         return None
@@ -134,7 +143,10 @@ def folded(call: Call, index: int) -> ir.Value | None:
 
 
 def unfolded(call: Call, values: Sequence[ir.Value], first: Dim) -> list[Result]:
-    """Split axis 0 of each value into [steps, first]. ``values`` are the results of the batched node, in order."""
+    """Split axis 0 of each of ``values`` into [steps, first], and return the values as batched results.
+
+    ``values`` are the results of the node for all steps, in the order of the node's outputs.
+    """
     return [Result(_parted(call, value, output, first)) for value, output in zip(values, call.node.outputs, strict=True)]
 
 
@@ -152,13 +164,16 @@ _END = 2**63 - 1
 
 
 def rows_first(call: Call, sizes: ir.Value, first: Dim) -> ir.Value:
-    """Replace the first element of the per-step shape ``sizes`` by steps * ``first``."""
+    """Return the shape ``sizes`` of one step with its first element replaced by steps * ``first``."""
     b, rows = call.build, product_of(call.build, [call.steps, first])
     return concat(b, [rows if isinstance(rows, ir.Value) else b.const([rows]), slice_axis(b, sizes, 0, 1, _END)], axis=0)
 
 
 def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
-    """Return operand ``index`` with the steps merged into ``axis`` ([..., steps * size, ...]), or None if it is absent."""
+    """Return operand ``index`` with the steps merged into ``axis``, or None if it is absent.
+
+    Its shape is [..., steps * size, ...].
+    """
     if call.given(index) is None:
         return None
     rank = call.rank(index)
@@ -170,7 +185,10 @@ def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
 
 
 def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> ir.Value:
-    """Undo ``folded_at`` on a result with ``rank`` axes. ``own`` is the per-step size of ``axis``."""
+    """Undo ``folded_at`` on a result ``value`` that has ``rank`` axes.
+
+    ``own`` is the size of ``axis`` in one step.
+    """
     dims: list[Dim] = []
     for position in range(rank):
         dim = None if value.shape is None else value.shape[position]
@@ -180,7 +198,7 @@ def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> 
 
 
 def vector_of_all_steps(call: Call, index: int) -> ir.Value | None:
-    """Concatenate the vectors that operand ``index`` has in all steps. Return None if it is absent."""
+    """Return the vectors of operand ``index`` in all steps, concatenated. Return None if it is absent."""
     return None if call.given(index) is None else call.build.op("Reshape", expanded(call, index), call.build.const([-1]))
 
 

@@ -1,6 +1,6 @@
-"""Einsum: the axis of the steps gets a new letter.
+"""Einsum: the axis of the steps gets a new letter in the equation.
 
-``ij,jk->ik`` -> ``aij,jk->aik``, with the letter ``a`` in the term of each batched operand.
+``ij,jk->ik`` -> ``aij,jk->aik`` if only the first operand is batched. ``a`` is the new letter.
 
 Works around ORT-EINSUM-OF-NOTHING.
 """
@@ -21,7 +21,7 @@ __all__ = ["einsum"]
 
 @rule("Einsum")
 def einsum(call: Call) -> Sequence[Result]:
-    """Insert an unused letter at the start of the term of each batched operand and of the result, before any ellipsis."""
+    """Insert an unused letter at the start of the result's term and of each batched operand's term."""
     call.needs_steps("onnxruntime's Einsum crashes on an empty operand")
     equation = call.node.attributes.get_string("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -41,7 +41,10 @@ def einsum(call: Call) -> Sequence[Result]:
 
 
 def _failing_without_steps(call: Call, index: int) -> ir.Value:
-    """Return operand ``index``, checked by a Gather that fails if there are no steps, because the Einsum would crash."""
+    """Return operand ``index``, and emit a Gather that fails if there are no steps.
+
+    Without the failure, the Einsum would crash onnxruntime.
+    """
     b, value = call.build, call.operand(index).value
     nothing = gather(b, count_up(b, call.steps), b.const([0]), 0)
     checked = b.op("Reshape", value, b.op("Add", b.op("Shape", value), nothing))

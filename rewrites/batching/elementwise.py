@@ -1,7 +1,10 @@
 """Elementwise operators with numpy's broadcasting, and operators that return their input in inference.
 
-``f(x, y)`` -> ``f(x', y')``. A batched operand that has fewer axes than another operand gets axes of size 1 after axis 0.
-``Clip(x, lo, hi)`` with a batched bound -> ``y = Where(x < lo, lo, x)``, ``Where(hi < y, hi, y)``, which defines Clip.
+``f(x, y)`` -> ``f(x', y')``. If a batched operand has fewer axes than another operand, axes of size 1 are inserted after axis 0.
+
+A Clip with a bound that differs between steps is emitted as two Wheres, as ONNX defines Clip:
+
+    Clip(x, lo, hi)    ->    y = Where(x < lo, lo, x);  z = Where(hi < y, hi, y)
 """
 
 from collections.abc import Sequence
@@ -21,15 +24,18 @@ __all__ = ["broadcasting", "cast_like", "clip", "dropout", "fast_gelu", "paramet
 @rule(*operators("elementwise") - {"CastLike", "Clip", "PRelu"}, "BitCast", "Det", "RegexFullMatch", "StringConcat")
 @rule("Gelu", "QuickGelu", domain="com.microsoft")
 def broadcasting(call: Call) -> Sequence[Result]:
-    """Align the operands so that they broadcast as in one step. Any number of operands is allowed."""
+    """Align the operands so that they broadcast as in one step.
+
+    The operator may have any number of operands.
+    """
     return call.like(aligned(call))
 
 
 @rule("PRelu")
 def parametric_relu(call: Call) -> Sequence[Result]:
-    """Align data and slope.
+    """Align the data and the slope so that they broadcast as in one step.
 
-    The data never broadcast to the slope, so loop-invariant data are repeated for every step.
+    PRelu broadcasts only the slope. Therefore loop-invariant data are repeated for every step.
     """
     if not call.batched(0):
         return call.like([expanded(call, 0), aligned(call)[1]])
@@ -38,20 +44,23 @@ def parametric_relu(call: Call) -> Sequence[Result]:
 
 @rule("BiasGelu", "FastGelu", domain="com.microsoft")
 def fast_gelu(call: Call) -> Sequence[Result]:
-    """Keep the node. The bias must be loop-invariant, because the operator accepts only a vector along the last axis."""
+    """Keep the node. The bias must be loop-invariant, because it can only be a vector along the last axis."""
     call.same_each_step(1)
     return call.like(call.values)
 
 
 @rule("CastLike")
 def cast_like(call: Call) -> Sequence[Result]:
-    """Keep the node. Only the type of the second operand matters, so the result is batched if the first operand is."""
+    """Keep the node. The result is batched exactly if the first operand is.
+
+    Only the type of the second operand matters.
+    """
     return [Result(value, call.batched(0)) for value in call.build.like(call.node, call.values)]
 
 
 @rule("Dropout")
 def dropout(call: Call) -> Sequence[Result]:
-    """``Dropout(x, ratio, false)`` -> ``Identity(x)``, or ``Dropout(x)`` if the mask is also returned."""
+    """``Dropout(x, ratio, false)`` -> ``Identity(x')``; or -> ``Dropout(x')`` if the mask is returned too."""
     if not dropout_is_identity(call.node, call.opset):
         raise call.refuse("RANDOM", "training_mode may be true")
     x = call.operand(0)
@@ -75,10 +84,7 @@ _COMPARED = frozenset(
 
 @rule("Clip")
 def clip(call: Call) -> Sequence[Result]:
-    """Keep the node if its bounds are loop-invariant.
-
-    Otherwise, emit the definition of Clip (see the module's docstring).
-    """
+    """Keep the node if its bounds are loop-invariant. Otherwise, emit two Wheres (see the module)."""
     if not call.batched(1) and not call.batched(2):
         return call.like(call.values)
     dtype = call.operand(0).inner.dtype
@@ -93,7 +99,10 @@ def clip(call: Call) -> Sequence[Result]:
 
 
 def _limits(dtype: ir.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Return the defaults of absent bounds: the smallest and the largest finite number, so that infinities are clipped too."""
+    """Return the bounds that Clip uses for absent bounds: the smallest and the largest finite number.
+
+    With these bounds, infinities are clipped too.
+    """
     kind = dtype.numpy()
     info = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
     return np.array(info.min, dtype=kind), np.array(info.max, dtype=kind)

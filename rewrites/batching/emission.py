@@ -1,7 +1,7 @@
 """Emits the nodes of one body for all steps at once, node by node.
 
-``get`` returns the replacement of a body value: a tensor with the steps as axis 0, or a single value if it is loop-invariant. A
-nested body has its own ``Emission``, which gets captured values from the outer ``Emission``.
+Each value of the body has a replacement: a value with the steps as axis 0, or one value for all steps if it is loop-invariant. A
+nested body has its own ``Emission``, which gets the replacements of captured values from the outer ``Emission``.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,11 +22,12 @@ __all__ = ["Emission"]
 
 
 class Emission:
-    """Holds the replacements of the values of ``body``.
+    """Emits nodes of ``body`` for all steps, and holds the replacements of its values.
 
     Args:
+        body: The body.
         build: Collects the new nodes.
-        steps: The length of the extra axis as a one-element int64 tensor.
+        steps: The number of steps, as a one-element int64 tensor.
         around: Returns the replacement of a captured value. By default, captured values are loop-invariant.
         may_be_empty: True if there may be no steps.
     """
@@ -46,20 +47,20 @@ class Emission:
         self._inside = {*body.inputs, *(value for node in body for value in node.outputs)}
 
     def has(self, value: ir.Value) -> bool:
-        """Return True if ``get`` can return a replacement: ``value`` was emitted or comes from outside the body."""
+        """Return True if ``value`` has a replacement: its node was emitted, or it comes from outside the body."""
         return value in self.known or value not in self._inside
 
     def get(self, value: ir.Value) -> Operand:
-        """Return the replacement of ``value``. ``value`` must be emitted already, or come from outside the body."""
+        """Return the replacement of ``value``, which must have one (see ``has``)."""
         if value in self.known:
             return self.known[value]
         assert value not in self._inside
         return Operand(value, False, value) if self._around is None else self._around(value)
 
     def add(self, node: ir.Node) -> NotApplicable | None:
-        """Emit ``node`` for all steps and refine its per-step shapes.
+        """Emit ``node`` for all steps, and refine the per-step shapes of its outputs.
 
-        Return a reason if it cannot be emitted, else None.
+        Return None, or a reason if the node cannot be emitted.
         """
         operands = tuple(None if value is None else self.get(value) for value in node.inputs)
         if node.op_type == "Identity" and node.domain == "" and operands[0] is not None:
@@ -83,7 +84,10 @@ class Emission:
         return None
 
     def add_all(self, nodes: Iterable[ir.Node]) -> NotApplicable | None:
-        """Emit ``nodes`` in order. Stop at the first node that cannot be emitted and return the reason, else None."""
+        """Emit ``nodes`` in order, until a node cannot be emitted.
+
+        Return the reason, or None if all are emitted.
+        """
         return next((reason for node in nodes if (reason := self.add(node)) is not None), None)
 
     def place(self, value: ir.Value, stack: ir.Value, batched: bool = True) -> None:
@@ -91,14 +95,17 @@ class Emission:
         self.known[value] = Operand(stack, batched, value)
 
     def full(self, value: ir.Value) -> ir.Value:
-        """Return the replacement of ``value`` with the steps as axis 0. A loop-invariant value is repeated."""
+        """Return the replacement of ``value`` with the steps as axis 0.
+
+        If it is loop-invariant, it is repeated for every step.
+        """
         return repeated(self.build, self.get(value), self.steps)
 
 
 def _learn_shape(value: ir.Value, result: Result) -> None:
-    """Refine the per-step shape of ``value`` by the shape of its replacement.
+    """Refine the per-step shape of ``value`` by the shape of its replacement ``result``.
 
-    The shape of the replacement may be more exact, because its inference could use outer constants.
+    The shape of the replacement may be more exact, because onnx could use constants outside the body to infer it.
     """
     if result.value is not value:
         shape = without_axis(result.value.shape, 0) if result.batched else result.value.shape

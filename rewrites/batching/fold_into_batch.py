@@ -1,16 +1,16 @@
-"""Operators with a batch axis. The steps are merged into this axis, and the results are split again.
+"""Operators with a batch axis: the steps are merged into this axis, and the results are split again.
 
     MaxPool(x [N, C, ...])    ->    Reshape x to [steps * N, C, ...], then MaxPool, then Reshape to [steps, N, C, ...]
     LSTM(x [S, B, I])         ->    LSTM(x' [S, steps * B, I])
 
-Several operands may have the batch axis. If such an operand is loop-invariant, it is repeated for each step. Operands without a
-batch axis must be loop-invariant. Only the weights of a convolution may differ between steps. The channels of all steps are then
+If an operand with a batch axis is loop-invariant, it is repeated for each step. Operands without a batch axis must be
+loop-invariant. There is one exception: the weights of a convolution may differ between steps. The channels of all steps are then
 concatenated, and each step has its own groups:
 
     Conv(x [N, C, ...], w [M, C / group, ...])
     ->    Conv(x' [N, steps * C, ...], w' [steps * M, C / group, ...], group = steps * group)
 
-For such a convolution, the number of steps must be known, unless the data are loop-invariant and there is one group.
+The number of steps must then be known, unless the data are loop-invariant and there is one group.
 
 Works around ONNX-STFT-ONESIDED, ORT-RECURRENT-LAYOUT and ORT-RECURRENT-NO-ROWS.
 """
@@ -70,7 +70,7 @@ _ROI = 5
 @rule("Col2Im", "DeformConv", "GridSample", "TensorScatter")
 @rule("FusedConv", "GridSample", domain="com.microsoft")
 def fold_batch(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis."""
+    """Merge the steps into the batch axis. Operands without a batch axis must be loop-invariant."""
     places = _BATCHES.get(call.node.op_type, (0,))
     call.same_weights(*(index for index in range(len(call.operands)) if index not in places))
     if call.rank(0) < 2:
@@ -81,9 +81,9 @@ def fold_batch(call: Call) -> Sequence[Result]:
 
 @rule("STFT")
 def frames(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch of the signals. Frame step, frame length and window must be loop-invariant.
+    """Merge the steps into the batch axis of the signals. All other operands must be loop-invariant.
 
-    ``onesided`` is always emitted, and the inferred size is removed. Without ``onesided``, onnx and onnxruntime infer wrong sizes.
+    The attribute ``onesided`` is always emitted. Without it, onnx and onnxruntime infer a wrong size, which is removed.
     """
     call.same_each_step(1, 3)
     call.same_weights(2)
@@ -97,13 +97,13 @@ def frames(call: Call) -> Sequence[Result]:
 
 @rule("TfIdfVectorizer")
 def term_frequencies(call: Call) -> Sequence[Result]:
-    """If a step has one document, use the steps as the batch. Otherwise, fold the steps into the batch of documents."""
+    """Merge the steps into the batch axis. If a step has no batch axis, the steps become the batch axis."""
     return call.like(call.values) if call.rank(0) == 1 else fold_batch(call)
 
 
 @rule("ReverseSequence")
 def reverse_sequence(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis of the data, which may be at any position, and into the lengths."""
+    """Merge the steps into the batch axis of the data (attribute ``batch_axis``) and of the lengths."""
     axis, b = call.node.attributes.get_int("batch_axis", 1), call.build
     rank = call.rank(0)
     axis += rank if axis < 0 else 0
@@ -114,7 +114,10 @@ def reverse_sequence(call: Call) -> Sequence[Result]:
 
 @rule("MaxRoiPool")
 def pooled_regions(call: Call) -> Sequence[Result]:
-    """Fold the steps of ``MaxRoiPool(x [N, ...], rois [K, 5])`` into the batch. Shift the image indices ``rois[:, 0]``."""
+    """Merge the steps of ``MaxRoiPool(x [N, ...], rois [K, 5])`` into N and K.
+
+    The image indices ``rois[:, 0]`` of step t grow by t * N.
+    """
     b = call.build
     pictures, kind = first_dim(call, 0), call.operand(1).inner.dtype
     if kind is None:
@@ -129,7 +132,10 @@ def pooled_regions(call: Call) -> Sequence[Result]:
 
 @rule("RoiAlign")
 def regions(call: Call) -> Sequence[Result]:
-    """Fold the steps of ``RoiAlign(x [N, ...], rois [K, 4], indices [K])`` into the batch. Shift the image ``indices``."""
+    """Merge the steps of ``RoiAlign(x [N, ...], rois [K, 4], indices [K])`` into N and K.
+
+    The image ``indices`` of step t grow by t * N.
+    """
     b = call.build
     pictures = first_dim(call, 0)
     starts = b.op("Mul", count_up(b, call.steps), pictures if isinstance(pictures, ir.Value) else b.const([pictures]))
@@ -143,7 +149,7 @@ _NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 @rule("Conv", "ConvInteger", "ConvTranspose")
 def convolution(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch, or into channels and groups (see the module's docstring)."""
+    """Merge the steps into the batch axis, or into the channels if the weights differ between steps."""
     rank = call.rank(0)
     if rank < 3:
         raise call.refuse("NO-BATCHING-RULE", f"rank {rank}")
@@ -179,7 +185,10 @@ def _by_groups(call: Call, rank: int) -> ir.Value:
 
 @rule("MaxPool")
 def max_pool(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis. Subtract each step's offset from the indices, which count over the whole batch."""
+    """Merge the steps into the batch axis.
+
+    The returned indices count over the whole batch, so the offset of each step is subtracted.
+    """
     results = list(fold_batch(call))
     if len(results) > 1:
         size = product_of(call.build, step_dims(call, call.operand(0)))
@@ -189,7 +198,10 @@ def max_pool(call: Call) -> Sequence[Result]:
 
 @rule("MaxUnpool")
 def max_unpool(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis. Add each step's offset to the indices. The size of a step's result must be known."""
+    """Merge the steps into the batch axis. The shape of a step's result must be known.
+
+    The indices must count over the whole batch, so the offset of each step is added.
+    """
     call.same_each_step(2)
     b, dims, sizes = call.build, static_dims(call.node.outputs[0]), ints_operand(call.node, 2)
     if dims is None and isinstance(sizes, tuple):
@@ -206,10 +218,7 @@ def max_unpool(call: Call) -> Sequence[Result]:
 
 
 def _offsets(call: Call, size: Dim) -> ir.Value:
-    """Return the offset of each step in the flattened batch, shaped to broadcast with the data.
-
-    A step has ``size`` elements.
-    """
+    """Return the offsets of the steps in the flattened batch. A step has ``size`` elements."""
     b = call.build
     starts = b.op("Mul", count_up(b, call.steps), size if isinstance(size, ir.Value) else b.const([size]))
     return unsqueeze(b, starts, range(1, 1 + call.rank(0)))
@@ -220,9 +229,9 @@ _WEIGHTS = (1, 2, 3, 7)
 
 @rule("GRU", "LSTM", "RNN", since=7)
 def recurrent(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch of a recurrent node.
+    """Merge the steps into the batch axis of data, states and lengths.
 
-    The batch is axis 1 of data and states, and axis 0 of the sequence lengths.
+    The attribute ``layout`` is refused.
     """
     call.needs_steps("onnxruntime crashes on an empty batch")
     call.same_weights(*_WEIGHTS)

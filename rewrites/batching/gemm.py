@@ -1,8 +1,11 @@
 """Gemm and onnxruntime's FusedGemm: ``alpha * A @ B + beta * C`` on matrices.
 
-If B is loop-invariant, MatMul and Add replace Gemm, because onnxruntime runs them fastest. If MatMul and Add would round
-differently (because of alpha, beta or 16-bit floats), one Gemm multiplies the rows of all steps. If B differs between steps, the
-result is a batched MatMul, followed by Mul and Add for alpha, beta and C.
+There are three cases:
+
+- B is loop-invariant: a MatMul and an Add replace the Gemm, because onnxruntime runs them fastest.
+- B is loop-invariant, but MatMul and Add would round differently because of alpha, beta or 16-bit floats: one Gemm multiplies the
+  rows of all steps.
+- B differs between steps: a batched MatMul replaces the product, and Mul and Add apply alpha, beta and C.
 """
 
 from collections.abc import Sequence
@@ -28,7 +31,7 @@ _WIDE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.
 @rule("Gemm")
 @rule("FusedGemm", domain="com.microsoft")
 def gemm(call: Call) -> Sequence[Result]:
-    """Emit MatMul and Add, or one Gemm for the rows of all steps (see the module's docstring)."""
+    """Emit MatMul and Add, or one Gemm for the rows of all steps. The module says when."""
     for index in range(3 if call.given(2) is not None else 2):
         call.rank(index)
     alpha, beta = call.node.attributes.get_float("alpha", 1.0), call.node.attributes.get_float("beta", 1.0)
@@ -62,7 +65,10 @@ def _matmul_and_add(call: Call, alpha: float, beta: float, c: Operand | None) ->
 
 
 def _rows_of_all_steps(call: Call, c: Operand | None) -> ir.Value:
-    """Emit one Gemm on ``[steps * M, K]``. If C differs between rows or steps, expand it to the rows of all steps."""
+    """Emit one Gemm whose first matrix has the rows of all steps, ``[steps * M, K]``.
+
+    If C differs between rows or steps, it is expanded to the rows of all steps.
+    """
     b = call.build
     left = _oriented(call, 0, "transA")
     rows, inner = step_dims(call, left)
@@ -86,7 +92,7 @@ def _spread_rows(call: Call, c: Operand, rows: Dim) -> ir.Value:
 
 
 def _oriented(call: Call, index: int, flag: str) -> Operand:
-    """Return matrix ``index``, transposed if ``flag`` is set.
+    """Return operand ``index``, transposed if the attribute ``flag`` of the node is set.
 
     If it is transposed, ``inner`` of the result is a placeholder with the transposed shape.
     """

@@ -1,7 +1,7 @@
 """Gather, Scatter, OneHot, Compress and Trilu. The data, the indices or both may differ between steps.
 
-``ScatterND(x, i, u)`` -> ``ScatterND(x', [step, i'], u')``: the step number becomes the first coordinate of each index. If two
-updates of a step write to the same element, their order is unchanged.
+``ScatterND(x, i, u)`` -> ``ScatterND(x', [step, i'], u')``: the step number becomes the first coordinate of each index. If a step
+updates an element twice, the order of the two updates is unchanged.
 
 Works around ORT-GATHER-STRINGS.
 """
@@ -22,10 +22,9 @@ __all__ = ["compress", "gather", "gather_elements", "gather_nd", "one_hot", "sca
 
 @rule("Gather")
 def gather(call: Call) -> Sequence[Result]:
-    """Shift the axis if only the data are batched. If only the indices are batched, move their steps to axis 0.
+    """Emit a Gather, or a GatherND if both data and indices are batched.
 
-    If both are batched, emit a GatherND.
-
+    If only the data are batched, shift the axis. If only the indices are batched, move their axis of steps to axis 0 of the result.
     Strings are refused, because onnxruntime copies only the first element of each slice.
     """
     data, indices = call.operand(0), call.operand(1)
@@ -62,15 +61,18 @@ def _gather_pairwise(call: Call, axis: int, data_rank: int, index_rank: int) -> 
 
 @rule("GatherElements")
 def gather_elements(call: Call) -> Sequence[Result]:
-    """Shift the axis. Data and indices must have the same rank, so a loop-invariant operand is repeated for every step."""
+    """Shift the axis.
+
+    A loop-invariant operand is repeated, because data and indices must have the same rank.
+    """
     return call.like([expanded(call, 0), expanded(call, 1)], axis=axis_after_steps(call, 0))
 
 
 @rule("GatherND")
 def gather_nd(call: Call) -> Sequence[Result]:
-    """If the data are loop-invariant, keep the node, because GatherND accepts indices of any rank.
+    """Keep the node, or use the steps as one more batch axis if the data are batched.
 
-    If the data are batched, use the steps as one more batch axis.
+    Loop-invariant data need no change, because GatherND accepts indices of any rank.
     """
     batch_dims = call.node.attributes.get_int("batch_dims", 0)
     if batch_dims == 0 and not call.batched(0):
@@ -82,7 +84,10 @@ def gather_nd(call: Call) -> Sequence[Result]:
 
 @rule("Scatter", "ScatterElements")
 def scatter_elements(call: Call) -> Sequence[Result]:
-    """Shift the axis. An element keeps its position along all other axes, so it stays in its step."""
+    """Shift the axis.
+
+    An index only determines the position along this axis, so each update stays in its step.
+    """
     return call.like([expanded(call, index) for index in range(3)], axis=axis_after_steps(call, 0))
 
 
@@ -101,16 +106,16 @@ def scatter_nd(call: Call) -> Sequence[Result]:
 
 @rule("OneHot")
 def one_hot(call: Call) -> Sequence[Result]:
-    """Shift the new axis. A negative axis is unchanged, because it counts from the end of the result."""
+    """Shift the axis that OneHot inserts, unless it is negative and counts from the end of the result."""
     call.same_each_step(1, 2)
     return call.like(call.values, axis=after_steps(axis_of(call.node, -1)))
 
 
 @rule("Compress")
 def compress(call: Call) -> Sequence[Result]:
-    """Shift the axis. If there is no axis, flatten each step.
+    """Shift the axis. Without an axis, flatten the data of each step.
 
-    The condition must be loop-invariant, or the shapes may differ.
+    The condition must be loop-invariant, because the number of selected elements could otherwise differ between steps.
     """
     if call.batched(1):
         raise call.refuse("DATA-DEPENDENT-SHAPE", "the shape of the result may differ between steps")
@@ -122,6 +127,6 @@ def compress(call: Call) -> Sequence[Result]:
 @rule("Trilu")
 @rule("Trilu", domain="com.microsoft")
 def triangle(call: Call) -> Sequence[Result]:
-    """Keep the node. Trilu works on the last two axes and treats all other axes as batch axes."""
+    """Keep the node, because Trilu works on the last two axes and accepts any other axes before them."""
     call.same_each_step(1)
     return call.like(call.values)

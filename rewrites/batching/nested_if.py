@@ -1,11 +1,12 @@
 """An If inside the body.
 
-If the condition is the same in every step, both branches are batched, and the If selects one of them.
+If the condition is the same in every step, both branches are batched, and the If selects one of them:
 
     If(c) then () => (Neg(x)) else () => (k)    ->    If(c) then () => (Neg(x')) else () => (k repeated for all steps)
 
 If the condition differs between steps, both branches run for all steps, and ``Where`` selects the results of each step. A branch
-must not fail in a step for which it did not run before. So all sizes must be known, and no operator may fail for some elements.
+then also runs for steps that did not run it before, and must not fail for them. Therefore all sizes must be known, and the branch
+must contain no operator that fails for some elements.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,10 @@ _BRANCHES = ("then_branch", "else_branch")
 
 @rule("If")
 def nested_if(call: Call) -> Sequence[Result]:
-    """Batch both branches. A result is batched if one branch returns a batched value, or if the condition is batched."""
+    """Batch both branches.
+
+    A result is batched if one branch returns a batched value for it, or if the condition is batched.
+    """
     graphs = [call.node.attributes[name].as_graph() for name in _BRANCHES]
     if any(not isinstance(value.type, ir.TensorType) for value in call.node.outputs):
         raise call.refuse("CONTROL-FLOW", "a result is not a tensor")
@@ -78,7 +82,7 @@ def _both(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
 
 
 def _check_harmless(call: Call, graph: ir.Graph) -> None:
-    """Raise Refused if a node of the branch ``graph`` might fail in a step for which the branch did not run before."""
+    """Raise Refused if the branch ``graph`` may fail for a step that did not run it before."""
     culprit = not_speculatable(graph)
     if culprit is not None:
         detail = f"the condition differs between steps, and {culprit.op_type} might fail in a step that does not need it"

@@ -1,12 +1,14 @@
-"""A Scan or Loop inside the body: the new inner loop has a body that works on all steps of the outer loop at once.
+"""A Scan or Loop inside the body: the new inner loop works on all steps of the outer loop at once.
 
     ys = Scan(h0, xs) body(h, x)    ->    ys' = Transpose(Scan(h0', Transpose(xs')) body(h', x'))
     Loop(M, c, s0) body(i, c, s)    ->    Loop(M, c, s0') body(i, c, s')      stacked results are transposed to [steps, trips, …]
 
-The axis of the steps precedes a scanned axis, so a Transpose moves the scanned axis to axis 0. (onnxruntime crashes if a Scan has
-another axis and a size is 0.) A state is batched if its initial value or its next value is. The trip count and the condition of
-a Loop must be the same in every step. Its batched stacked results need a known rank and at least one trip, because onnxruntime
-guesses the sizes of empty results. An opset-8 Scan is not batched.
+A batched tensor has the steps as axis 0 and a scanned axis after it, so a Transpose moves the scanned axis to axis 0. (onnxruntime
+crashes if a Scan has another axis and a size is 0.) A state is batched if its initial value or its next value is batched.
+
+The trip count and the condition of a Loop must be the same in every step of the outer loop. If a stacked result of a Loop is
+batched, its rank must be known and the Loop must run at least once, because onnxruntime guesses the sizes of empty results. An
+opset-8 Scan is not batched.
 
 Works around ORT-SCAN-MOVED-AXES, ORT-LOOP-NO-STEPS-SIZES, ORT-SCAN-SHARED-OUTPUT and ORT-SCAN-RESULT-RANK.
 """
@@ -31,7 +33,7 @@ __all__ = ["batched_body", "body_for_all_steps", "for_all_steps", "nested_loop",
 
 @rule("Scan", since=9)
 def nested_scan(call: Call) -> Sequence[Result]:
-    """Batch the body of a Scan, with as few batched states as possible."""
+    """Batch the body of a Scan. States that are the same in every step of the outer loop are not batched."""
     loop = ScanView.of(call.node, call.opset)
     operands = [call.operand(index) for index in range(len(call.operands))]
     count = len(loop.states)
@@ -75,7 +77,14 @@ class _Axis:
 
     @classmethod
     def of(cls, axis: int, inner: ir.Value, varies: bool, outer: ir.Value | None = None) -> "_Axis":
-        """Return the axis, shifted if the value ``varies``. The rank is that of ``outer`` if known, else derived from ``inner``."""
+        """Return the scanned axis of the new tensor.
+
+        Args:
+            axis: The scanned axis in one step.
+            inner: The row of one iteration in the body.
+            varies: True if the tensor is batched, so that the axis is shifted.
+            outer: The new tensor, if it exists already. It may have a known rank.
+        """
         rank, known = rank_of(inner), None if outer is None else rank_of(outer)
         return cls(axis + varies, rank + 1 + varies if known is None and rank is not None else known)
 
@@ -91,12 +100,14 @@ class _Axis:
 def _settled_body(
     call: Call, loop: ScanView | LoopView, varies: list[bool], others: Sequence[bool] = ()
 ) -> tuple[list[ir.Value], Emission]:
-    """Emit the body for all steps, again and again until no more states become batched. Update ``varies``.
+    """Emit the body for all steps.
+
+    Repeat this with more batched states until no further state becomes batched.
 
     Args:
         call: The loop.
         loop: Its view.
-        varies: True for each state and each scan input that is batched.
+        varies: For each state and each scan input, True if it is batched. This list is updated.
         others: The same flags for the inputs of the body that precede the states.
     """
     while True:
@@ -111,7 +122,7 @@ def _settled_body(
 
 @rule("Loop")
 def nested_loop(call: Call) -> Sequence[Result]:
-    """Batch the body of a Loop, with as few batched states as possible."""
+    """Batch the body of a Loop. States that are the same in every step of the outer loop are not batched."""
     loop = LoopView.of(call.node, call.opset)
     call.same_each_step(0, 1)
     if any(not isinstance(value.type, ir.TensorType) for value in [*call.node.outputs, *loop.body.inputs]):
@@ -139,9 +150,9 @@ def nested_loop(call: Call) -> Sequence[Result]:
 
 
 def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]:
-    """Return a flag for each stacked result: True if the result is batched.
+    """Return, for each stacked result, True if it is batched.
 
-    If the Loop is unsupported, discard the Loop's new nodes and refuse the call.
+    If a condition on the Loop (see the module) does not hold, discard its new nodes and refuse the call.
     """
     stacked = [inside.get(output.inner).batched for output in loop.scan_outputs]
     reason = None
@@ -159,9 +170,9 @@ def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]
 
 
 def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> tuple[list[ir.Value], Emission]:
-    """Emit all nodes of ``body`` for all steps into a new builder. Return the new inputs of the body, and the emission.
+    """Emit all nodes of ``body`` for all steps into a new builder. Return its new inputs and the emission.
 
-    ``batched`` has True for each input of the body that is batched. If a node is refused, discard the new nodes.
+    ``batched``: for each input of the body, True if it is batched. If a node is refused, discard the new nodes.
     """
     emission = Emission(body, call.build.another(), call.steps, around=call.captured, may_be_empty=call.may_be_empty)
     inputs = []
@@ -176,11 +187,11 @@ def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> t
 
 
 def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequence[tuple[ir.Value, bool]]) -> ir.Graph:
-    """Return a graph of the emitted nodes.
+    """Return a graph of the nodes in ``emission``, with the given new ``inputs``.
 
-    ``outputs`` are pairs of a value of the old body and True if the output is batched.
+    Each output gets a separate node and a declared shape, because onnxruntime needs both.
 
-    onnxruntime needs a separate node and a declared shape for each output.
+    ``outputs``: pairs of an output of the old body, and True if the new output is batched.
     """
     build = emission.build
     results = [emission.full(value) if varies else emission.get(value).value for value, varies in outputs]
@@ -199,7 +210,7 @@ def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequen
 
 
 def for_all_steps(call: Call, operand: Operand, varies: bool) -> ir.Value:
-    """Return the value of ``operand``. If the new input ``varies``, the value has the steps as axis 0."""
+    """Return the value of ``operand``, repeated for every step if the new input ``varies`` between steps."""
     return repeated(call.build, operand, call.steps) if varies else operand.value
 
 

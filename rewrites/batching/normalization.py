@@ -1,9 +1,10 @@
-"""Normalisations over trailing axes or per channel, and operators that ONNX defines by other operators.
+"""Normalisations over trailing axes or per channel, and operators that ONNX defines by others.
 
-In a normalisation over trailing axes, the axis is shifted. If its scale or bias differs between steps, it uses a scale of ones, and
-Mul and Add follow. In a normalisation per channel, the steps are merged into the batch axis, or into the channels,
-``[N, steps * C, ...]``, if the scale or bias differs between steps. ``SoftmaxCrossEntropyLoss(x, t)`` -> LogSoftmax, Gather, ...,
-each for all steps at once.
+- Over trailing axes: the axis is shifted. If the scale or bias differs between steps, the normalisation gets a scale of ones, and
+  Mul and Add follow.
+- Per channel: the steps are merged into the batch axis. If the scale or bias differs between steps, they are merged into the
+  channels instead: ``[N, steps * C, ...]``.
+- Operators that ONNX defines by others, such as SoftmaxCrossEntropyLoss: the nodes of the definition are emitted for all steps.
 
 Works around ORT-GROUPNORM-OF-NOTHING.
 """
@@ -52,7 +53,10 @@ _NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 @rule("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
 def trailing_normalization(call: Call) -> Sequence[Result]:
-    """Shift the axis. If the scale or bias is batched, apply both by Mul and Add, aligned with the trailing axes."""
+    """Shift the axis.
+
+    If the scale or bias is batched, normalise with a scale of ones, then apply scale and bias by Mul and Add.
+    """
     if not call.batched(1) and not call.batched(2):
         return call.like(call.values, axis=axis_after_steps(call, -1))
     b, x, scale = call.build, call.operand(0), call.operand(1)
@@ -69,7 +73,7 @@ def trailing_normalization(call: Call) -> Sequence[Result]:
 
 
 def _ones(call: Call, dtype: ir.DataType | None) -> ir.Value:
-    """Return a scale of ones with the per-step shape of the scale."""
+    """Return a tensor of ones with the shape that the scale has in one step."""
     scale = call.operand(1)
     if dtype is None:
         raise call.refuse("TYPE-UNKNOWN", f"the element type of {scale.inner.name!r} is not known")
@@ -83,9 +87,9 @@ def _ones(call: Call, dtype: ir.DataType | None) -> ir.Value:
 
 @rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain="com.microsoft")
 def skip_normalization(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch.
+    """Merge the steps into the batch axis.
 
-    The added operand must have the shape of the data, and scale and bias be loop-invariant.
+    The added operand must have the shape of the data. The scale and the bias must be loop-invariant.
     """
     call.same_weights(*range(2, len(call.operands)))
     data, added = call.operand(0).inner, call.operand(1).inner
@@ -98,7 +102,10 @@ def skip_normalization(call: Call) -> Sequence[Result]:
 
 @rule("BatchNormalization")
 def batch_normalization(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch or the channels. Training is refused, because each step computes its own statistics."""
+    """Merge the steps into the batch axis or the channels.
+
+    Training is refused, because each step computes its own statistics.
+    """
     attributes = call.node.attributes
     if (
         attributes.get_int("training_mode", 0)
@@ -126,7 +133,7 @@ def instance_normalization(call: Call) -> Sequence[Result]:
 def group_normalization(call: Call) -> Sequence[Result]:
     """Merge the steps into the batch axis.
 
-    If the scale or bias differs between steps, emit the operator's definition instead.
+    If the scale or bias differs between steps, emit the definition of the operator instead.
     """
     call.needs_steps("onnxruntime's GroupNormalization infers a dimension")
     return by_its_function(call) if call.batched(1) or call.batched(2) else fold_batch(call)
@@ -134,9 +141,10 @@ def group_normalization(call: Call) -> Sequence[Result]:
 
 @rule("MeanVarianceNormalization", since=9)
 def mean_variance_normalization(call: Call) -> Sequence[Result]:
-    """Merge the steps into the channels. If all channels are normalised together, make each step one channel.
+    """Merge the steps into the channels, or make each step one channel.
 
-    Other axes are refused, because onnxruntime does not support them.
+    The latter applies if all channels of a step are normalised together. The axes must be [0, 2, 3] or [0, 1, 2, 3], because
+    onnxruntime supports no others.
     """
     axes = sorted(call.node.attributes.get_ints("axes", (0, 2, 3)))
     if axes not in ([0, 2, 3], [0, 1, 2, 3]) or call.rank(0) != 4:
@@ -155,7 +163,10 @@ _CONSTANT_BYTES = 4096
 
 @rule("CenterCropPad", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
 def by_its_function(call: Call) -> Sequence[Result]:
-    """Emit the nodes of the operator's definition, which depends on the types, attributes and operands of the call."""
+    """Emit the nodes of the operator's definition for all steps.
+
+    The definition depends on the types, attributes and operands of the call.
+    """
     body, operands = _definition(call)
     emission = Emission(body, call.build, call.steps, may_be_empty=call.may_be_empty)
     for value, operand in operands.items():

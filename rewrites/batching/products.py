@@ -1,11 +1,10 @@
-"""Matrix products: a few large products replace the MatMul, FusedMatMul or MatMulInteger of every step.
+"""Matrix products: a few large products replace the MatMul or a similar operator of every step.
 
-The operands of a step are vectors, matrices or stacks of matrices, as in numpy's matmul. The functions get a parameter ``emit``,
-which emits the product operator.
+In one step, the operands are vectors, matrices or stacks of matrices, as in numpy's matmul. The parameter ``emit`` of a function
+emits the product operator.
 
 MatMulInteger computes ``(A - a0) @ (B - b0)`` in int32, with the zero points a0 and b0. If a0 differs between steps, the rule emits
-``A @ (B - b0) - a0 * colsum(B - b0)`` instead. Both expressions return exactly the same integers, because integers wrap the same
-way in any order.
+``A @ (B - b0) - a0 * colsum(B - b0)`` instead. Both return exactly the same integers, even if intermediate results overflow.
 
 Works around ORT-TRANSPOSED-TIMES-VECTOR and ORT-PRODUCT-OF-NOTHING.
 """
@@ -35,7 +34,10 @@ _FEW_COLUMNS = 8
 def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
     """Multiply operands 0 and 1 for all steps.
 
-    ``plain``: the operator is MatMul, so the operands may be swapped (transposed).
+    Args:
+        call: The call.
+        emit: Emits the product operator.
+        plain: True if the operator is MatMul, so that the operands may be transposed and swapped.
     """
     left, right = call.operand(0), call.operand(1)
     if call.may_be_empty and left.batched != right.batched:
@@ -46,9 +48,10 @@ def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
 
 
 def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Multiply the steps by a loop-invariant matrix in one product.
+    """Emit the product for a batched left operand and a loop-invariant right operand.
 
-    If the loop-invariant operand is a stack of matrices, emit one product for each matrix.
+    If the right operand is a matrix, one product multiplies the rows of all steps. If it is a stack of matrices and a step has few
+    rows, each matrix is multiplied once by the rows of all steps.
     """
     right_rank = call.rank(1)
     if right_rank == 1:
@@ -67,7 +70,11 @@ def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
 
 
 def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value | None:
-    """``[T, *b, M, K] @ [*b, K, N]`` with few rows M -> ``[*b, T * M, K] @ [*b, K, N]``, which reads each matrix only once."""
+    """Emit ``[T, *b, M, K] @ [*b, K, N]`` as ``[*b, T * M, K] @ [*b, K, N]``.
+
+    The latter reads each matrix only once. Return None if there are many rows M, because this then gains nothing, or if a size is
+    unknown, 0 or broadcast.
+    """
     here, there = static_dims(left.inner), static_dims(right.inner)
     if here is None or there is None or here[:-2] != there[:-2] or here[-2] > _FEW_ROWS or 0 in here + there:
         return None
@@ -79,9 +86,9 @@ def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product)
 
 
 def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Multiply a loop-invariant matrix by the steps.
+    """Emit the product for a loop-invariant left operand and a batched right operand.
 
-    The steps become columns of one matrix, or rows if the operands can be swapped.
+    If the operands may be swapped and a step has few columns, the columns become rows: ``(A @ X)' = X' @ A'``.
     """
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == 1:
@@ -107,9 +114,10 @@ def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool
 
 
 def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Emit the product for a loop that may have no steps.
+    """Emit the product for a loop that may have no steps. One operand is batched.
 
-    To avoid broadcasting to size 0, use a matrix on the right, or equal batch axes.
+    onnxruntime must not broadcast an axis to size 0. Therefore the right operand is a matrix, or both operands have the same batch
+    axes.
     """
     left_rank, right_rank = call.rank(0), call.rank(1)
     if left.batched and right_rank == 2:
@@ -123,7 +131,10 @@ def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: b
 
 
 def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value:
-    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``. A Reshape before the product prevents a wrong fusion by onnxruntime."""
+    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``, transposed back to the shape of the result.
+
+    A Reshape before the product prevents a wrong fusion by onnxruntime.
+    """
     b = call.build
     weights = transpose(b, left.value, [1, 0]) if left.rank == 2 else unsqueeze(b, left.value, [1])
     if right.rank == 1:
@@ -137,9 +148,9 @@ def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Produ
 
 
 def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Value, emit: Product) -> ir.Value:
-    """Multiply by a vector as a matrix with one column.
+    """Multiply ``matrices`` by ``vector``, which becomes a matrix with one column.
 
-    onnxruntime fuses a Transpose into a product with a vector wrongly, and cannot run such a product without steps.
+    onnxruntime wrongly fuses a Transpose into a product with a vector, and cannot run such a product without steps.
     """
     if rank is None and call.opset < since.NEGATIVE_AXES:
         rank = call.rank(0)
@@ -148,7 +159,10 @@ def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Valu
 
 
 def _both(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Emit one batched product with a product for each step. Vectors become matrices with one row or column."""
+    """Emit the product for two batched operands: one product per step, in one operator.
+
+    Vectors become matrices with one row or column.
+    """
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == right_rank == 1 and plain and left.inner.dtype in _SUMMED:
         return reduce(b, "ReduceSum", b.op("Mul", left.value, right.value), [1], keepdims=False)
@@ -174,7 +188,11 @@ def matmul(call: Call) -> Sequence[Result]:
 
 @rule("FusedMatMul", domain="com.microsoft")
 def fused_matmul(call: Call) -> Sequence[Result]:
-    """Emit one product over all steps. Clear the transposition flag of a vector, which the operator ignores in one step."""
+    """Emit one product over all steps.
+
+    A vector has no transposition flag afterwards: the operator ignores the flag for a vector, but would transpose the batched
+    vectors.
+    """
     attributes = call.node.attributes
     if attributes.get_int("transBatchA", 0) or attributes.get_int("transBatchB", 0):
         raise call.refuse("NO-BATCHING-RULE", "batch axes are transposed")
@@ -220,7 +238,7 @@ def _product(call: Call, zero: ir.Value | None) -> ir.Value:
 
 
 def _centred(call: Call) -> ir.Value:
-    """Return ``B - b0`` in int32."""
+    """Return ``B - b0``, the second matrix minus its zero point, in int32."""
     b = call.build
     wide = b.op("Cast", call.operand(1).value, to=int(ir.DataType.INT32))
     zero = call.value(3)

@@ -1,11 +1,11 @@
 """Quantisation, with one scale for all steps, one for each index of an axis, or one for each step.
 
-If a scalar scale differs between steps, it becomes a scale along axis 0: ``QuantizeLinear(x', scale', zero', axis=0)``.
-DynamicQuantizeLinear computes its scale from the whole tensor. So ``y, s, z = DynamicQuantizeLinear(x)`` becomes operators that
-compute minimum, maximum, scale and zero point of each step, as the operator's definition says, and ``QuantizeLinear(x', s', z',
-axis=0)``. The float operations and their order are unchanged, so the results round in the same way. QLinearMatMul and QLinearConv
-become one product over all steps. If their scales differ between steps, an integer product is scaled, rounded and shifted
-afterwards: ``QuantizeLinear(Cast(MatMulInteger(a, b)) * (sa * sb / sy), 1, zy)``.
+- If a scalar scale differs between steps, it becomes a scale along axis 0: ``QuantizeLinear(x', scale', zero', axis=0)``.
+- ``y, s, z = DynamicQuantizeLinear(x)`` computes its scale from the whole tensor. It is replaced by operators that compute minimum,
+  maximum, scale and zero point of each step, and by ``QuantizeLinear(x', s', z', axis=0)``. The operators and their order are those
+  of the definition of DynamicQuantizeLinear, so the results are rounded in the same way.
+- QLinearMatMul and QLinearConv become one product over all steps. If a scale differs between steps, they become an integer product
+  that is scaled afterwards: ``QuantizeLinear(Cast(MatMulInteger(a, b)) * (sa * sb / sy), 1, zy)``.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,10 @@ _LIMITS = {ir.DataType.UINT8: (0, 255), ir.DataType.INT8: (-128, 127)}
 @rule("DequantizeLinear", "QuantizeLinear")
 @rule("DequantizeLinear", "QuantizeLinear", domain="com.microsoft")
 def quantize(call: Call) -> Sequence[Result]:
-    """Shift the axis if the scale has several elements. If the scale differs between steps, emit a scale along axis 0."""
+    """Keep the scale of all steps, and shift its axis if it has several elements.
+
+    If the scale or the zero point differs between steps, emit a scale along axis 0.
+    """
     if call.node.attributes.get_int("block_size", 0):
         raise call.refuse("NO-BATCHING-RULE", "the scales are blocked")
     scale, zero = call.operand(1), call.given(2)
@@ -53,7 +56,10 @@ def _scale_of_step(call: Call) -> list[Result]:
 
 
 def _written_out(call: Call) -> ir.Value:
-    """Emit ``Cast(Clip(Round(x / scale) + zero))`` or ``(x - zero) * scale``, for float32 and 8-bit integers."""
+    """Emit the operator's definition: ``Cast(Clip(Round(x / scale) + zero))`` or ``(x - zero) * scale``.
+
+    Only float32 and 8-bit integers are supported.
+    """
     b, rank, quantizes = call.build, call.rank(0), call.node.op_type == "QuantizeLinear"
     zero, scale = call.given(2), _by_axis(call, 1, rank)
     wide, narrow = (call.operand(0), zero) if quantizes else (call.operand(1), call.operand(0))
@@ -78,7 +84,10 @@ def _written_out(call: Call) -> ir.Value:
 
 
 def _by_axis(call: Call, index: int, rank: int) -> ir.Value:
-    """Insert axes into a scale or zero point so that it broadcasts with the data."""
+    """Return operand ``index``, a scale or zero point, with axes that let it broadcast with the data.
+
+    ``rank`` is the rank of the data in one step.
+    """
     operand = call.operand(index)
     if _is_single(call, operand):
         at = rank - call.rank(index)
@@ -90,12 +99,15 @@ def _by_axis(call: Call, index: int, rank: int) -> ir.Value:
 
 
 def _vector(call: Call, index: int) -> ir.Value:
-    """Reshape a one-element operand to a vector with one element per step."""
+    """Return operand ``index``, which has one element per step, as a vector over the steps."""
     return squeeze(call.build, expanded(call, index), range(1, 1 + call.rank(index)))
 
 
 def _is_single(call: Call, operand: Operand) -> bool:
-    """Return True if the operand has one element, so that its axis does not matter. Raise Refused if its size is unknown."""
+    """Return True if ``operand`` has one element per step, so that its axis does not matter.
+
+    Raise Refused if its size is unknown.
+    """
     dims = static_dims(operand.inner)
     if dims is None:
         raise call.refuse("SHAPE-UNKNOWN", f"it is not known if {operand.inner.name!r} has one element")
@@ -108,7 +120,10 @@ _MATRIX = 2
 
 @rule("DynamicQuantizeLinear")
 def dynamic_quantize(call: Call) -> Sequence[Result]:
-    """Compute scale and zero point of each step, then quantise. Before opset 13, simpler operators replace QuantizeLinear."""
+    """Compute scale and zero point of each step, then quantise each step by them.
+
+    Before opset 13, QuantizeLinear has no axis, so simpler operators replace it.
+    """
     b, x = call.build, call.operand(0).value
     axes = range(1, 1 + call.rank(0))
     zero, unit, levels = (b.const(np.array(number, dtype=np.float32)) for number in (0.0, 1.0, _LEVELS))
@@ -128,9 +143,10 @@ def dynamic_quantize(call: Call) -> Sequence[Result]:
 
 @rule("DynamicQuantizeMatMul", domain="com.microsoft")
 def dynamic_product(call: Call) -> Sequence[Result]:
-    """Emit ``DynamicQuantizeMatMul(x, w, s, z, bias)`` as ``q @ (w - z) - zx * colsum(w - z)``, scaled.
+    """Emit ``DynamicQuantizeMatMul(x, w, s, z, bias)`` for all steps. Only x may be batched.
 
-    Only x may be batched.
+    x is quantised to q with a scale and a zero point zx per step. The product is ``q @ (w - z) - zx * colsum(w - z)``, times both
+    scales, plus the bias.
     """
     call.same_weights(*range(1, len(call.operands)))
     rank, b, wide = call.rank(0), call.build, int(ir.DataType.INT32)
@@ -178,9 +194,9 @@ def quantized_matmul(call: Call) -> Sequence[Result]:
 
 @rule("QLinearConv")
 def quantized_convolution(call: Call) -> Sequence[Result]:
-    """Fold the steps into the batch. Weights and zero points must be loop-invariant.
+    """Merge the steps into the batch axis. Weights and zero points must be loop-invariant.
 
-    There may be a weight scale per channel.
+    The weights may have a scale for each channel.
     """
     call.same_weights(*_ZEROS, 3, 8)
     if not any(map(call.batched, _SCALES)):

@@ -19,7 +19,7 @@ __all__ = ["concatenate", "expand", "flatten", "insert_axes", "remove_axes", "re
 def insert_axes(call: Call) -> Sequence[Result]:
     """``Unsqueeze(x, axes)`` -> ``Unsqueeze(x', axes + 1)``.
 
-    Negative axes are unchanged, because they count from the end.
+    Negative axes count from the end and are unchanged.
     """
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, None)
@@ -34,7 +34,10 @@ def insert_axes(call: Call) -> Sequence[Result]:
 
 @rule("Squeeze")
 def remove_axes(call: Call) -> Sequence[Result]:
-    """``Squeeze(x, axes)`` -> ``Squeeze(x', axes + 1)``. Without axes, squeeze all per-step axes of size 1."""
+    """``Squeeze(x, axes)`` -> ``Squeeze(x', axes + 1)``.
+
+    Without axes, all axes of size 1 but the steps go.
+    """
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, None)
     if axes is DYNAMIC:
@@ -52,7 +55,13 @@ def remove_axes(call: Call) -> Sequence[Result]:
 
 
 def _on_computed_axes(call: Call, full: int | None, rank: int | None) -> list[Result]:
-    """Shift the axes at run time. They index a per-step shape of ``full`` axes. The per-step result has ``rank`` axes."""
+    """Shift axes that are computed at run time, and emit the node.
+
+    Args:
+        call: The call.
+        full: The rank of the per-step tensor that the axes index, if known.
+        rank: The rank of the per-step result, if known.
+    """
     (result,) = call.like([call.operand(0).value, axes_after_steps(call, 1, full)])
     if result.value.shape is None and rank is not None:
         result.value.shape = ir.Shape([None] * (rank + 1))
@@ -61,7 +70,10 @@ def _on_computed_axes(call: Call, full: int | None, rank: int | None) -> list[Re
 
 @rule("Flatten")
 def flatten(call: Call) -> Sequence[Result]:
-    """``Flatten(x, axis)`` -> a Reshape to [steps, product of the sizes before ``axis``, product of the other sizes]."""
+    """``Flatten(x, axis)`` -> a Reshape to [steps, rows, columns].
+
+    ``rows`` is the product of the sizes before ``axis``, and ``columns`` is the product of the other sizes.
+    """
     x, rank, b = call.operand(0), call.rank(0), call.build
     axis = axis_of(call.node, 1, rank)
     if axis in (0, rank):
@@ -76,10 +88,11 @@ def flatten(call: Call) -> Sequence[Result]:
 def reshape(call: Call) -> Sequence[Result]:
     """``Reshape(x, shape)`` -> ``Reshape(x', [0, *shape])``.
 
-    A 0 copies the dimension of the same index, also after the shift.
+    A 0 copies the dimension with the same index. This stays correct: the leading 0 copies the steps, and each other 0 moves
+    together with its dimension. With ``allowzero``, a 0 is a size, so the number of steps replaces the leading 0.
 
-    With ``allowzero``, the number of steps replaces the leading 0. A single computed dimension becomes -1, as in onnxruntime's
-    fusion. A computed size of 0 (an empty batch) would copy another size.
+    If a shape contains one computed size, -1 replaces it, as in onnxruntime's fusion. The reason is that a computed size of 0 (an
+    empty batch) would copy another size.
     """
     call.same_each_step(1)
     x, b = call.operand(0).value, call.build
@@ -102,7 +115,10 @@ def reshape(call: Call) -> Sequence[Result]:
 
 
 def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
-    """Return the constant sizes in a Concat, with -1 for the only computed size. Return None for any other ``shape``."""
+    """Return the elements of the Concat ``shape``, with -1 for its only computed element.
+
+    All other elements must be constant and positive. Return None for any other ``shape``.
+    """
     node = producer_of(shape, "Concat")
     if node is None:
         return None
@@ -117,13 +133,16 @@ def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
 
 @rule("Concat")
 def concatenate(call: Call) -> Sequence[Result]:
-    """``Concat(x, w)`` -> ``Concat(x', Expand(w))``."""
+    """``Concat(x, w)`` -> ``Concat(x', w repeated for all steps)``, if only x is batched."""
     return call.like([expanded(call, index) for index in range(len(call.operands))], axis=axis_after_steps(call, 0))
 
 
 @rule("Expand")
 def expand(call: Call) -> Sequence[Result]:
-    """``Expand(x, shape)`` -> ``Expand(x', shape)``. Axes inserted after the steps give ``x'`` the rank of the result."""
+    """``Expand(x, shape)`` -> ``Expand(x', shape)``.
+
+    If a step of x has fewer axes than the result, axes of size 1 are inserted after the steps.
+    """
     call.same_each_step(1)
     count = dim_of(call.operand(1).inner, 0)
     if not isinstance(count, int):

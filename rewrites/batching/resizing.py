@@ -1,7 +1,8 @@
 """Resize and Upsample.
 
 If axis 0 keeps its size, the steps are merged into it. Otherwise, the steps become one more axis that is not resized. onnxruntime
-interpolates over at most two or three axes, so this works for the mode "nearest" and for images without batch and channel.
+interpolates over at most two or three axes, so this is possible only for the mode "nearest", or for images without batch and
+channel axes.
 
 Works around ORT-RESIZE-AXES.
 """
@@ -25,7 +26,10 @@ _END = 2**63 - 1
 
 @rule("Upsample")
 def upsample(call: Call) -> Sequence[Result]:
-    """Insert a scale of 1 for the steps, or merge the steps into axis 0. Scales are an attribute up to opset 8."""
+    """Insert a scale of 1 for the steps, or merge the steps into axis 0.
+
+    Up to opset 8, the scales are an attribute.
+    """
     scales = call.node.attributes.get_floats("scales")
     if scales is None:
         return resize(call)
@@ -34,9 +38,9 @@ def upsample(call: Call) -> Sequence[Result]:
 
 @rule("Resize", since=11)
 def resize(call: Call) -> Sequence[Result]:
-    """Merge the steps into axis 0, or pass them as an axis that is not resized.
+    """Merge the steps into axis 0, or make them an axis that is not resized.
 
-    Operands: data, region, scales, sizes.
+    Operands: data, region of interest, scales, sizes.
     """
     call.same_each_step(*range(1, len(call.operands)))
     rank, axes = call.rank(0), call.node.attributes.get_ints("axes")
@@ -64,7 +68,8 @@ def _nearest(call: Call) -> bool:
 def _keeps_first(call: Call, rank: int) -> bool:
     """Return True if axis 0 is known to keep its size.
 
-    This follows from its scale or size, or from onnxruntime, which requires it for 4 or 5 axes unless the mode is "nearest".
+    It does so if its scale is 1, or if its new size is its old size. It also does so for 4 or 5 axes unless the mode is "nearest",
+    because onnxruntime requires it.
     """
     if rank < 3:
         return False
@@ -78,7 +83,10 @@ def _keeps_first(call: Call, rank: int) -> bool:
 
 
 def _with_rows(call: Call, values: list[ir.Value | None]) -> list[ir.Value | None]:
-    """Replace the first size by the number of rows of all steps. Without sizes, return ``values`` unchanged."""
+    """Return ``values`` with the first of the new sizes replaced by the number of rows of all steps.
+
+    If the node has no operand with sizes, return ``values`` unchanged.
+    """
     if len(values) < 4 or values[3] is None:
         return values
     return [*values[:3], rows_first(call, values[3], first_dim(call, 0))]
@@ -97,7 +105,7 @@ def _merged(call: Call, values: list[ir.Value | None]) -> Sequence[Result]:
 
 
 def _one_more_axis(call: Call, values: list[ir.Value | None], rank: int) -> Sequence[Result]:
-    """Pass the steps as an axis that is not resized.
+    """Make the steps an axis that is not resized.
 
     An image without batch and channel axes also gets a channel axis.
     """

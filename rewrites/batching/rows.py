@@ -1,9 +1,7 @@
-"""Operators of the ai.onnx.ml domain.
+"""Operators of the ai.onnx.ml domain. They work on single elements, or on single rows of features.
 
-On onnxruntime's CPU provider, they work on each element, or on each row of features.
-
-If an operator returns results for rows, a step of the shape ``[features]`` means one row, ``[1, features]``. The order in which
-onnxruntime sums over trees, support vectors and features may depend on the number of rows.
+If an operator returns a result for each row, a step with the shape ``[features]`` is one row, ``[1, features]``. onnxruntime may
+sum over trees, support vectors and features in an order that depends on the number of rows.
 """
 
 from collections.abc import Sequence
@@ -20,13 +18,16 @@ _ML = "ai.onnx.ml"
 
 @rule("Binarizer", "CategoryMapper", "LabelEncoder", domain=_ML)
 def each_element(call: Call) -> Sequence[Result]:
-    """Keep the node, which works on each element."""
+    """Keep the node, which works on each element separately."""
     return call.like(call.values)
 
 
 @rule("Imputer", "Normalizer", "Scaler", domain=_ML)
 def each_feature(call: Call) -> Sequence[Result]:
-    """Fold the steps into the rows. The result has the shape of the data. More than two axes are refused."""
+    """Merge the steps into the rows. The result has the shape of the data.
+
+    Data with more than two axes are refused.
+    """
     if call.rank(0) == 1:
         return call.like(call.values)
     if call.rank(0) != 2:
@@ -37,7 +38,7 @@ def each_feature(call: Call) -> Sequence[Result]:
 @rule("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor", domain=_ML)
 @rule("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", domain=_ML)
 def each_row(call: Call) -> Sequence[Result]:
-    """Fold the steps into the rows. The operator returns results for each row of features."""
+    """Merge the steps into the rows. The operator returns results for each row of features."""
     if call.rank(0) not in (1, 2):
         raise call.refuse("NO-BATCHING-RULE", f"features of rank {call.rank(0)}")
     if call.rank(0) == 1:
@@ -47,7 +48,7 @@ def each_row(call: Call) -> Sequence[Result]:
 
 @rule("FeatureVectorizer", domain=_ML)
 def joined_features(call: Call) -> Sequence[Result]:
-    """Fold the steps into the rows. The operator concatenates the features of several inputs."""
+    """Merge the steps into the rows. The operator concatenates the features of several inputs."""
     if any(call.rank(index) != 2 for index in range(len(call.operands))):
         raise call.refuse("NO-BATCHING-RULE", "inputs that are not rows of features")
     values = [folded(call, index) for index in range(len(call.operands))]

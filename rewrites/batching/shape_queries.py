@@ -1,4 +1,7 @@
-"""Shape, Size and EyeLike. They depend only on the shape of a value, so their results are loop-invariant."""
+"""Shape, Size and EyeLike. Their results depend only on the shape of their operand.
+
+All steps have the same shape, so the results are loop-invariant.
+"""
 
 from collections.abc import Sequence
 
@@ -17,7 +20,7 @@ _END = 2**63 - 1
 
 @rule("Shape")
 def shape(call: Call) -> Sequence[Result]:
-    """``Shape(x)`` -> the shape of ``x'`` without axis 0. Known sizes become a constant."""
+    """``Shape(x)`` -> the shape of ``x'`` without the steps. If all sizes are known, it is a constant."""
     start = call.node.attributes.get_int("start", 0)
     end = call.node.attributes.get_int("end", _END)
     known = call.operand(0).inner.shape
@@ -32,7 +35,7 @@ def shape(call: Call) -> Sequence[Result]:
 
 @rule("Size")
 def size(call: Call) -> Sequence[Result]:
-    """``Size(x)`` -> the product of the sizes of ``x'`` except axis 0."""
+    """``Size(x)`` -> the product of the sizes of ``x'`` without the steps."""
     dims = static_dims(call.operand(0).inner)
     if dims is not None:
         return [Result(call.build.const(np.array(np.prod(dims, dtype=np.int64))), batched=False)]
@@ -41,7 +44,7 @@ def size(call: Call) -> Sequence[Result]:
 
 @rule("EyeLike")
 def eye_like(call: Call) -> Sequence[Result]:
-    """``EyeLike(x)`` -> ``EyeLike(zeros)``, where ``zeros`` has the per-step shape of ``x``."""
+    """``EyeLike(x)`` -> ``EyeLike(zeros)``. ``zeros`` has the shape of ``x`` in one step."""
     dtype = call.node.outputs[0].dtype
     if dtype is None:
         raise call.refuse("TYPE-UNKNOWN", "the element type of the result is not known")

@@ -1,4 +1,4 @@
-"""Slice and Pad. Their axes are shifted, or the bounds or pads get an entry for the steps that has no effect.
+"""Slice and Pad: their axes are shifted. If a Pad has no axes, pads of 0 are inserted for the steps.
 
 Works around ORT-PAD-WRAP-OF-NOTHING.
 """
@@ -32,7 +32,7 @@ def slice_by_attributes(call: Call) -> Sequence[Result]:
 def slice_(call: Call) -> Sequence[Result]:
     """``Slice(x, starts, ends, axes)`` -> ``Slice(x', starts, ends, axes + 1)``.
 
-    Bounds and axes need not be constant.
+    Bounds and axes must be loop-invariant, but need not be constant.
     """
     call.same_each_step(1, 2, 3, 4)
     values = call.values
@@ -52,7 +52,10 @@ def pad_by_attributes(call: Call) -> Sequence[Result]:
 
 @rule("Pad", since=11)
 def pad(call: Call) -> Sequence[Result]:
-    """``Pad(x, pads)`` -> ``Pad(x', pads with 0 for the steps)``. With ``axes``, keep the pads and shift the axes."""
+    """``Pad(x, pads)`` -> ``Pad(x', pads)`` with pads of 0 for the steps.
+
+    If there are ``axes``, shift them instead.
+    """
     call.same_each_step(1, 3)
     if call.batched(2):
         return [Result(_filled_by_step(call))]
@@ -71,7 +74,10 @@ def pad(call: Call) -> Sequence[Result]:
 
 
 def _filled_by_step(call: Call) -> ir.Value:
-    """Pad with a value that differs between steps: pad with zeros, then replace the padding by ``Where``."""
+    """Emit a Pad whose fill value differs between steps.
+
+    Pad with zeros, then replace the padded elements by the fill value of each step with ``Where``.
+    """
     b, rank = call.build, call.rank(0)
     x, fill = call.operand(0), call.operand(2)
     plain = replace(call, operands=(*call.operands[:2], None, *call.operands[3:]))
@@ -89,6 +95,9 @@ def _with_steps(pads: Sequence[int]) -> list[int]:
 
 
 def _like_indices(call: Call, index: int, numbers: Sequence[int]) -> ir.Value:
-    """Return ``numbers`` as a constant in the integer type of operand ``index``, because all index inputs share one type."""
+    """Return ``numbers`` as a constant with the integer type of operand ``index``.
+
+    Slice requires one type for all its index inputs.
+    """
     dtype = np.int32 if call.operand(index).inner.dtype == ir.DataType.INT32 else np.int64
     return call.build.const(np.array(numbers, dtype=dtype))

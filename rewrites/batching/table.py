@@ -1,4 +1,4 @@
-"""The table from (domain, operator type) to batching rules.
+"""The table of batching rules: from (domain, operator type) to the rules for ranges of opsets.
 
 The modules that define rules are imported when the table is first used.
 """
@@ -62,7 +62,10 @@ _REFUSED: dict[str, tuple[str, str]] = {
 
 
 def rule(*op_types: str, domain: str = "", since: int = 1, until: int = 2**31) -> Callable[[BatchingRule], BatchingRule]:
-    """Register the decorated function for ``op_types`` in opsets ``since`` to ``until`` - 1."""
+    """Register the decorated function as the batching rule of the operators ``op_types``.
+
+    It is the rule from opset ``since`` on and before opset ``until``.
+    """
 
     def enter(function: BatchingRule) -> BatchingRule:
         for op_type in op_types:
@@ -80,15 +83,22 @@ def _table() -> dict[tuple[str, str], list[_Entry]]:
 
 
 def has_rule(node: ir.Node) -> bool:
-    """Return True if the table has a rule for the operator of ``node``. The rule may still refuse the node."""
+    """Return True if the table has a rule for the operator of ``node``.
+
+    The rule may still refuse the node.
+    """
     return (node.domain, node.op_type) in _table()
 
 
 def batch(call: Call) -> Sequence[Result] | NotApplicable:
-    """Emit ``call``'s operator for all steps at once and return its results, one for each output of the node.
+    """Emit the operator of ``call`` for all steps at once.
 
-    A batched result has the type of the node's output, and its shape with the steps as an extra axis 0. A result may also be the
-    value of an operand, or a constant (the Shape of a batched value). If the call is refused, no new nodes remain in the builder.
+    Return its results, or a reason if it is refused.
+
+    There is one result for each output of the node. A batched result has the output's type, and the output's shape with the steps
+    as an extra axis 0. A result may also be an operand of the call, or a constant such as the Shape of a batched value. If the call
+    is refused, the builder contains no new nodes.
+
     The codes of refusals are ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``, ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``,
     ``BATCHED-WEIGHTS``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``, ``SHAPE-UNKNOWN``, ``PRECISION``, ``EMPTY-STEPS``,
     ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``, ``TYPE-UNKNOWN``, ``TYPE-MISMATCH``, ``SHAPE-MISMATCH``.
@@ -110,9 +120,9 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
 
 
 def settle_shapes(call: Call, results: Sequence[Result], built: Sequence[ir.Node]) -> None:
-    """Complete the types and shapes of ``results`` by those that the node's outputs declare.
+    """Fill in missing types and sizes of ``results`` from the declared outputs of the node.
 
-    Only the results that the nodes ``built`` compute are completed. Raise Refused if the declaration contradicts a result.
+    Only results that a node in ``built`` computes are filled in. Raise Refused if a declaration contradicts a result.
     """
     for output, result in zip(call.node.outputs, results, strict=True):
         value = result.value
