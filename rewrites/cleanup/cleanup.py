@@ -1,12 +1,18 @@
-"""Simplifies nodes, such as the steps of an unrolled loop. Several rules share the functions of this file.
+"""Simplifies nodes, such as those of an unrolled loop. Several rules share the functions of this file.
 
-``clean_up`` folds constants, inlines branches of Ifs with constant conditions, drops copies, merges repeated work, reads steps
-directly instead of from their stack, and removes unread nodes. The following nodes count as copies. Their users read x instead:
+``clean_up`` does the following:
+
+- It replaces nodes with constant results by constants, and Ifs with constant conditions by one branch.
+- It removes copies and unread nodes.
+- It runs equal nodes only once.
+- If a node reads one step of a stack, the node then reads the step directly.
+
+The following nodes count as copies. Their users then read x instead:
 
     Identity (x)      Cast <to = the type of x> (x)      Cast <to = bool> (Cast <to = int64> (x)), x a bool
     Add (x, 0)        Sub (x, 0)                         Squeeze (Unsqueeze (x, a), a)
 
-Adding 0.0 turns -0.0 into 0.0. onnxruntime drops such additions as well when it optimises a model.
+If the Add is removed, -0.0 no longer becomes 0.0. onnxruntime removes such additions too when it optimises a model.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -36,7 +42,10 @@ _OPPOSITE = {"Squeeze": "Unsqueeze", "Unsqueeze": "Squeeze"}
 
 
 def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir.Node]:
-    """Simplify ``nodes`` of ``graph`` and their branches until nothing changes. Return the remaining nodes, in order."""
+    """Simplify ``nodes`` of ``graph`` and the branches in them until nothing changes.
+
+    Return the remaining nodes, in order.
+    """
     allowance = ctx.options.unroll.bytes
     nodes, changed = list(nodes), True
     while changed:
@@ -56,7 +65,10 @@ def clean_up(graph: ir.Graph, nodes: Sequence[ir.Node], ctx: Context) -> list[ir
 
 
 def _fold(nodes: Sequence[ir.Node], allowance: int, ctx: Context) -> int:
-    """Replace nodes with constant results by constants of at most ``allowance`` bytes in all. Return their bytes, or 0."""
+    """Replace nodes that have constant results by constants. Return the number of bytes of the constants.
+
+    If the constants exceed ``allowance`` bytes in all, change nothing and return 0.
+    """
     inner = (node for node in nodes if not any(value.is_graph_output() for value in node.outputs))
     folded = fold(inner, ctx)
     put_shapes(folded.learned)
@@ -72,7 +84,10 @@ def _in(graph: ir.Graph, nodes: Iterable[ir.Node]) -> list[ir.Node]:
 
 
 def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
-    """Infer incomplete result shapes again. Return True if at least one shape became complete."""
+    """Infer the shapes of results with unknown sizes again.
+
+    Return True if at least one shape became complete.
+    """
     learned = False
     for node in nodes:
         vague = [value for value in node.outputs if static_dims(value) is None]
@@ -84,7 +99,7 @@ def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
 
 
 def copies_among(nodes: Iterable[ir.Node], opset: int) -> list[ir.Node]:
-    """Return the copies among ``nodes`` whose users can read the source instead."""
+    """Return those copies among ``nodes`` that can be removed or bypassed."""
     return [
         node for node in nodes if (source := _copied(node, opset)) is not None and (_may_go(node, source) or _is_worth_it(node))
     ]
@@ -122,7 +137,7 @@ def _cast(node: ir.Node, source: ir.Value, inner: ir.Node | None) -> ir.Value | 
 
 
 def _is_neutral_zero(zero: ir.Value | None, beside: ir.Value) -> bool:
-    """Return True if ``zero`` is a constant 0, and adding it changes neither ``beside`` nor its shape."""
+    """Return True if ``zero`` is a constant 0 that can be added to ``beside`` without changing its shape."""
     array, rank = const_array(zero, limit=64), rank_of(beside)
     if array is None or array.dtype.kind not in "iuf" or array.size != 1 or np.any(array != 0):
         return False
@@ -130,7 +145,10 @@ def _is_neutral_zero(zero: ir.Value | None, beside: ir.Value) -> bool:
 
 
 def _there_and_back(node: ir.Node, inner: ir.Node, opset: int) -> ir.Value | None:
-    """Return x of Squeeze (Unsqueeze (x, a), a), or of Unsqueeze (Squeeze (x, a), a)."""
+    """Return x if ``node`` is Squeeze (Unsqueeze (x, a), a) or Unsqueeze (Squeeze (x, a), a), else None.
+
+    ``inner`` is the producer of the operand of ``node``.
+    """
     first = inner.inputs[0]
     rank = None if first is None else rank_of(first)
     there = None if rank is None else axes_of(inner, opset, rank)
@@ -141,19 +159,25 @@ def _there_and_back(node: ir.Node, inner: ir.Node, opset: int) -> ir.Value | Non
 
 
 def _may_go(node: ir.Node, source: ir.Value) -> bool:
-    """Return True if ``source`` can replace the copy everywhere, even if the graph returns the copy."""
+    """Return True if the copy ``node`` can be removed, because ``source`` can replace it everywhere.
+
+    If the graph returns the copy, it must be able to return ``source`` instead.
+    """
     producer = source.producer()
     may_return = producer is not None and producer.graph is node.graph and not source.is_graph_output()
     return may_return or not node.outputs[0].is_graph_output()
 
 
 def _is_worth_it(node: ir.Node) -> bool:
-    """Return True if it pays to bypass a copy that must stay in the graph."""
+    """Return True if it pays to bypass the copy ``node``, although the graph must return a copy."""
     return node.op_type not in _PLAIN or bool(node.outputs[0].uses())
 
 
 def drop_copies(copies: Iterable[ir.Node], names: Names, opset: int) -> None:
-    """Let the users of ``copies`` (from ``copies_among``) read the sources. Remove each copy that the graph need not return."""
+    """Let the users of ``copies``, which ``copies_among`` returned, read the sources instead.
+
+    Remove each copy, unless the graph must return it.
+    """
     for node in copies:
         source, copy = _copied(node, opset), node.outputs[0]
         if source is None:  # its source was a copy itself
@@ -169,7 +193,7 @@ def drop_copies(copies: Iterable[ir.Node], names: Names, opset: int) -> None:
 
 
 def merge_equal(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
-    """Replace the first node of each pair (from ``equal_nodes``) by the second."""
+    """Replace the first node of each pair by the second. ``equal_nodes`` returns such pairs."""
     pairs = list(twins)
     for node, earlier in pairs:
         for value, same in zip(node.outputs, earlier.outputs, strict=True):
@@ -178,7 +202,10 @@ def merge_equal(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
 
 
 def equal_nodes(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
-    """Return pairs (node, earlier equal node) of ``nodes``, which belong to one graph and are in order."""
+    """Return a pair (node, earlier node) for each of ``nodes`` that repeats an earlier one.
+
+    ``nodes`` belong to one graph and are in order.
+    """
     first: dict[Hashable, ir.Node] = {}
     same: dict[ir.Value, ir.Value] = {}
     twins = []
@@ -196,7 +223,7 @@ def equal_nodes(nodes: Iterable[ir.Node]) -> list[tuple[ir.Node, ir.Node]]:
 
 
 def drop_unread(graph: ir.Graph) -> None:
-    """Remove the unread nodes of ``graph`` and of the branches in it."""
+    """Remove the unread nodes of ``graph`` and of the branches in it, but not of loop bodies."""
     for node in graph:
         if not is_loop(node):
             for branch in node_graphs(node):

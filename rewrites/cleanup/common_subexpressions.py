@@ -2,8 +2,8 @@
 
     a = Tanh(x); b = Tanh(x); y = Add(a, b)    ->    a = Tanh(x); y = Add(a, a)
 
-Two nodes are equal if they have the same operator, inputs, attributes and optional outputs. Nodes with graphs in them and random
-nodes stay. A node that computes a body output stays too, because each output needs a node of its own.
+Two nodes are equal if they have the same operator, inputs and attributes, and the same optional outputs are present. Nodes with
+nested graphs and random nodes stay. A node that computes a body output stays too, because each output needs a node of its own.
 """
 
 import onnx_ir as ir

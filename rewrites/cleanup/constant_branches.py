@@ -21,7 +21,10 @@ def is_if(node: ir.Node) -> bool:
 
 
 def decide_branches(graph: ir.Graph, ctx: Context) -> int:
-    """Inline the branch of each If with a constant condition, also in nested graphs. Return their number."""
+    """Replace each If with a constant condition by its branch, also in nested graphs.
+
+    Return the number of replaced Ifs.
+    """
     count = 0
     nodes: Iterable[ir.Node] = list(graph)
     while nodes:
@@ -38,7 +41,10 @@ def decide_branches(graph: ir.Graph, ctx: Context) -> int:
 
 
 def inline_decided(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node], int]:
-    """Inline Ifs with constant conditions among ``nodes``. Return all nodes and the number of these Ifs."""
+    """Replace each If with a constant condition among ``nodes`` by the nodes of its branch.
+
+    Return all nodes after that, and the number of replaced Ifs.
+    """
     now: list[ir.Node] = []
     count = 0
     for node in nodes:
@@ -52,7 +58,10 @@ def inline_decided(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node
 
 
 def taken_branch(node: ir.Node, ctx: Context) -> ir.Graph | None:
-    """Return the branch that the If ``node`` runs; None if the branch is unknown or cannot replace the If."""
+    """Return the branch that the If ``node`` always runs.
+
+    Return None if the condition is not constant, or if the branch cannot replace the If.
+    """
     condition = const_scalar(node.inputs[0])
     if condition is None or node.graph is None:
         return None

@@ -2,9 +2,10 @@
 
     y = Tanh(x); unused = Exp(x)    ->    y = Tanh(x)
 
-The rule also looks into the branches of the body. It skips nested loops, because it is applied to each of them separately.
-If the condition of a Loop may be empty, nodes that may fail stay, and so do the nodes that they need. Without the error of such
-a node, onnxruntime would continue, read the empty condition and crash.
+The rule also removes nodes in branches of the body, but not in nested loops, to which it is applied separately.
+
+If the condition of a Loop may be empty, nodes that may fail stay, and so do the nodes that they need. Without the error of such a
+node, onnxruntime would continue, read the empty condition and crash.
 
 Works around ORT-LOOP-EMPTY-CONDITION.
 """

@@ -1,6 +1,8 @@
-"""Replaces each If that has a constant condition by the branch that runs, in the whole model, before the rules for loops.
+"""Replaces each If that has a constant condition by the branch that runs.
 
 y = If(true) then () => (f(x)) else () => (g(x))    ->    y = f(x)
+
+This rule changes the whole model, before the rules for loops.
 """
 
 import onnx_ir as ir

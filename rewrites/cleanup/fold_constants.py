@@ -1,11 +1,18 @@
-"""Replaces body nodes with constant results by constants, and Ifs with constant conditions by one branch.
+"""Replaces constant nodes of a body by their results, and Ifs with constant conditions by one branch.
 
     k = Concat(Shape(W)[0:1], [-1]); y = Reshape(x, k)    ->    y = Reshape(x, [4, -1])
 
-Folds Constant nodes, nodes with constant inputs, and Shape or Size of known dimensions. The runtime of the context computes all
-foldable nodes of a body in one run. Afterwards the shapes of their users are inferred again.
-These nodes stay: nodes whose results have an unknown size or more than ``_LARGEST`` bytes, strings, random operators, integer
-divisions by 0, nodes that compute a body output, and each DequantizeLinear of the weights of a quantized product.
+The rule folds Constant nodes, nodes with constant inputs, and Shape or Size of known dimensions. It runs all foldable nodes of a
+body at once. Afterwards it infers the shapes of their users again.
+
+These nodes stay:
+
+- nodes whose results have an unknown size or more than ``_LARGEST`` bytes
+- nodes that read or return strings
+- random operators
+- divisions of integers by 0
+- nodes that compute a body output
+- each DequantizeLinear of the weights of a quantized product
 """
 
 import onnx_ir as ir

@@ -1,15 +1,15 @@
 """Runs nodes whose inputs are constants, and replaces the nodes by their results.
 
-A node that reads a known size from a shape is folded too, even if other sizes of the shape are unknown:
+A node that reads sizes from a shape is folded too if these sizes are known. Other sizes of the shape may be unknown:
 
     s = Shape (x)  n = Gather (s, 1)          x [T, 4]       ->    n = 4
     s = Shape (x)  n = Slice (s, [1], [3])    x [T, 4, 8]    ->    n = [4, 8]
 
-A quantized product keeps its DequantizeLinear nodes, because onnxruntime then multiplies integers.
+The DequantizeLinear nodes before a quantized product stay, because onnxruntime only then multiplies integers:
 
     y = MatMul(DequantizeLinear(q, s, z), DequantizeLinear(W, t, u))
 
-If the weights were folded to float32, they would take four times the memory, and another kernel would round differently.
+If the weights W were folded to float32, they would take four times the memory, and another kernel would round differently.
 
 Works around ORT-DIVISION-OVERFLOW.
 """
@@ -47,7 +47,10 @@ _PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 
 @dataclass(frozen=True)
 class Folded:
-    """The nodes with constant results (``done``), their constants (``known``), and the shapes inferred meanwhile (``learned``)."""
+    """The nodes with constant results (``done``) and their constants (``known``).
+
+    ``learned``: shapes that were inferred in passing.
+    """
 
     done: Sequence[ir.Node]
     known: Mapping[ir.Value, np.ndarray]
@@ -55,7 +58,7 @@ class Folded:
 
 
 def fold(nodes: Iterable[ir.Node], ctx: Context) -> Folded:
-    """Compute the nodes with constant results among ``nodes``. Change no node and no shape.
+    """Compute the results of those ``nodes`` that are constant. Change neither nodes nor shapes.
 
     Producers must come before users, and no two nodes may have the same name.
     """
@@ -111,7 +114,7 @@ def _has_constant_inputs(node: ir.Node, known: dict[ir.Value, np.ndarray], compu
 
 
 def _is_small(node: ir.Node, ctx: Context, before: dict[ir.Value, ir.Shape | None]) -> bool:
-    """Return True if the results are known to be small. This is checked before the computation, because an Expand may be large."""
+    """Return True if the results are known to be small. Before they are computed, an Expand could be huge."""
     results = [value for value in node.outputs if value.name]
     vague = [value for value in results if static_dims(value) is None]
     shapes = infer_afresh(node, ctx.infer) if vague else {}
@@ -142,7 +145,7 @@ def _run(work: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -
 
 
 def put_constants(folded: Folded, ctx: Context) -> None:
-    """Let the users of the folded nodes read constants, and remove these nodes."""
+    """Let the users of the nodes in ``folded.done`` read the constants, and remove these nodes."""
     for node in folded.done:
         for value in node.outputs:
             if value.uses():
@@ -151,13 +154,19 @@ def put_constants(folded: Folded, ctx: Context) -> None:
 
 
 def computed_constants(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, np.ndarray]:
-    """Return the constants among ``values`` and the values they depend on. Skip long backward slices."""
+    """Return the constants among ``values`` and among the values that they are computed from.
+
+    A value that many nodes compute is skipped.
+    """
     nodes = {node: None for value in values for node in _backward_slice(value)}
     return dict(fold(nodes, ctx).known) if nodes else {}
 
 
 def _backward_slice(value: ir.Value) -> list[ir.Node]:
-    """Return the nodes that ``value`` depends on, producers first, back to Shape and Size nodes; an empty list if they are many."""
+    """Return the nodes that ``value`` is computed from, producers first; [] if there are too many.
+
+    The search does not go beyond Shape and Size nodes.
+    """
     order: dict[ir.Node, None] = {}
     seen: set[ir.Node] = set()
     waiting = [(value.producer(), False)]
@@ -178,9 +187,9 @@ def _backward_slice(value: ir.Value) -> list[ir.Node]:
 
 
 def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool:
-    """Return True if ``node`` may divide integers by 0, or the smallest integer by -1. Both may crash onnxruntime.
+    """Return True if ``node`` may divide integers by 0, or the smallest integer by -1.
 
-    ``known``: constants in addition to those of the model.
+    Both may crash onnxruntime. ``known``: constants in addition to those of the model.
     """
     by = node.inputs[1] if node.op_type in ("Div", "Mod") and len(node.inputs) == 2 else None
     if by is None or (by.dtype is not None and by.dtype.is_floating_point()):
@@ -190,7 +199,7 @@ def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool
 
 
 def _sizes_read(node: ir.Node, ctx: Context) -> np.ndarray | None:
-    """Return the known sizes that a Gather or Slice reads from a Shape, or None."""
+    """Return the known sizes that the Gather or Slice ``node`` reads from a Shape, or None."""
     shape = producer_of(node.inputs[0], "Shape") if node.op_type in ("Gather", "Slice") and node.inputs else None
     source = None if shape is None else shape.inputs[0]
     if shape is None or source is None or source.shape is None:
@@ -205,7 +214,7 @@ def _sizes_read(node: ir.Node, ctx: Context) -> np.ndarray | None:
 
 
 def positions_read(node: ir.Node, length: int, opset: int) -> np.ndarray | None:
-    """Return the positions at which a Gather or Slice reads its operand, a vector; None if they are not constant."""
+    """Return the positions in a vector of ``length`` elements that a Gather or Slice reads, if constant."""
     if node.domain != "" or node.op_type not in ("Gather", "Slice"):
         return None
     if node.op_type == "Gather":
@@ -217,12 +226,12 @@ def positions_read(node: ir.Node, length: int, opset: int) -> np.ndarray | None:
 
 
 def dequantizes_operand(node: ir.Node) -> bool:
-    """Return True if ``node`` dequantizes an operand of a quantized product."""
+    """Return True if ``node`` is the DequantizeLinear of an operand of a quantized product."""
     return bool(quantized_products(node))
 
 
 def quantized_products(node: ir.Node) -> list[ir.Node]:
-    """Return the products that read ``node`` if all their operands are results of DequantizeLinear."""
+    """Return the products that read the DequantizeLinear ``node``, if all their factors are dequantized."""
     if not _dequantizes(node, node.graph):
         return []
     return [

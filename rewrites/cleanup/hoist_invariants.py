@@ -3,10 +3,12 @@
     Scan(h0, xs) body(h, x) => Add(MatMul(h, Transpose(W)), x)
     ->    Wt = Transpose(W); Scan(h0, xs) body(h, x) => Add(MatMul(h, Wt), x)
 
-Conditions: the node is deterministic and reads only loop-invariant values. If a Loop may run no step, only nodes that cannot fail
-move. Whole nested loops and Ifs move too. A DequantizeLinear of a quantized product stays, because onnxruntime multiplies integers
-only if it is next to the product. If the node computes a body output, an Identity replaces it in the body, because each output
-needs a node of its own. Such a node stays if the opset has no Identity for its type.
+A node moves if it is deterministic and reads only loop-invariant values. Whole nested loops and Ifs move too. If a Loop may run no
+step, only nodes that cannot fail move.
+
+A DequantizeLinear of a quantized product stays, because onnxruntime multiplies integers only if the DequantizeLinear is in the same
+graph as the product. If a moved node computes a body output, an Identity takes its place in the body, because each output needs a
+node of its own. If the opset has no Identity for the type, the node stays.
 """
 
 import onnx_ir as ir

@@ -1,11 +1,14 @@
-"""Removes copies inside a body: Identity, Cast to the same type, sums with 0, axes that are added and removed again.
+"""Removes copies inside a body.
+
+Copies are an Identity, a Cast to the same type, a sum with 0, and axes that are added and removed again.
 
     a = Identity(x); y = Tanh(a)                           ->    y = Tanh(x)
     a = Squeeze(Unsqueeze(x, [0]) + 0, [0]); y = Tanh(a)   ->    y = Tanh(x)
 
-Adding 0.0 turns -0.0 into 0.0. onnxruntime removes such additions as well.
-A copy stays if the body returns it and cannot return its source, because the source is an input, an outer value or another output.
-All other users of the copy then read the source.
+If a sum with 0.0 is removed, -0.0 no longer becomes 0.0. onnxruntime removes such sums too.
+
+A copy stays if the body returns it and cannot return its source instead. The source may be an input, a value from outside or
+another output. All other users of the copy then read the source.
 """
 
 import onnx_ir as ir

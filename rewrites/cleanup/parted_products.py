@@ -1,10 +1,13 @@
-"""Protects outer products by an Identity from onnx's shape inference, which would reject them.
+"""Inserts an Identity into outer products, because onnx's shape inference would reject them.
 
     Mul(Unsqueeze(a, 1), Unsqueeze(b, 0))    ->    Mul(Identity(Unsqueeze(a, 1)), Unsqueeze(b, 0))      a [3], b [2]
 
-From opset 14 on, the data propagation of onnx 1.23 follows the elements of vectors of known length, also through Unsqueeze. It
-still treats the results as vectors, and rejects a product of 3 elements by 2 elements. It does not follow an Identity. onnxruntime
-removes the Identity. Rules would remove it as well, so loop bodies lose it before the first rule and get it back after the last.
+From opset 14 on, the data propagation of onnx 1.23 follows the elements of vectors of known length, also through an Unsqueeze. It
+still treats the results of an Unsqueeze as vectors, and rejects a product of 3 elements and 2 elements. It does not follow an
+Identity.
+
+onnxruntime removes the Identity when it loads the model. Rules should not see it, so it is removed from loop bodies before the
+first rule and inserted again after the last rule.
 
 Works around ONNX-OUTER-PRODUCT.
 """
@@ -31,7 +34,7 @@ _GO_THROUGH = _HAND_ON | _MEET | {"Concat", "Gather", "Slice"}
 
 
 def part_outer_products(ctx: Context) -> None:
-    """Add an Identity to each outer product of the model that onnx would reject."""
+    """Insert an Identity into each outer product of the model that onnx would reject."""
     if ctx.opset < _SINCE:
         return
     lengths = _Lengths()
@@ -87,12 +90,15 @@ _TRANSFER: Mapping[str, Callable[["_Lengths", ir.Node], int | None]] = {
 
 
 class _Lengths(Domain[int]):
-    """The number of elements that onnx's data propagation follows, for each value."""
+    """For each value, the number of elements that onnx's data propagation follows, or None."""
 
     transfer = _TRANSFER
 
     def read(self, value: ir.Value) -> int | None:
-        """Return the number of elements of a scalar or vector. Compute it from the operands for other values."""
+        """Return the number of elements of ``value`` if it is a scalar or a vector.
+
+        For any other value, compute the number from the operands of its node.
+        """
         dims = None if value.shape is None else value.shape.dims
         if dims is None or len(dims) > 1:
             return super().read(value)

@@ -2,10 +2,14 @@
 
     Scan(w, xs) body(w_in, x) => (Identity(w_in), f(w_in, x))    ->    Scan(xs) body(x) => f(w, x)
 
-Condition: the body returns the state unchanged, directly or through Identity nodes. Users of the final value then read the initial
-value. States of an opset-8 Scan stay, because a body cannot capture a single batch element. Sequences and optionals stay if the
-graph returns them and Identity cannot copy them. The last state of a Loop stays before opset 11, which requires a state. A loop
-that has no results afterwards is removed.
+The body must return the state unchanged, directly or through Identity nodes. Users of the final value then read the initial value.
+A loop that has no results afterwards is removed.
+
+These states stay:
+
+- states of an opset-8 Scan, because a body cannot capture the value of a single batch element
+- sequences and optionals that the graph returns, if the opset has no Identity for them
+- the last state of a Loop before opset 11, which requires a state
 """
 
 from dataclasses import replace
@@ -60,7 +64,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _may_go(state: State, loop: Loop, ctx: Context) -> bool:
-    """Return True if a copy of the initial value can replace the state wherever it is returned."""
+    """Return True if a copy of the initial value can replace the state wherever the loop returns it."""
     public = state.final is not None and state.final.is_graph_output()
     returned = sum(value is state.inner for value in loop.body.outputs) > (state.next is state.inner)
     return not (public or returned) or can_copy(state.initial, ctx.opset)

@@ -1,9 +1,9 @@
-"""Lets a Slice of a Concat read the single part that it needs.
+"""Lets a Slice of a Concat read only the part that it needs, if it needs a single part.
 
     w = Concat <axis = 1> (s, a)  n = Slice (w, [4], [7], [1])    s [2, 3], a [2, 4]    ->    n = Slice (a, [1], [4], [1])
 
-In models with overlapping frames, a state keeps the last samples of a frame in this way. If the new frame contains these samples,
-the state becomes unnecessary.
+Models with overlapping frames compute a state in this way: it keeps the last samples of the previous frames and the new frame. If
+the new frame contains all these samples, the state is no longer read.
 
 Conditions: the Slice cuts one axis forwards at constant bounds, and the sizes of all parts along this axis are known.
 """
@@ -21,7 +21,10 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find the first Slice that reads one part of a Concat. The engine calls the rule again for the next."""
+    """Find the first Slice that reads one part of a Concat.
+
+    The engine calls the rule again for the next Slice.
+    """
     found = next(((node, part) for node in loop.body if (part := _part(node, ctx.opset)) is not None), None)
     if found is None:
         return NOTHING_HERE
@@ -39,7 +42,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _part(node: ir.Node, opset: int) -> tuple[ir.Value, int, int, int] | None:
-    """Return four things: the part that a Slice reads, the axis, the start and the end in the part. None for several parts."""
+    """Return (part, axis, start, end): the Slice ``node`` reads ``part[start:end]`` along the axis.
+
+    Return None if ``node`` does not read a single part of a Concat.
+    """
     join = producer_of(node.inputs[0], "Concat") if node.op_type == "Slice" and node.domain == "" and node.inputs else None
     if join is None or join.graph is not node.graph:
         return None
