@@ -108,7 +108,7 @@ def cannot_fail(node: ir.Node) -> bool:
 
 
 def unread_in_loop(loop: Loop) -> list[ir.Node]:
-    """Return the nodes whose outputs are never read and that the body of ``loop`` can lose.
+    """Return the nodes that can be removed from the body of ``loop``: nothing reads their outputs.
 
     Nodes of branches in the body are included.
     """

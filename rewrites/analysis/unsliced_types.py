@@ -1,8 +1,11 @@
 """Refuses loops over element types that Slice, Gather, Expand or Concat do not support in an opset.
 
-Examples are float8 and types of 4 bits. A value of such a type can be scanned and stacked as it is, but rules must neither slice
-nor join it. This excludes three cases: a state, because its values would be stacked; a loop-invariant result, because it would be
-repeated; and a scanned or stacked tensor that is reversed or does not have the steps as axis 0.
+Examples are float8 and types of 4 bits. Rules can neither slice nor join values of such a type. Therefore a loop is refused in
+three cases:
+
+- A state has such a type. Its values could not be stacked.
+- A stacked result that has such a type is loop-invariant. It could not be repeated.
+- A scanned or stacked tensor that has such a type is reversed, or does not have the steps as axis 0.
 """
 
 import functools

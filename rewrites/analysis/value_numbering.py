@@ -1,4 +1,4 @@
-"""Value numbering: finds values that the same operator computes from equal operands."""
+"""Value numbering: finds equal values, which the same operator computes from equal operands."""
 
 from collections.abc import Hashable
 

@@ -75,7 +75,7 @@ class _Reader:
         return self.integers.size_of(source, axis if axes is None else axes[axis])
 
     def _from_the_source(self, expression: AffineExpression) -> AffineExpression:
-        """Return ``expression`` in terms of sizes of the tensors that its Transposes read."""
+        """Return ``expression`` with sizes of transposed tensors replaced by sizes of the Transposes' inputs."""
         sizes: Mapping[Symbol, AffineExpression | None] = {
             symbol: self._size(symbol.value, symbol.axis) for symbol in expression.terms if isinstance(symbol, Dim)
         }

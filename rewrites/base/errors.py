@@ -85,7 +85,7 @@ _OURS = frozenset(
 def is_raised_by(error: BaseException, *libraries: str) -> bool:
     """Return True if one of ``libraries`` (top-level packages) raised ``error`` because of its input.
 
-    MemoryError, RecursionError and exceptions such as KeyboardInterrupt have other causes than the input.
+    Return False for errors that no input causes: MemoryError, RecursionError, KeyboardInterrupt and the like.
     """
     if _home(type(error).__module__) in libraries:
         return True

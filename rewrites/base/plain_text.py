@@ -88,7 +88,7 @@ _ALIKE = 0.6
 def near_names(name: str, known: Iterable[str], most: int = 1, alike: float = _ALIKE) -> list[str]:
     """Return up to ``most`` names of ``known`` that are similar to ``name``, the most similar first.
 
-    Upper and lower case are equal. ``alike``: how similar a name must be, from 0 to 1.
+    Case is ignored. ``alike``: how similar a name must be, from 0 to 1.
     """
     short = [other for _, other in zip(range(_MOST_LOOKED_AT), known, strict=False) if len(other) <= _LONGEST]
     folded = {other.casefold(): other for other in reversed(short)}

@@ -213,7 +213,7 @@ class RewriteReport:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Self":
-        """Return the report from its dict ``plain``, which ``to_dict`` returned."""
+        """Return the report of which ``to_dict`` returned the dict ``plain``."""
         lists = {
             "loops": [_loop(loop) for loop in plain["loops"]],
             "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],

@@ -77,13 +77,13 @@ class _Axis:
 
     @classmethod
     def of(cls, axis: int, inner: ir.Value, varies: bool, outer: ir.Value | None = None) -> "_Axis":
-        """Return the scanned axis of the new tensor.
+        """Return the scanned axis of a tensor.
 
         Args:
             axis: The scanned axis in one step.
-            inner: The row of one iteration in the body.
+            inner: The row that one iteration reads or returns, with its shape in one step.
             varies: True if the tensor is batched, so that the axis is shifted.
-            outer: The new tensor, if it exists already. It may have a known rank.
+            outer: The tensor, if it exists already. Its rank is used if it is known.
         """
         rank, known = rank_of(inner), None if outer is None else rank_of(outer)
         return cls(axis + varies, rank + 1 + varies if known is None and rank is not None else known)
@@ -152,7 +152,7 @@ def nested_loop(call: Call) -> Sequence[Result]:
 def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]:
     """Return, for each stacked result, True if it is batched.
 
-    If a condition on the Loop (see the module) does not hold, discard its new nodes and refuse the call.
+    If the Loop is unsupported (see the module), discard its new nodes and refuse the call.
     """
     stacked = [inside.get(output.inner).batched for output in loop.scan_outputs]
     reason = None
@@ -210,7 +210,10 @@ def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequen
 
 
 def for_all_steps(call: Call, operand: Operand, varies: bool) -> ir.Value:
-    """Return the value of ``operand``, repeated for every step if the new input ``varies`` between steps."""
+    """Return the value of ``operand``, with the steps as axis 0 if the new input ``varies``.
+
+    A loop-invariant operand is repeated for every step then.
+    """
     return repeated(call.build, operand, call.steps) if varies else operand.value
 
 

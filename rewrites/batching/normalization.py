@@ -141,10 +141,10 @@ def group_normalization(call: Call) -> Sequence[Result]:
 
 @rule("MeanVarianceNormalization", since=9)
 def mean_variance_normalization(call: Call) -> Sequence[Result]:
-    """Merge the steps into the channels, or make each step one channel.
+    """Merge the steps into the channels.
 
-    The latter applies if all channels of a step are normalised together. The axes must be [0, 2, 3] or [0, 1, 2, 3], because
-    onnxruntime supports no others.
+    If all channels of a step are normalised together, make each step one channel instead. The axes must be [0, 2, 3] or [0, 1, 2,
+    3], because onnxruntime supports no others.
     """
     axes = sorted(call.node.attributes.get_ints("axes", (0, 2, 3)))
     if axes not in ([0, 2, 3], [0, 1, 2, 3]) or call.rank(0) != 4:

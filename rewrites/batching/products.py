@@ -131,7 +131,7 @@ def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: b
 
 
 def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value:
-    """``[M, K] @ [T, K, N]`` -> ``[T * N, K] @ [K, M]``, transposed back to the shape of the result.
+    """Emit ``[M, K] @ [T, K, N]`` as ``[T * N, K] @ [K, M]``, and move the axes of the result back.
 
     A Reshape before the product prevents a wrong fusion by onnxruntime.
     """
@@ -190,8 +190,8 @@ def matmul(call: Call) -> Sequence[Result]:
 def fused_matmul(call: Call) -> Sequence[Result]:
     """Emit one product over all steps.
 
-    A vector has no transposition flag afterwards: the operator ignores the flag for a vector, but would transpose the batched
-    vectors.
+    The transposition flag of a vector is cleared: in one step, the operator ignores the flag, but for all steps it would transpose
+    the matrix of the vectors.
     """
     attributes = call.node.attributes
     if attributes.get_int("transBatchA", 0) or attributes.get_int("transBatchB", 0):

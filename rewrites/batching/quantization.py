@@ -33,9 +33,9 @@ _LIMITS = {ir.DataType.UINT8: (0, 255), ir.DataType.INT8: (-128, 127)}
 @rule("DequantizeLinear", "QuantizeLinear")
 @rule("DequantizeLinear", "QuantizeLinear", domain="com.microsoft")
 def quantize(call: Call) -> Sequence[Result]:
-    """Keep the scale of all steps, and shift its axis if it has several elements.
+    """Shift the axis if the scale has several elements.
 
-    If the scale or the zero point differs between steps, emit a scale along axis 0.
+    If the scale or the zero point differs between steps, emit a scale along axis 0 instead.
     """
     if call.node.attributes.get_int("block_size", 0):
         raise call.refuse("NO-BATCHING-RULE", "the scales are blocked")

@@ -114,7 +114,7 @@ def _has_constant_inputs(node: ir.Node, known: dict[ir.Value, np.ndarray], compu
 
 
 def _is_small(node: ir.Node, ctx: Context, before: dict[ir.Value, ir.Shape | None]) -> bool:
-    """Return True if the results are known to be small. Before they are computed, an Expand could be huge."""
+    """Return True if the results of ``node``, such as an Expand, are known to be small before it runs."""
     results = [value for value in node.outputs if value.name]
     vague = [value for value in results if static_dims(value) is None]
     shapes = infer_afresh(node, ctx.infer) if vague else {}
@@ -156,7 +156,7 @@ def put_constants(folded: Folded, ctx: Context) -> None:
 def computed_constants(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, np.ndarray]:
     """Return the constants among ``values`` and among the values that they are computed from.
 
-    A value that many nodes compute is skipped.
+    A value is skipped if too many nodes are needed to compute it.
     """
     nodes = {node: None for value in values for node in _backward_slice(value)}
     return dict(fold(nodes, ctx).known) if nodes else {}
@@ -214,7 +214,7 @@ def _sizes_read(node: ir.Node, ctx: Context) -> np.ndarray | None:
 
 
 def positions_read(node: ir.Node, length: int, opset: int) -> np.ndarray | None:
-    """Return the positions in a vector of ``length`` elements that a Gather or Slice reads, if constant."""
+    """Return the positions that a Gather or Slice reads in a vector of ``length`` elements, if constant."""
     if node.domain != "" or node.op_type not in ("Gather", "Slice"):
         return None
     if node.op_type == "Gather":

@@ -1,6 +1,6 @@
-"""Removes copies inside a body.
+"""Removes copies inside a body, such as an Identity, a Cast to the same type or a sum with 0.
 
-Copies are an Identity, a Cast to the same type, a sum with 0, and axes that are added and removed again.
+Axes that are added and removed again are a copy too.
 
     a = Identity(x); y = Tanh(a)                           ->    y = Tanh(x)
     a = Squeeze(Unsqueeze(x, [0]) + 0, [0]); y = Tanh(a)   ->    y = Tanh(x)

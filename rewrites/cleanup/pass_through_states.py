@@ -9,7 +9,7 @@ These states stay:
 
 - states of an opset-8 Scan, because a body cannot capture the value of a single batch element
 - sequences and optionals that the graph returns, if the opset has no Identity for them
-- the last state of a Loop before opset 11, which requires a state
+- the last state of a Loop in an opset before 11, because a Loop must have a state there
 """
 
 from dataclasses import replace

@@ -1,9 +1,9 @@
-"""Lets a Slice of a Concat read only the part that it needs, if it needs a single part.
+"""Lets a Slice of a Concat read a part of the Concat directly, if it needs no other part.
 
     w = Concat <axis = 1> (s, a)  n = Slice (w, [4], [7], [1])    s [2, 3], a [2, 4]    ->    n = Slice (a, [1], [4], [1])
 
-Models with overlapping frames compute a state in this way: it keeps the last samples of the previous frames and the new frame. If
-the new frame contains all these samples, the state is no longer read.
+Models with overlapping frames keep the last samples in a state. Each step concatenates the state with the new frame, and slices the
+last samples for the next step. If the new frame contains all of them, the state is no longer read.
 
 Conditions: the Slice cuts one axis forwards at constant bounds, and the sizes of all parts along this axis are known.
 """

@@ -141,7 +141,7 @@ class AffineExpression:
         return self.moved(lambda array: array.reshape(shape))
 
     def limited(self, exact_to: int | None) -> "AffineExpression":
-        """Return the expression with the smaller of its ``exact_to`` and the argument. None is no limit."""
+        """Return the expression with the smaller of its ``exact_to`` and the argument. None means no limit."""
         return AffineExpression(self.const, self.terms, _least(self.exact_to, exact_to))
 
     def __add__(self, other: "AffineExpression | int") -> "AffineExpression":

@@ -20,7 +20,7 @@ __all__ = ["emit", "exceeds", "larger", "scalar_of", "smaller", "times"]
 def emit(b: Builder, expression: AffineExpression, values: Mapping[Symbol, ir.Value] | None = None) -> ir.Value:
     """Emit nodes that compute ``expression``, which has one element.
 
-    ``values`` maps symbols such as STEP to their values in the graph. Other symbols are dimensions or values themselves.
+    ``values``: the values of symbols such as STEP. Any other symbol is a dimension or a value of the graph.
     """
     parts = []
     for symbol in expression.terms:

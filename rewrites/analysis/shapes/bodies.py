@@ -66,8 +66,8 @@ class Walk:
         meet: Merges the shapes that the branches of an If return for one result.
         afresh: True to forget all known shapes and infer them from the shapes of the graph's inputs. A name of a dimension is then
             the same size inside and outside of a body. False to keep known shapes.
-        declared_rows: What the body of a Scan does if the shape of a scanned tensor is unknown. True: the row keeps its declared
-            shape.
+        declared_rows: True if a row of a scanned tensor keeps its declared shape in the body of the Scan, if the shape of the
+            scanned tensor is unknown.
         found: The values whose shapes were inferred.
     """
 

@@ -1,8 +1,8 @@
 """Keeps the sizes in one branch of an If from being used for the other branch or for the result.
 
-A model may have a branch for each of several sizes. If the size is fixed, the operands in the other branch do not fit each other,
-and onnxruntime refuses the model. A Reshape to a shape that is only known at run time hides the sizes of captured values from this
-branch. It then fails only when it runs, as in the original model:
+A model may have branches for different sizes of a tensor. If the size is fixed, the operands in a branch for another size do not
+fit each other, and onnxruntime refuses the model. Therefore a Reshape to a shape that is only known at run time hides the sizes of
+captured values from this branch. The branch then fails only when it runs, as in the original model:
 
     If(c) else: MatMul(x, w)    ->    If(c) else: MatMul(Reshape(x, Where(c, s, s)), w)      s: the sizes of x, which w does not fit
 
@@ -10,8 +10,8 @@ Before opset 11, onnx uses a size that only one branch returns as the size of th
 
     If (c) then [2, 3] else [n, 3]    ->    y [2, 3] for onnx, but in truth y is [?, 3]
 
-Therefore this module gives such results of branches new names without those sizes, in the copy of the model that onnx infers. A
-call of a function that contains an If becomes an unknown operator with declared results in this copy.
+Therefore such results of branches get new names without these sizes, in the copy of the model that onnx infers. A call of a
+function that contains an If becomes an unknown operator with declared results in this copy.
 
 Works around ORT-BRANCH-CONTRADICTION and ONNX-IF-10-SIZES.
 """

@@ -1,11 +1,12 @@
 """Preserves the sizes of a Loop's stacked results for the case that the Loop runs no step.
 
 If no step runs, onnxruntime returns an empty stack. Its axes after the first have the sizes that onnxruntime knows of one step's
-result, and size 0 if it knows none. Rules may remove declarations and nodes from which these sizes follow. Therefore the sizes are
-recorded before the first rule, and declared after the last rule where they got lost.
+result. A size that onnxruntime does not know becomes 0. Rules may remove the declarations and nodes from which these sizes follow.
+Therefore the sizes are recorded before the first rule. After the last rule, they are declared if they no longer follow from
+operators.
 
 onnxruntime merges the declared shape of a result with its inferred shape. If the two contradict each other on a size, onnxruntime
-does not know this size, and this module records 0.
+does not know this size, so this module records 0.
 
 Works around ORT-LOOP-NO-STEPS-SIZES.
 """
