@@ -31,7 +31,7 @@ _FAR = 2**31 - 1
 
 @dataclass(frozen=True)
 class Reversal:
-    """``source`` reversed along ``axis``. ``axis`` is not negative."""
+    """The value ``source``, reversed along ``axis`` (0 or more)."""
 
     source: ir.Value
     axis: int
@@ -58,7 +58,7 @@ class Reversals:
 
 
 class _Reader:
-    """Compares integers with the sizes of one tensor."""
+    """Compares integers in a model with the sizes of one tensor, ``source``."""
 
     def __init__(self, integers: Integers, source: ir.Value, rank: int) -> None:
         self.integers, self.source, self.rank = integers, source, rank

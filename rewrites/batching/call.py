@@ -39,7 +39,10 @@ class Operand:
 
 @dataclass(frozen=True)
 class Result:
-    """One result. If ``batched``, ``value`` has the steps as an extra axis 0. Otherwise, it is loop-invariant."""
+    """One result of a call.
+
+    If ``batched``, ``value`` has the steps as an extra axis 0. Otherwise, it is loop-invariant.
+    """
 
     value: ir.Value
     batched: bool = True
@@ -91,7 +94,7 @@ class Call:
         return operand
 
     def batched(self, index: int) -> bool:
-        """Return True if operand ``index`` is present and differs between steps."""
+        """Return True if operand ``index`` is present and batched."""
         operand = self.given(index)
         return operand is not None and operand.batched
 

@@ -91,7 +91,7 @@ class Emission:
         return next((reason for node in nodes if (reason := self.add(node)) is not None), None)
 
     def place(self, value: ir.Value, stack: ir.Value, batched: bool = True) -> None:
-        """Use ``stack`` as the replacement of ``value``."""
+        """Use ``stack`` as the replacement of ``value``. ``batched``: ``stack`` has the steps as axis 0."""
         self.known[value] = Operand(stack, batched, value)
 
     def full(self, value: ir.Value) -> ir.Value:

@@ -118,7 +118,10 @@ def batch_normalization(call: Call) -> Sequence[Result]:
 
 @rule("InstanceNormalization")
 def instance_normalization(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis, or into the channels if scale, bias or statistics differ between steps."""
+    """Merge the steps into the batch axis, or into the channels.
+
+    They are merged into the channels if the scale, the bias or the statistics differ between steps.
+    """
     rank, parameters = call.rank(0), range(1, len(call.operands))
     if not any(map(call.batched, parameters)):
         return fold_batch(call)
@@ -181,7 +184,7 @@ def by_its_function(call: Call) -> Sequence[Result]:
 
 
 def _definition(call: Call) -> tuple[ir.Graph, dict[ir.Value, Operand]]:
-    """Return the operator's definition as a graph, and a mapping from the graph's inputs to the operands of the call."""
+    """Return the operator's definition as a graph, and the operands of the call for its inputs."""
     node = ir.serde.serialize_node(call.node)
     graph = onnx.GraphProto(name="definition")
     outside: dict[str, Operand] = {}

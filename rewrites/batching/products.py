@@ -182,7 +182,7 @@ def _both(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
 
 @rule("MatMul")
 def matmul(call: Call) -> Sequence[Result]:
-    """``MatMul(x, w)`` -> one MatMul over all steps."""
+    """Emit one MatMul over all steps."""
     return [Result(product(call, lambda left, right: call.build.op("MatMul", left, right), plain=True))]
 
 

@@ -170,7 +170,7 @@ _SCALES, _ZEROS = (1, 4, 6), (2, 5, 7)
 
 @rule("QLinearMatMul")
 def quantized_matmul(call: Call) -> Sequence[Result]:
-    """Emit one product over all steps. Zero points must be loop-invariant."""
+    """Emit one product over all steps. The zero points must be loop-invariant."""
     call.same_weights(*_ZEROS)
     matrices, rest, b = replace(call, operands=(call.operand(0), call.operand(3))), call.values, call.build
     scaled = any(map(call.batched, _SCALES))

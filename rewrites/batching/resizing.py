@@ -137,7 +137,10 @@ def _one_more_axis(call: Call, values: list[ir.Value | None], rank: int) -> Sequ
 
 @rule("AffineGrid")
 def affine_grid(call: Call) -> Sequence[Result]:
-    """``AffineGrid(theta [N, ...], [N, C, ...])`` -> ``AffineGrid(theta' [steps * N, ...], [steps * N, C, ...])``."""
+    """Merge the steps into the batch axis N.
+
+    ``AffineGrid(theta [N, ...], [N, C, ...])`` -> ``AffineGrid(theta' [steps * N, ...], [steps * N, C, ...])``.
+    """
     call.same_each_step(1)
     batch, size = first_dim(call, 0), call.operand(1).value
     (result,) = call.build.like(call.node, [folded(call, 0), rows_first(call, size, batch)])

@@ -21,7 +21,7 @@ __all__ = ["pad", "pad_by_attributes", "slice_", "slice_by_attributes"]
 
 @rule("Slice", until=10)
 def slice_by_attributes(call: Call) -> Sequence[Result]:
-    """Shift the axes. Before opset 10, the bounds and axes are attributes."""
+    """Shift the axes. Before opset 10, the bounds and the axes of a Slice are attributes."""
     spec = slice_spec(call.node, call.opset)
     if spec is DYNAMIC:
         raise call.refuse("MALFORMED", "starts or ends are missing")
@@ -46,7 +46,7 @@ def slice_(call: Call) -> Sequence[Result]:
 
 @rule("Pad", until=11)
 def pad_by_attributes(call: Call) -> Sequence[Result]:
-    """Insert pads of 0 for the steps. Before opset 11, the pads are an attribute."""
+    """Insert pads of 0 for the steps. Before opset 11, the pads of a Pad are an attribute."""
     return call.like(call.values, pads=_with_steps(call.node.attributes.get_ints("pads", ())))
 
 

@@ -18,7 +18,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes that repeat the computation of an earlier node."""
+    """Return a patch if nodes of the body repeat the computation of an earlier node."""
     twins = equal_nodes(loop.body)
     if not twins:
         return NOTHING_HERE

@@ -23,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes that no output of the body needs."""
+    """Return a patch if the body has nodes that no output of the body needs."""
     del ctx
     dead = unread_in_loop(loop)
     if not dead:

@@ -16,7 +16,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find Ifs with constant conditions."""
+    """Return a patch if the model has Ifs with constant conditions."""
     if not any(is_if(node) and taken_branch(node, ctx) is not None for node in all_nodes(model.graph)):
         return NOTHING_HERE
 

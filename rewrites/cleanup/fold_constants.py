@@ -29,7 +29,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find constant nodes and compute them."""
+    """Return a patch if the body has constant nodes, or Ifs with constant conditions."""
     inner = (node for node in loop.body if not any(value.is_graph_output() for value in node.outputs))
     folded = fold(inner, ctx)
     ifs = [node for node in loop.body if is_if(node) and taken_branch(node, ctx) is not None]

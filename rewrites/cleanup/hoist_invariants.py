@@ -26,7 +26,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find loop-invariant nodes."""
+    """Return a patch if the body has loop-invariant nodes that can move."""
     stays = varying_values(loop.body, loop.body.inputs)
     moving: list[ir.Node] = []
     for node in loop.body:

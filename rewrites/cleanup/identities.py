@@ -23,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find copies that can be removed."""
+    """Return a patch if the body has copies that can be removed or bypassed."""
     copies = copies_among(loop.body, ctx.opset)
     if not copies:
         return NOTHING_HERE

@@ -59,7 +59,10 @@ def part_outer_products(ctx: Context) -> None:
 
 
 def rejoin_outer_products(ctx: Context) -> None:
-    """Remove the Identities of ``part_outer_products`` from bodies of loops, and remember their names."""
+    """Remove the Identities that ``part_outer_products`` inserted from bodies of loops.
+
+    Their names are remembered, so that they can be inserted again.
+    """
     for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():
             for node in [inner for inner in body if inner.op_type == "Identity" and inner.domain == ""]:

@@ -28,7 +28,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find states that no step changes."""
+    """Return a patch if the loop has states that no step changes."""
     passengers = [state for state in loop.states if through_identity(state.next) is state.inner and _may_go(state, loop, ctx)]
     if loop.scan_outputs and len(passengers) == len(loop.states):
         passengers = passengers[fewest_states(loop, ctx) :]

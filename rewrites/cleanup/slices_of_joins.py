@@ -21,7 +21,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find the first Slice that reads one part of a Concat.
+    """Return a patch for the first Slice that reads a single part of a Concat.
 
     The engine calls the rule again for the next Slice.
     """

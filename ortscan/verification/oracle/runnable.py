@@ -135,7 +135,7 @@ def reference_oracle(before: ModelSource, error: str, stack: ExitStack) -> tuple
     Args:
         before: the original model.
         error: the error of onnxruntime for the original.
-        stack: closes the returned model.
+        stack: an ExitStack that closes the changed model.
 
     Returns:
         The changed model and a note on each call. None if the error has another cause than a missing kernel, or if one of the nodes

@@ -81,7 +81,7 @@ class StepSizes:
         return (f"stacks of about {size} bytes at a time" + (f", assuming {' and '.join(guessed)}" if guessed else ""),)
 
     def elements(self, value: ir.Value) -> int:
-        """Return the number of elements of ``value``."""
+        """Return the number of elements that ``value`` has in one step."""
         return self.step(value) // bytes_per_element(value)
 
     def hinted(self, value: ir.Value) -> bool:

@@ -27,7 +27,7 @@ def _cast(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _arithmetic(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return a sum, difference or product."""
+    """Return the expression of an Add, Sub or Mul."""
     left, right = integers.operand(node, 0), integers.operand(node, 1)
     if left is None or right is None:
         return None
@@ -35,7 +35,7 @@ def _arithmetic(integers: IntegerDomain, node: ir.Node) -> AffineExpression | No
 
 
 def _negated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the negated elements."""
+    """Return the expression of a Neg."""
     data = integers.operand(node, 0)
     return None if data is None else -data
 
@@ -172,7 +172,7 @@ def _numbers(integers: IntegerDomain, node: ir.Node, index: int) -> np.ndarray |
 
 
 def _concatenated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the concatenated elements."""
+    """Return the expression of a Concat."""
     parts = [integers.of(value) for value in node.inputs]
     known = [part for part in parts if part is not None and part.const.ndim]
     return joined(known, axis_of(node, 0)) if len(known) == len(parts) else None

@@ -165,7 +165,7 @@ class _Search:
     def _infer_open(self, node: ir.Node) -> None:
         """Infer a node if the shape of an output is unknown and inference may succeed where it failed before.
 
-        This is possible for a node in a body, for an operator that this package infers itself, and if this search inferred the
+        This is possible for a node in a body, for an operator that ``infer_contrib`` supports, and if this search inferred the
         shape of an input.
         """
         better = any(value in self.again.found for value in node.inputs)

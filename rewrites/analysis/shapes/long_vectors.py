@@ -41,7 +41,7 @@ class Measure(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A graph or a function, with its nodes as ``steps``."""
+    """A graph or a function. ``steps`` are its nodes."""
 
     inputs: Sequence[Hashable]
     steps: Iterable["VectorStep"]
