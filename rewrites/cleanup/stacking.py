@@ -1,9 +1,12 @@
-"""Joins steps to a stack, splits stacks, and lets users read a step directly instead of from a stack.
+"""Joins steps to a stack, splits a stack into steps, and lets nodes read a step directly.
+
+If a node only selects a step from a stack, the step replaces its result:
 
     ys = Reshape(Concat(y0, y1, y2)); last = Gather(ys, -1)                      ->    last = y2
     b = Transpose(ys)   # batch first;  last = Squeeze(Slice(b, -1))             ->    last = y2
 
-The node that computes a stack has a mark with the axis of the steps. A stack that no node reads any more can be removed.
+``stack`` marks the node that computes a stack with the axis of the steps (``STACK_AXIS``). ``steps_of`` recognises a stack by this
+mark. If no node reads a stack any more, a later cleanup removes it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,16 +38,17 @@ __all__ = ["Steps", "read_steps", "stack", "steps_of", "unstack"]
 
 @dataclass(frozen=True)
 class Steps:
-    """The ``values`` that a stack holds along ``axis`` (0 or more)."""
+    """The steps of a stack: their ``values`` in order, and the ``axis`` along which the stack has them."""
 
     values: tuple[ir.Value, ...]
     axis: int
 
 
 def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> ir.Value:
-    """Join two or more ``steps`` along a new ``axis``. ``like`` has the known sizes of a step.
+    """Join two or more ``steps`` along a new ``axis``, and return the stack.
 
-    If the sizes allow it, two nodes are enough: a Concat along the existing ``axis``, and a Reshape.
+    If enough sizes are known, this takes two nodes: a Concat along the existing axis number ``axis`` of the steps, and a Reshape.
+    Otherwise, each step is unsqueezed first. The sizes of a step are read from ``like``, a value of the same shape as each step.
     """
     target = _reshaped(like, axis, len(steps))
     if target is not None:
@@ -62,7 +66,10 @@ def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> i
 
 
 def _reshaped(like: ir.Value, axis: int, count: int) -> list[int] | None:
-    """Return the shape that a Reshape gives the joined steps; None if no Reshape can express it."""
+    """Return the shape for the Reshape that turns the joined steps into a stack.
+
+    Return None if a Reshape cannot do it.
+    """
     dims = None if like.shape is None else shape_dims(like.shape)
     if dims is None or not 0 <= axis < len(dims):
         return None
@@ -70,16 +77,20 @@ def _reshaped(like: ir.Value, axis: int, count: int) -> list[int] | None:
 
 
 def _reshape_target(dims: Sequence[int | str | None]) -> list[int] | None:
-    """Return the operand of a Reshape to ``dims``; None if a dim is 0, which would mean "unchanged", or if several are unknown."""
+    """Return the shape operand of a Reshape to ``dims``, with -1 for an unknown size.
+
+    Return None if several sizes are unknown, or if a size is 0, because a Reshape reads 0 as "unchanged".
+    """
     known = [dim if isinstance(dim, int) else -1 for dim in dims]
     return None if 0 in known or known.count(-1) > 1 else known
 
 
 def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value]:
-    """Return the ``count`` slices of ``value`` along ``axis``, in order. If ``value`` is a known stack, they are its steps.
+    """Return the ``count`` slices of ``value`` along ``axis``, in order and without this axis.
 
-    If the sizes allow it, two nodes are enough: a Reshape merges the axis with the next one, and a Split cuts the merged axis.
-    The next axis must not be empty, because onnxruntime cannot split an empty axis.
+    If ``value`` is a known stack along ``axis``, return the steps from which it was joined. Otherwise, emit nodes. If enough sizes
+    are known, two nodes are enough: a Reshape merges ``axis`` with the next axis, and a Split cuts the merged axis. For this, the
+    next axis must not have size 0, because onnxruntime cannot split an axis of size 0.
     """
     known = steps_of(value)
     if known is not None and known.axis == axis and len(known.values) == count:
@@ -97,7 +108,7 @@ def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value
 
 
 def steps_of(value: ir.Value) -> Steps | None:
-    """Return the steps that were joined to ``value``; None if ``value`` is not a known stack."""
+    """Return the steps from which ``stack`` joined ``value``; None if ``value`` is not such a stack."""
     node = value.producer()
     axis = None if node is None else STACK_AXIS.of(node)
     if node is None or axis is None:
@@ -113,7 +124,7 @@ def steps_of(value: ir.Value) -> Steps | None:
 
 
 def read_steps(nodes: Iterable[ir.Node], ctx: Context) -> None:
-    """Let users of the stacks that ``nodes`` compute read single steps if that is all they need."""
+    """Replace Gathers and Slices of the stacks that ``nodes`` compute by the steps that they select."""
     for node in nodes:
         for value in node.outputs:
             steps = steps_of(value)
@@ -123,7 +134,15 @@ def read_steps(nodes: Iterable[ir.Node], ctx: Context) -> None:
 
 
 def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | None, ctx: Context) -> None:
-    """Let ``user`` read steps instead of ``source``, which is the stack or its transpose by ``perm``."""
+    """If ``user`` only selects steps of ``source``, replace its result by these steps.
+
+    Args:
+        user: A reader of ``source``.
+        source: The stack, or the stack transposed by ``perm``.
+        steps: The steps of the stack.
+        perm: The permutation; None if ``source`` is the stack itself.
+        ctx: The context of the model.
+    """
     axis = steps.axis if perm is None else list(perm).index(steps.axis)
     rank = rank_of(source)
     if user.domain != "" or rank is None or user.graph is None:
@@ -155,9 +174,10 @@ def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | N
 
 
 def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tuple[list[int], bool] | None:
-    """Return two things: the positions of the steps that ``user`` reads, and True if ``user`` drops the steps axis.
+    """Return the positions of the steps that ``user`` selects.
 
-    Return None if ``user`` does not select steps at constant positions.
+    Return None if it does not select steps at constant positions. Also return True if the result of ``user`` lacks the steps axis
+    (a Gather with a scalar index), else False.
     """
     if user.op_type == "Gather":
         indices = const_array(user.inputs[1])
@@ -177,7 +197,10 @@ def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tu
 
 
 def _transposed(build: Builder, step: ir.Value, axis: int, perm: Sequence[int] | None) -> ir.Value:
-    """Transpose ``step``, which lacks the steps axis ``axis``, like a stack transposed by ``perm``."""
+    """Transpose ``step`` so that it equals a step of the stack transposed by ``perm``.
+
+    The stack has the steps as ``axis``, and ``step`` lacks this axis.
+    """
     if perm is None:
         return step
     return transpose(build, step, [position - (position > axis) for position in perm if position != axis])

@@ -1,11 +1,11 @@
 """Removes unused scan outputs and states, and the whole loop if none of its results is used.
 
     hT, ys = Scan(h0, xs)   # ys unused       ->    hT = Scan(h0, xs)
-    cT, ys = Scan(c0, xs)   # c an induction variable, else unused    ->    ys = Scan(xs)
+    cT, ys = Scan(c0, xs)   # cT unused, and ys does not depend on the state c    ->    ys = Scan(xs)
 
-A state is needed if its final value is used, or if a needed body value depends on it. A Loop also needs its condition, and before
-opset 11 at least one state. onnxruntime requires a name for every result of a Scan, so an unused result cannot stay without a name.
-The result and its body output are removed together.
+A state is needed if its final value is used, or if a needed value of the body depends on it. A Loop also needs its condition, and
+before opset 11 at least one state. It is not enough to remove the name of an unused result, because onnxruntime requires a name for
+every result of a Scan. So the rule removes the result together with the body output that computes it.
 
 Works around ORT-SCAN-UNNAMED-RESULT.
 """
@@ -27,7 +27,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find unused results."""
+    """Return a patch that removes unused scan outputs and states, or the whole loop."""
     outputs = [output for output in loop.scan_outputs if is_read(output.outer)]
     if not outputs and not any(is_read(state.final) for state in loop.states):
 

@@ -1,4 +1,6 @@
-"""Removes reversals around recurrent nodes, and joins the nodes of two directions.
+"""Removes reversals around RNN, GRU and LSTM nodes, and joins nodes of opposite directions.
+
+A forward and a reverse node on the same sequence become one bidirectional node.
 
 ``scan_form`` removes reversals around Scans.
 """

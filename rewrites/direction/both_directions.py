@@ -4,14 +4,14 @@
         ->    Reshape(Transpose(GRU <direction = "bidirectional"> (xs)))
 
 Conditions: both nodes have the same operator, sequence, lengths, hidden size, clip and settings, and neither depends on the other.
-Weights, biases and initial states are stacked, and the activations are joined. A missing bias or initial state is 0. If a
-Concat joins two results, the users of the Concat read the new result. Other results are split. If the nodes are in two Ifs with
-the same condition, the two Ifs become one If, and Concats of their results move into this If:
+Weights, biases and initial states are stacked, and the activations are joined. A missing bias or initial state counts as 0. If a
+Concat joins a result of both nodes, its users read the new result instead. All other results are split from the new result. If the
+nodes are in two Ifs with the same condition, the two Ifs become one If, and Concats of their results move into it:
 
     y = Concat(If(c) then f else 0, If(c) then g else 0)    ->    y = If(c) then Concat(f, g) else Concat(0, 0)
 
-On a CPU, onnxruntime runs the directions of a bidirectional node one after the other, and the result of the node must be
-rearranged. Only narrow nodes with one row become faster.
+On a CPU, onnxruntime runs the two directions one after the other, and the result must be rearranged. So there only nodes with a
+hidden size of at most ``_WIDEST`` that run on one row become faster.
 """
 
 from collections.abc import Sequence
@@ -40,14 +40,14 @@ _BRANCHES = ("then_branch", "else_branch")
 
 @dataclass(frozen=True)
 class _IfMeeting:
-    """A Concat of two results that are computed in different Ifs. No other node reads these results.
+    """A Concat of an output of a first If and an output of a second If, which no other node reads.
 
     Args:
         node: The Concat.
-        first: The index of the result among the outputs of the first If.
-        second: The index of the result among the outputs of the second If.
-        axes: The order in which the Concat reads the axes of the results.
-        swapped: True if the result of the second If is the first operand.
+        first: The index of the output of the first If.
+        second: The index of the output of the second If.
+        axes: For each axis of the Concat's operands, the axis of the output (the axes may be transposed before the Concat).
+        swapped: True if the output of the second If is the first operand.
     """
 
     node: ir.Node
@@ -118,7 +118,7 @@ def _only_meet(forth: ir.Value | None, back: ir.Value | None, opset: int) -> boo
 
 
 def _has_one_path(value: ir.Value) -> bool:
-    """Return True if a single path of users leads from ``value`` to a Concat."""
+    """Return True if ``value`` has one user, this user's result has one user, and so on, up to a Concat."""
     while len(value.uses()) == 1 and not value.is_graph_output():
         node = next(iter(value.uses())).node
         if node.op_type == "Concat":
@@ -128,10 +128,7 @@ def _has_one_path(value: ir.Value) -> bool:
 
 
 def _between(forth: ir.Node, back: ir.Node) -> tuple[ir.Node, list[ir.Node]] | None:
-    """Return the earlier of two nodes, and the nodes between the two that the later node needs.
-
-    Return None if the later node depends on the earlier one.
-    """
+    """Return the earlier node, and the nodes after it that the other needs; None if it needs the earlier."""
     graph = forth.graph
     assert isinstance(graph, ir.Graph)
     order = list(graph)
@@ -150,9 +147,9 @@ def _move_up(first: ir.Node, late: list[ir.Node]) -> None:
 
 
 def _join_guards(first: ir.Node, second: ir.Node, ctx: Context) -> None:
-    """Replace two Ifs by one at the position of ``first``.
+    """Replace the Ifs ``first`` and ``second`` by one If at the position of ``first``.
 
-    All operands of both Ifs must be computed before this position.
+    All values that either If reads must be computed before this position.
     """
     met = _meetings(first, second, ctx.opset)
     joined = ((first, {meeting.first for meeting in met}), (second, {meeting.second for meeting in met}))
@@ -190,7 +187,10 @@ def _meetings(first: ir.Node, second: ir.Node, opset: int) -> list[_IfMeeting]:
 
 
 def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int, ...]] | None:
-    """Return the Concat that is the only reader of ``value``, directly or through moves that keep all axes, or None."""
+    """Return the result of ``arrivals`` for the Concat that is the only reader of ``value``.
+
+    Identities and Transposes may be between them. Return None if a Squeeze is between them, or if there are other readers.
+    """
     concats = arrivals(value, opset)
     if value.shape is None or len(concats) != 1 or len(concats[0][2]) != len(value.shape):
         return None
@@ -207,7 +207,7 @@ def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int,
 def _joined(
     first: ir.Node, second: ir.Node, name: str, met: Sequence[_IfMeeting], indices: Sequence[Sequence[int]], ctx: Context
 ) -> ir.Graph:
-    """Move the nodes of branch ``name`` out of both Ifs into a new branch, and return this branch."""
+    """Return a branch with the nodes of the branches ``name`` of both Ifs, and the Concats ``met``."""
     graphs = [node.attributes[name].as_graph() for node in (first, second)]
     outputs = list[list[ir.Value]]()
     for graph in graphs:
@@ -231,7 +231,7 @@ def _joined(
 
 
 def _drop(node: ir.Node) -> None:
-    """Remove an If with empty branches, and the unread nodes that move the axes of its results."""
+    """Remove the If ``node``, whose branches are empty now, and all nodes that depend on its results."""
     waiting = list(node.outputs)
     users = list[ir.Node]()
     while waiting:

@@ -1,6 +1,7 @@
-"""Finds pairs of recurrent nodes that can become one bidirectional node, and Concats of their results.
+"""Finds pairs of nodes that can become one bidirectional node, and the Concats of their results.
 
-The results are neighbouring operands of the Concat. Between a result and the Concat, nodes may move axes, equally for both results:
+The two results are neighbouring operands of a Concat. Before the Concat, Transposes and Squeezes may change the axes if they change
+the axes of both results in the same way:
 
     Concat <axis = 2> (Squeeze <axes = [1]> (Y1), Squeeze <axes = [1]> (Y2))
 """
@@ -27,8 +28,8 @@ _REVERSE = frozenset({"Gather", "ReverseSequence", "Slice"})
 class Pair:
     """A forward and a reverse node that otherwise differ only in weights, activations and initial states.
 
-    ``guards``: if the nodes are in different graphs, the two Ifs that contain them. The Ifs have the same condition, and contain
-    the nodes in the same branch.
+    ``guards``: the two Ifs that contain the nodes if the nodes are in different graphs, else None. Both Ifs have the same
+    condition, and the nodes are in their branches of the same name.
     """
 
     forward: RecurrentNode
@@ -37,21 +38,28 @@ class Pair:
 
     @property
     def views(self) -> tuple[RecurrentNode, RecurrentNode]:
-        """Return both nodes, in the order of the directions of a bidirectional node."""
+        """Return both nodes: first the forward node, then the reverse node."""
         return self.forward, self.backward
 
     @property
     def outputs(self) -> list[tuple[ir.Value | None, ir.Value | None]]:
-        """Return the pairs of results: first the sequences, then the final states. An unread result is None."""
+        """Return a pair (forward, reverse) for each result: the sequence, then the final states.
+
+        An unread result is None.
+        """
         sides = [[value if is_read(value) else None for value in view.node.outputs] for view in self.views]
         return list(zip_longest(sides[0], sides[1]))
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """A Concat ``node`` along ``axis`` that reads two results: the first as operand ``index``, the second as the next operand.
+    """A Concat that joins a result of the forward node with the same result of the reverse node.
 
-    ``axes``: the axes of the results that the operands of the Concat have, in the order of these operands.
+    Args:
+        node: The Concat.
+        index: The operand that has the result of the forward node. The next operand has the result of the reverse node.
+        axes: For each axis of these operands, the axis of the result. ``(0, 2, 3)`` if axis 1 is squeezed before the Concat.
+        axis: The axis of the operands along which the Concat joins them.
     """
 
     node: ir.Node
@@ -73,7 +81,7 @@ def _views(graph: ir.Graph) -> Iterator[RecurrentNode]:
 
 
 def find_pairs(graph: ir.Graph, opset: int) -> list[Pair]:
-    """Return the pairs of the main graph and its nested graphs. Each node is in at most one pair."""
+    """Return the pairs of nodes in ``graph`` and its nested graphs. Each node is in at most one pair."""
     same, ifs = SameValues(), _ifs(graph)
     views = [view for view in _views(graph) if view.directions == 1 and not view.batch_first]
     pairs = _matched(views, id, same, opset)
@@ -87,7 +95,7 @@ def find_pairs(graph: ir.Graph, opset: int) -> list[Pair]:
 
 
 def _ifs(graph: ir.Graph) -> dict[ir.Graph, tuple[ir.Node, str]]:
-    """Return, for each branch of an If in ``graph``, the If and the name of the branch."""
+    """Map each branch of an If in ``graph`` to the If and the attribute that holds the branch."""
     ifs = {}
     for node in all_nodes(graph):
         if node.op_type == "If" and node.domain == "":
@@ -98,7 +106,11 @@ def _ifs(graph: ir.Graph) -> dict[ir.Graph, tuple[ir.Node, str]]:
 
 
 def _matched(views: Sequence[RecurrentNode], key_of: Callable[[object], Hashable], same: SameValues, opset: int) -> list[Pair]:
-    """Return pairs of nodes whose graphs have equal keys. Prefer nodes whose results are concatenated."""
+    """Pair each forward node with a reverse node of the same settings.
+
+    Prefer nodes whose results are concatenated. ``key_of`` maps the graph of a node to a key. Only nodes with equal keys are
+    paired, and a node with the key None is skipped.
+    """
     groups: dict[Hashable, tuple[list[RecurrentNode], list[RecurrentNode]]] = {}
     for view in views:
         key = key_of(view.node.graph)
@@ -129,7 +141,10 @@ def _guard_key(inner: object, ifs: dict[ir.Graph, tuple[ir.Node, str]], same: Sa
 
 
 def meetings(forth: ir.Value, back: ir.Value, opset: int) -> list[Meeting]:
-    """Return the Concats of two results along the directions axis, or along the last axis if that axis is squeezed."""
+    """Return the Concats that join ``forth`` and ``back``, the same result of the two nodes of a pair.
+
+    Such a Concat joins them along the directions axis, or along the last axis if the directions axis is squeezed before.
+    """
     if forth.shape is None or back.shape is None or len(forth.shape) != len(back.shape):
         return []
     rank, met = len(forth.shape), list[Meeting]()
@@ -145,7 +160,11 @@ def meetings(forth: ir.Value, back: ir.Value, opset: int) -> list[Meeting]:
 
 
 def arrivals(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int, ...]]]:
-    """Return (Concat, operand index, remaining axes) for each Concat that reads ``value`` directly or through moves of axes."""
+    """Return the Concats that read ``value`` directly, or behind Identities, Transposes and Squeezes.
+
+    Returns:
+        A tuple for each Concat: the Concat, the operand index, and the axis of ``value`` for each axis of that operand.
+    """
     concats, waiting = list[tuple[ir.Node, int, tuple[int, ...]]](), [(value, tuple(range(len(value.shape or ()))))]
     while waiting:
         moved, axes = waiting.pop()
@@ -166,7 +185,10 @@ def arrivals(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int,
 
 
 def may_be_reversed(node: ir.Node) -> bool:
-    """Return True if the sequence of a recurrent node is the result of an operator that can reverse it."""
+    """Return True if the sequence of ``node`` comes from a Gather, ReverseSequence or Slice.
+
+    Such an operator may reverse the sequence.
+    """
     producer = producer_of(node.inputs[0]) if node.inputs else None
     while producer is not None and producer.op_type in ("Identity", "Transpose"):
         producer = producer_of(producer.inputs[0])

@@ -1,4 +1,4 @@
-"""Writes the bidirectional node that replaces two nodes, and lets their users read its results."""
+"""Writes the bidirectional node that replaces a pair of nodes, and lets their users read its results."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,10 @@ _INPUTS = ("W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 
 
 def write_bidirectional(b: Builder, pair: Pair) -> tuple[ir.Value, ...]:
-    """Write the bidirectional node for ``pair``, and return its results. Unread results have no name."""
+    """Write the bidirectional node for ``pair``, and return its results.
+
+    A result has no name if it is not read.
+    """
     forward = pair.forward
     functions = [function for view in pair.views for function in view.functions[0]]
     names = [function.name for function in functions]
@@ -49,7 +52,10 @@ def write_bidirectional(b: Builder, pair: Pair) -> tuple[ir.Value, ...]:
 
 
 def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
-    """Return input ``name`` of both nodes, stacked along the directions axis. A missing input is 0."""
+    """Return input ``name`` of both nodes, joined along the directions axis.
+
+    If only one node lacks the input, zeros replace it. If both lack it, return None. Both have the same ``sequence_lens``.
+    """
     values = [view.input(name) for view in pair.views]
     if name == "sequence_lens" or values == [None, None]:
         return values[0]
@@ -68,7 +74,10 @@ def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
 
 
 def constant_behind(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the constant tensor, of any size, that ``value`` holds, or None if ``value`` is not constant."""
+    """Return the constant tensor that ``value`` holds, however large it is.
+
+    Return None if ``value`` is not constant.
+    """
     return None if is_overridable(value) else ir.convenience.get_const_tensor(value)
 
 
@@ -86,7 +95,11 @@ def is_zero(value: ir.Value) -> bool:
 
 
 def hand_out(b: Builder, pair: Pair, results: Sequence[ir.Value], names: Names, anchor: ir.Node) -> None:
-    """Let the users of the two nodes read ``results``. Insert the new nodes before ``anchor``."""
+    """Let the users of the nodes of ``pair`` read ``results``, the results of the bidirectional node.
+
+    Concats that join a result of both nodes are replaced. For all other users, a Split separates the two directions. New nodes are
+    inserted before ``anchor``.
+    """
     for (forth, back), value in zip(pair.outputs, results, strict=True):
         while forth is not None and back is not None and (met := meetings(forth, back, b.opset)):
             joined = _together(b, value, met[0], pair.forward.hidden)
@@ -104,7 +117,10 @@ def hand_out(b: Builder, pair: Pair, results: Sequence[ir.Value], names: Names, 
 
 
 def _replace_operands(meeting: Meeting, joined: ir.Value, names: Names) -> None:
-    """Replace the two operands of a Concat by ``joined``, or the whole Concat if it has no other operand."""
+    """Replace the two operands of ``meeting`` by ``joined``.
+
+    If the Concat has no other operand, replace the whole Concat.
+    """
     node, index = meeting.node, meeting.index
     operands = [*node.inputs[:index], joined, *node.inputs[index + 2 :]]
     if len(operands) == 1:
@@ -117,7 +133,7 @@ def _replace_operands(meeting: Meeting, joined: ir.Value, names: Names) -> None:
 
 
 def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.Value:
-    """Rearrange ``value``, the result of the bidirectional node, to the Concat of the two separate results."""
+    """Rearrange ``value``, a result of the bidirectional node, to what the Concat in ``meeting`` joins."""
     axes, rank = meeting.axes, len(value.shape or ())
     direction, last = rank - 3, rank - 1
     gone = [axis for axis in range(rank) if axis not in axes and axis != direction]
@@ -132,9 +148,9 @@ def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.
 
 
 def _unread_moves(values: Sequence[ir.Value]) -> list[ir.Node]:
-    """Return the unread nodes that only move axes of ``values``.
+    """Return the unread Identities, Squeezes and Transposes of ``values``, the last of each chain first.
 
-    In the list, a node precedes the producers of its inputs.
+    A node is unread if only other such unread nodes read its result.
     """
     unread = list[ir.Node]()
 

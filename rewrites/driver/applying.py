@@ -1,6 +1,6 @@
-"""Tries rules on subjects and applies their patches.
+"""Tries rules on subjects (loops, nodes, Ifs or models) and applies their patches.
 
-Each patch is numbered, reported, and counted against the limit.
+Each patch gets a number and an entry in the report. The number of patches can be limited.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,11 @@ S = TypeVar("S")
 
 
 def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotApplicable:
-    """Try ``rule`` on ``subject`` at the path ``where``. Return its patch, which also adds its constants, or a reason."""
+    """Return the patch of ``rule`` for ``subject``, or the reason why the rule does not apply.
+
+    The model does not change. If the rule created constants, the patch adds them to the model when it is applied. ``where``: the
+    path of the subject in the model. If ``ctx.vetoes`` forbids this rule at this path, return the reason of the veto.
+    """
     veto = ctx.vetoes.on(rule.name, where)
     if veto is not None:
         return veto
@@ -31,9 +35,10 @@ def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotAppli
 
 
 class Applying:
-    """Applies patches. ``left``: how many may still be applied, None for any number.
+    """Applies patches to the model of ``ctx`` and records them in ``report``.
 
-    ``unrolled``: True if a loop was unrolled.
+    ``left``: the number of patches that may still be applied; None for any number.
+    ``unrolled``: True if a patch of this object unrolled a loop.
     """
 
     def __init__(self, ctx: Context, report: RewriteReport, stop_after: int | None, debug: bool) -> None:
@@ -47,7 +52,10 @@ class Applying:
         return self.left == 0
 
     def apply(self, rule: Rule[Any], entry: LoopReport | NodeReport, patch: Patch) -> Sequence[ir.Node]:
-        """Apply ``patch``, record it in the report, and return the nodes that replace the subject."""
+        """Apply ``patch`` of ``rule``, and return the nodes that replace its subject.
+
+        Record the patch in the report of the model, and in ``entry``, the report of the subject.
+        """
         with self.ctx.vetoes.blaming(rule.name, entry.where):
             replaced = patch.edit()
         fired = Fired(len(self.report.patches) + 1, rule.name, entry.where, patch.what, patch.made)
@@ -62,5 +70,8 @@ class Applying:
         return replaced
 
     def change_node(self, rule: Rule[Any], entry: NodeReport, patch: Patch) -> Sequence[ir.Node] | None:
-        """Apply a patch to a recurrent node and return the new nodes to try; None if no more patches may be applied."""
+        """Like ``apply``, for a patch of a recurrent node.
+
+        Return None without a change if no more patches may be applied.
+        """
         return None if self.is_over else self.apply(rule, entry, patch)

@@ -44,12 +44,12 @@ def rewrite(
         rules: The rules, in the order in which they are tried.
         stop_after: The largest number of patches to apply; None for any number.
         debug: Check the invariants after each patch.
-        progress: Called with the number of settled loops and the number of all loops.
-        clean: Called after unrolled steps are rolled up.
-        learn: Called when no rule applies any more. If it returns True, it learned new shapes, and the rules are tried again.
+        progress: Called in the first sweep after each loop, with the number of loops done and the number of all loops.
+        clean: Cleans up the model. Called after unrolled steps are rolled up.
+        learn: Infers shapes again. Called when no rule applies any more. If it returns True, the rules are tried again.
 
     Raises:
-        MalformedLoop: A loop is invalid. Raised before the model is changed.
+        MalformedLoop: A loop is invalid.
     """
     ctx.rules = rules
     report = RewriteReport(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
@@ -90,7 +90,11 @@ def _until_none_fires(
     progress: Callable[[int, int], None] | None,
     learn: Callable[[Context], bool] | None,
 ) -> list[LoopReport]:
-    """Try all rules until none applies. Return reports on the recurrent nodes that the target lacks but that remain."""
+    """Apply the rules on loops, and ``on_absent``, until none applies.
+
+    ``on_absent`` has the rules that turn recurrent nodes into loops if the target does not support the nodes. Return a report on
+    each such node that remains in the model.
+    """
     ctx, report = applying.ctx, applying.report
     loops = engine.repair(adopt_loops(ctx, report))
     learned = lessons = 0
@@ -112,9 +116,9 @@ def _until_none_fires(
 
 
 def _unroll_nodes(applying: Applying, rules: Sequence[Rule[Absent]]) -> tuple[int, list[LoopReport]]:
-    """Turn recurrent nodes that the target lacks into loops.
+    """Turn recurrent nodes that the target does not support into loops.
 
-    Return their number, and reports on the nodes that remain.
+    Return the number of nodes that became loops, and a report on each node that remains.
     """
     ctx, count, refused = applying.ctx, 0, list[LoopReport]()
     if not rules or ctx.options.unroll.steps == 0:

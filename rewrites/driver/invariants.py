@@ -1,4 +1,7 @@
-"""Invariants that hold after each patch. Tests and the option ``debug`` check them."""
+"""Checks the invariants that must hold after each patch.
+
+Tests and the option ``debug`` call the check.
+"""
 
 import onnx_ir as ir
 
@@ -11,15 +14,20 @@ __all__ = ["check_invariants"]
 
 
 def check_invariants(model: ir.Model, after: str) -> None:
-    """Raise InvariantBroken for an undefined value, a shared name or output, or an invalid loop.
+    """Raise InvariantBroken if ``model`` is inconsistent.
 
-    The message names ``after``, the last change.
+    This is the case if a node reads an undefined value, two values or nodes share a name, an output of a Scan body has no node of
+    its own, or a loop is invalid. ``after`` describes the last change for the message.
     """
     _check_graph(model.graph, set(), set(), model.opset_imports.get("", 1), after)
 
 
 def _check_graph(graph: ir.Graph, visible: set[ir.Value], names: set[str], opset: int, after: str) -> None:
-    """Check ``graph``. ``visible`` and ``names`` are those of the outer graphs, and are restored afterwards."""
+    """Check ``graph`` and its nested graphs.
+
+    ``visible``: the values of the outer graphs. ``names``: their names. Both sets are extended during the check, and restored
+    afterwards.
+    """
     own: list[ir.Value] = []
     for entry in {*graph.inputs, *graph.initializers.values()}:
         own.append(_define(entry, visible, names, after))

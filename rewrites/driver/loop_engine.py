@@ -1,7 +1,8 @@
-"""Applies rules to loops until none applies. Only loops that may have changed since the last try are tried again.
+"""Applies rules to loops until none applies.
 
-Each patch makes a loop smaller or simpler, so a fixpoint exists. If two rules keep undoing each other on a loop, the engine stops
-and reports ``RULE-LIMIT`` for the loop.
+The engine visits all loops again and again (a sweep is one visit of each loop), but skips a loop if nothing near it has changed
+since the last visit. Each patch makes a loop smaller or simpler, so the sweeps end. If two rules keep undoing each other on a loop,
+the engine stops and reports ``RULE-LIMIT`` for this loop.
 """
 
 from collections import deque
@@ -29,7 +30,7 @@ _PATCHES_PER_LOOP = 200
 
 
 class LoopEngine:
-    """Applies ``rules`` to loops, in this order, and tracks which loops to try again."""
+    """Applies ``rules`` to loops, in the given order, and tracks on which loops to try them again."""
 
     def __init__(self, applying: Applying, rules: Sequence[Rule[Loop]]) -> None:
         self._applying, self._rules = applying, list(rules)
@@ -39,9 +40,9 @@ class LoopEngine:
         self._clock = 0
 
     def repair(self, loops: Sequence[ir.Node]) -> list[ir.Node]:
-        """Apply the rules with use "always" to ``loops``, because onnxruntime computes wrong results without these rules.
+        """Apply only the rules with ``use == "always"`` to ``loops``. Return all loops that the model has now.
 
-        Return all loops.
+        These rules repair loops for which onnxruntime would compute wrong results.
         """
         always = LoopEngine(self._applying, [rule for rule in self._rules if rule.use == "always"])
         for node in loops:
@@ -49,7 +50,7 @@ class LoopEngine:
         return loops_in(self._ctx.model.graph)
 
     def sweep(self, loops: Sequence[ir.Node], progress: Callable[[int, int], None] | None = None) -> list[ir.Node]:
-        """Apply the rules, in order, to those of the ``loops`` that may have changed. Return all loops of the model afterwards."""
+        """Apply the rules to each of ``loops`` that may have changed. Return all loops that the model has now."""
         neighbours = Neighbours(self._ctx.model.graph)
         for i, node in enumerate(loops):
             if self._is_to_be_asked(node):
@@ -63,20 +64,21 @@ class LoopEngine:
         return adopt_loops(self._ctx, self._applying.report)
 
     def ask_all_again(self) -> None:
-        """Try all loops again in the next sweep."""
+        """Let the next sweep try the rules on all loops, changed or not."""
         self._settled.clear()
 
     def give_up(self) -> None:
-        """Add the reason RULE-LIMIT to the loops that changed last."""
+        """Add the reason RULE-LIMIT to the reports of the loops that changed last."""
         last = max(self._changed.values(), default=0)
         for entry in (REPORT.of(node) for node, (clock, _) in self._settled.items() if clock == last):
             if entry is not None:
                 entry.reasons.append(Reason("engine", "RULE-LIMIT", "the rules still fire after the largest number of sweeps"))
 
     def spare(self) -> list[ir.Node]:
-        """If the model changed, apply the rules that prevent crashes of onnxruntime, even if the caller did not choose them.
+        """If the model changed, prevent crashes of onnxruntime by the rules ``LAST``.
 
-        A change may have removed a node that rejected an empty sequence before the loop could crash. Return all loops.
+        Return all loops that the model has now. The rules are applied even if the caller did not choose them. In the original
+        model, a node may have rejected an empty sequence before a loop could crash on it. A patch may have removed this node.
         """
         graph = self._ctx.model.graph
         for rule in LAST if self._applying.report.patches or unread_nodes(graph) else ():
@@ -90,9 +92,9 @@ class LoopEngine:
         return loops_in(graph)
 
     def hand_over(self) -> None:
-        """Apply the rules once to the remaining loops, outer loops first.
+        """Apply the rules to each remaining loop, outer loops first.
 
-        A patch also counts for inner loops that it removes.
+        If a patch of an outer loop removes inner loops, the patch is also added to the reports of the inner loops.
         """
         left = deque(filter(is_loop, all_nodes(self._ctx.model.graph)) if self._rules else ())
         while left:
@@ -110,12 +112,15 @@ class LoopEngine:
                 left = deque(loop for loop in left if loop in there)
 
     def _is_to_be_asked(self, node: ir.Node) -> bool:
-        """Return True if the loop is new, or if a loop of its group has changed since it was tried."""
+        """Return True if the loop ``node`` is new, or if a loop of its group changed since its last visit."""
         settled, group = self._settled.get(node, (-1, None))
         return settled < 0 or self._changed.get(group, 0) > settled
 
     def _settle(self, node: ir.Node) -> list[ir.Node]:
-        """Apply rules to ``node`` and its replacements until none applies. Return the remaining nodes."""
+        """Apply rules to the loop ``node``, then to the loops that replace it, until none applies.
+
+        Return the remaining loops.
+        """
         entry, settled = REPORT.of(node), list[ir.Node]()
         if entry is None or node.graph is None:
             return settled
@@ -160,7 +165,10 @@ class LoopEngine:
 
 
 def _parts(node: ir.Node) -> list[Any]:
-    """Return the values and graphs that determine the view of a loop. The view stays valid while they do not change."""
+    """Return all values, attributes and bodies from which a view of the loop ``node`` is built.
+
+    While this list stays equal, the view stays valid.
+    """
     values: list[Any] = [*node.inputs, *node.outputs, *node.attributes.data.values()]
     for body in node_graphs(node):
         values += [body, *body.inputs[:], *body.outputs[:]]
@@ -168,9 +176,10 @@ def _parts(node: ir.Node) -> list[Any]:
 
 
 class Neighbours:
-    """Groups of loops; loops of different groups do not affect each other.
+    """Divides the loops of a model into groups.
 
-    The groups are the connected components of the main graph. A shared initializer does not connect nodes.
+    A change to a loop does not affect the loops of other groups. A group has the loops of one connected component of the main
+    graph, including loops nested in it. Two nodes are connected if they share a value that is not an initializer.
     """
 
     def __init__(self, graph: ir.Graph) -> None:
@@ -184,7 +193,7 @@ class Neighbours:
             self._around.update((loop, node) for loop in (node, *inner) if is_loop(loop))
 
     def group_of(self, loop: ir.Node) -> object:
-        """Return the key of the group of ``loop``, which must have existed when the groups were built."""
+        """Return the key of the group of ``loop``. The loop must be older than this object."""
         return self._find(self._around[loop])
 
     def _find(self, item: object) -> object:

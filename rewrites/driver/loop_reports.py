@@ -1,4 +1,8 @@
-"""Creates and completes the reports of loops: the origin of a loop, its remaining nodes, and a description in words."""
+"""Creates the reports of loops, and completes them after the last rule.
+
+A report has the path of the loop, its module in the exported program, its number of nodes before and after, and its fate.
+``nature`` describes in words what a loop computes.
+"""
 
 import ast
 from collections.abc import Mapping, Sequence
@@ -18,9 +22,9 @@ __all__ = ["adopt_loops", "close_reports", "nature", "scope_of"]
 
 
 def adopt_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
-    """Create reports for new loops. Return all loops, inner loops first.
+    """Create a report for each loop of the model that has none. Return all loops, inner loops first.
 
-    Raise MalformedLoop if a new loop is invalid.
+    Raise MalformedLoop if such a loop is invalid.
     """
     loops = loops_in(ctx.model.graph)
     if not all(map(REPORT.on, loops)):
@@ -35,7 +39,10 @@ def adopt_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
 
 
 def close_reports(ctx: Context, report: RewriteReport, loops: Sequence[ir.Node], unrolled: bool) -> None:
-    """Set the fate and the number of remaining nodes of each loop of ``report``. ``loops`` are all remaining loops."""
+    """Set the fate and the number of remaining nodes of each loop of ``report``.
+
+    ``loops``: all loops that the model has now. ``unrolled``: True if a loop was unrolled, so that its nodes must be counted.
+    """
     for every in report.loops:
         planned = any(fired.made.planned for fired in every.fired)
         every.fate, every.nodes_after = "planned" if planned else "removed", 0
@@ -65,7 +72,11 @@ _LONGEST, _LONGEST_SHOWN = 10_000, 120
 
 
 def scope_of(node: ir.Node) -> str:
-    """Return the module and class of the exported program from which ``node`` comes, or an empty text if unknown."""
+    """Return the module of the exported program from which ``node`` comes.
+
+    The text has the name and the class of the module, for example ``encoder.rnn (GRUCell)``. It is empty if the exporter recorded
+    no module in the metadata of ``node``.
+    """
     noted = node.metadata_props
     names, classes = _listed(noted, _NAMES)[:-1], _listed(noted, _CLASSES)[:-1]
     if not names and not classes:
@@ -76,7 +87,10 @@ def scope_of(node: ir.Node) -> str:
 
 
 def _listed(noted: Mapping[str, str], key: str) -> list[str]:
-    """Parse the metadata entry ``key``, a list of strings in Python syntax. The last string is the operator itself."""
+    """Return the list of strings that the metadata entry ``key`` holds in Python syntax.
+
+    Return an empty list if the entry is absent or invalid.
+    """
     text = noted.get(key, "")
     try:
         items = ast.literal_eval(text) if text and len(text) <= _LONGEST else []
@@ -86,7 +100,11 @@ def _listed(noted: Mapping[str, str], key: str) -> list[str]:
 
 
 def _of_space(space: str) -> tuple[list[str], list[str]]:
-    """Return the names and classes in a text such as ``: Model/encoder.rnn: GRUCell/scan: torch.ops...``."""
+    """Return the names and the classes of the modules in ``space``, outer modules first.
+
+    ``": Model/encoder.rnn: GRUCell/scan: torch.ops..."`` has the names ``""``, ``"encoder.rnn"`` and the classes ``"Model"``,
+    ``"GRUCell"``. The last part is the operator itself, and is ignored.
+    """
     parts = [part.partition(": ") for part in space[:_LONGEST].split("/")[:-1] if ": " in part]
     return [name for name, _, _ in parts], [kind for _, _, kind in parts]
 
@@ -108,7 +126,10 @@ _RECURRENT = ("RNN", "LSTM", "GRU")
 
 
 def nature(entry: LoopReport) -> str:
-    """Return a description of what the loop of ``entry`` computes, or an empty text if unknown."""
+    """Describe in words what the loop of ``entry`` computes, for example ``recurrence``.
+
+    Return an empty text if unknown.
+    """
     if entry.kind in _RECURRENT:
         return entry.kind
     natures = [fired.made.is_a for fired in entry.fired if fired.made.is_a] or [

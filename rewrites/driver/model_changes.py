@@ -1,6 +1,6 @@
 """Applies rules to a complete model, or to its Ifs.
 
-Each change is a numbered patch of a rule that the caller may skip.
+Each change is recorded as a numbered patch in ``ctx.changes``. The caller can skip a rule by its name.
 """
 
 import onnx_ir as ir
@@ -30,9 +30,9 @@ def change_model(rule: Rule[ir.Model], ctx: Context) -> bool:
 
 
 def flatten_ifs(ctx: Context) -> tuple[int, list[str]]:
-    """Replace each If by both of its branches if the target has no If.
+    """Replace each If by the nodes of both branches and a choice between their results.
 
-    Return the number of replaced Ifs, and messages.
+    For targets without If. Return the number of replaced Ifs, and messages on the replaced and the remaining Ifs.
     """
     if FLATTEN_IFS.name in ctx.left_out:
         return 0, []

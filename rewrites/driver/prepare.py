@@ -1,4 +1,4 @@
-"""Prepares a model for the first rule.
+"""Prepares a model before the first rule on loops is tried, and infers shapes again between rules.
 
 Works around ORT-INNER-NAMES, ORT-LOOP-UNDECLARED-INPUTS, ONNX-CAPTURED-CONSTANTS and ONNX-NAMES-OF-OTHER-GRAPHS.
 """
@@ -32,12 +32,15 @@ _INFERRED_BYTES = 1 << 12
 
 
 def has_loops(model: ir.Model) -> bool:
-    """Return True if a graph of ``model``, except functions, contains a Scan or Loop."""
+    """Return True if ``model`` has a Scan or Loop in its main graph or a nested graph.
+
+    Its functions are not searched.
+    """
     return any(is_loop(node) for node in all_nodes(model.graph))
 
 
 def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
-    """Return True if ``target`` has no loops and lacks an If or a recurrent node of ``model``."""
+    """Return True if ``target`` lacks loops, and also an If or a recurrent node that ``model`` has."""
     if target.loops:
         return False
     has_if = "If" in target.control_flow
@@ -48,9 +51,9 @@ def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
 
 
 def name_free_dims(model: ir.Model) -> None:
-    """Name each unnamed dimension of an input, so that derived sizes are known to be equal.
+    """Give each unnamed dimension of the model's inputs a name.
 
-    ``tidy`` removes these names.
+    With names, inference can show that two unknown sizes are equal. ``tidy`` removes these names again.
     """
     for value in model.graph.inputs:
         if value.shape is not None and None in shape_dims(value.shape):
@@ -88,10 +91,12 @@ def prepare(ctx: Context) -> None:
 
 
 def learn_again(ctx: Context) -> bool:
-    """Remove unread nodes, infer unknown shapes again, and fold trip counts and branches.
+    """Remove unread nodes, infer unknown shapes again, and fold known trip counts and conditions of Ifs.
 
-    Return True if anything new is known. The builder infers each new node separately, which finds fewer sizes than this inference
-    of the complete model. A model without loops, Ifs and pairs of directions does not change.
+    Return True if a rule may now apply: a shape, trip count or condition became known, or a result of a loop is not read any more.
+    The builder infers each new node separately. This function infers the complete model, and so finds more sizes.
+
+    A model without loops, Ifs, and forward and reverse recurrent nodes is not changed.
     """
     graph = ctx.model.graph
     if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in all_nodes(graph)):
@@ -143,9 +148,9 @@ def _move_weights_out(ctx: Context, least: int) -> None:
 
 
 def _learn_from_captures(ctx: Context) -> None:
-    """Infer shapes in loop bodies that onnx did not find.
+    """Infer the shapes in loop bodies that onnx's inference could not find.
 
-    onnx ignores captured constants, and does not refine a shape that is declared with unknown sizes.
+    onnx ignores constants from outside the body, and does not refine a declared shape that has unknown sizes.
     """
     for node in all_nodes(ctx.model.graph):
         for body in node_graphs(node) if is_loop(node) else ():
@@ -162,9 +167,9 @@ def _is_captured_number(value: ir.Value, body: ir.Graph) -> bool:
 
 
 def _forget_names_in_bodies(graph: ir.Graph) -> None:
-    """Remove the declared names of dimensions in loop bodies, because they may mean another size outside.
+    """Remove the names of dimensions in loop bodies.
 
-    Inference finds the correct names again.
+    The same name may mean another size outside the body. Inference then finds the names that are valid everywhere.
     """
     for body in (body for node in all_nodes(graph) if is_loop(node) for body in node_graphs(node)):
         for value in [*body.inputs, *inner_values(body)]:
@@ -172,9 +177,9 @@ def _forget_names_in_bodies(graph: ir.Graph) -> None:
 
 
 def _declare_steps_and_conditions(graph: ir.Graph) -> None:
-    """Declare missing types and shapes of the step number and the condition in Loop bodies.
+    """Declare the step number and the condition in each Loop body if their types or shapes are missing.
 
-    onnxruntime needs their ranks.
+    onnxruntime needs the ranks of both.
     """
     for node in all_nodes(graph):
         if node.op_type != "Loop" or node.domain != "":
@@ -190,10 +195,11 @@ def _declare_steps_and_conditions(graph: ir.Graph) -> None:
 
 
 def _name_apart(graph: ir.Graph, used: set[str], ctx: Context) -> None:
-    """Rename values in bodies and branches whose names also occur in another graph.
+    """Rename values of ``graph`` and its nested graphs if another graph has the same name.
 
-    onnxruntime refuses some names that occur twice, and onnx's inference confuses the elements of such values. Names of the main
-    graph never change.
+    ``used``: the names of the graphs visited before. The names of ``graph`` are added to it. If two graphs define the same name,
+    onnxruntime refuses some models, and onnx's inference confuses the elements of the two values. Names of the main graph do not
+    change, because it is visited first.
     """
     own = [*graph.inputs, *(value for value in graph.initializers.values() if not value.is_graph_input())]
     own += [value for node in graph for value in node.outputs if value.name]

@@ -1,4 +1,7 @@
-"""Applies the rules on recurrent nodes: repairs for onnxruntime, directions, and ortscan's own library."""
+"""Applies the rules on recurrent nodes (RNN, GRU, LSTM).
+
+The rules repair nodes that onnxruntime would refuse, change directions, or replace nodes by operators of ortscan's own library.
+"""
 
 from collections.abc import Callable, Sequence, Set
 from typing import Any
@@ -28,15 +31,15 @@ _PATCHES_PER_NODE = 40
 
 
 def may_be_refused(ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
-    """Return True if a recurrent node may need one of ``rules``.
+    """Return True if one of ``rules`` may apply to a recurrent node of the model.
 
-    If shapes are not inferred yet, this function may return True needlessly.
+    If shapes are not inferred yet, the result may be True although no rule applies.
     """
     return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
 
 
 def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
-    """Return True if a recurrent node may need one of ``rules``. The default is the rules that are on by default."""
+    """Return True if one of ``rules`` may apply to the recurrent ``node``."""
     view = read(node)
     if isinstance(view, NotApplicable) or view.dtype is None:
         return True
@@ -49,9 +52,15 @@ def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT
 def change_recurrent_nodes(
     ctx: Context, rules: Sequence[Rule[Any]], fire: Fire, *, only: Set[ir.Node] | None = None
 ) -> list[NodeReport]:
-    """Apply ``rules`` to all recurrent nodes, or to the nodes ``only``.
+    """Apply those of ``rules`` that repair recurrent nodes.
 
-    Return reports on the nodes that were changed or refused.
+    Return a report on each node that was changed or refused.
+
+    Args:
+        ctx: The context of the model.
+        rules: The rules in use.
+        fire: Applies a patch.
+        only: The nodes to try; None for all recurrent nodes.
     """
     reports = []
     recurrent = [(node, where) for node, where in with_paths(ctx.model.graph) if is_recurrent(node)]
@@ -103,9 +112,9 @@ def _first_patch(
 
 
 def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
-    """Apply the ``rules`` that reverse recurrent nodes or join two of them into a bidirectional node.
+    """Apply the ``rules`` that reverse a recurrent node, or join two of them into a bidirectional node.
 
-    Return reports on the changed nodes, and on the pairs that cannot be joined.
+    Return a report on each changed node, and on each node for which a rule gave a reason not to apply.
     """
     reports = [
         report
@@ -162,7 +171,10 @@ def _where(wanted: ir.Node, ctx: Context) -> str:
 
 
 def hand_over_cells(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
-    """Apply the rules of the phase "native" to recurrent nodes. Return reports on changed and refused nodes."""
+    """Apply the ``rules`` that replace recurrent nodes by operators of ortscan's library.
+
+    Return a report on each node that was changed, and on each node for which a rule gave a reason not to apply.
+    """
     reports = list[NodeReport]()
     for rule in rules:
         if rule.subject != "recurrent node" or rule.phase != "native":

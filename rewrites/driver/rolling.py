@@ -1,4 +1,7 @@
-"""Rolls up unrolled steps into Scans before the rules on loops. Afterwards, finds Scans that gained nothing."""
+"""Rolls up the unrolled steps of a loop into a Scan, before the rules on loops are tried.
+
+After the rules, ``not_worth_rolling`` finds the Scans that brought no gain.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +16,10 @@ __all__ = ["not_worth_rolling", "roll_up_steps"]
 
 
 def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
-    """Turn unrolled steps into Scans, except the steps named in ``ctx.written_out``. Create a report for each Scan."""
+    """Turn each chain of unrolled steps into a Scan, and report it.
+
+    Skip the chains whose names are in ``ctx.written_out``.
+    """
     ctx = applying.ctx
     seen = set(ctx.written_out)
     for rule in rules:
@@ -44,9 +50,10 @@ def _roll_one(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:
 
 
 def not_worth_rolling(report: RewriteReport, rules: Sequence[Rule[Any]]) -> set[str]:
-    """Return the names of the rolled-up steps that should remain unrolled, because rolling them up gained nothing.
+    """Return the names of the chains that should stay unrolled, because their Scan brought no gain.
 
-    Their Scan remains without a plan or was unrolled again, or the number of nodes did not decrease.
+    A Scan brought no gain if it remains in the model without a plan of the native library, or was unrolled again. If the model has
+    no fewer nodes than before, no Scan brought a gain.
     """
     rolling = {rule.name for rule in rules if rule.subject == "written-out steps"}
     unrolling = {rule.name for rule in rules if rule.phase == "unroll"}

@@ -1,11 +1,11 @@
 """Tidies a model after the last rule.
 
-In opset 10, each named size that a Slice cuts gets a new name:
+In opset 10, the result of a Slice gets a new name for each named size that the Slice may change:
 
     x [B, 3];  y = Slice(x, {-1}, {9}, {0})    ->    y = Slice(x, {-1}, {9}, {0});  y ["B cut for y", 3]
 
-In opset 10, a size that a Slice cuts keeps its name in the inference of onnx and onnxruntime. onnxruntime may then give two tensors
-of different sizes the same memory, and the run fails. A declared name prevents this.
+Without this, the shape inferences of onnx and onnxruntime give the result the size ``B`` of its input. onnxruntime may then use
+the memory of one tensor for another tensor that is larger, and the run fails.
 
 Works around ORT-SHARED-MEMORY and ONNX-SLICE-10-NAMES.
 """
@@ -27,7 +27,10 @@ __all__ = ["name_cut_sizes", "tidy"]
 
 
 def tidy(ctx: Context) -> None:
-    """Remove unread nodes and initializers, and apply the changes that avoid defects of onnxruntime's optimiser."""
+    """Apply the rules that come last, and remove what the model does not need.
+
+    Unread nodes, unused initializers, and names of dimensions that ortscan invented are removed.
+    """
     graph = ctx.model.graph
     for rule in PRODUCTS_AFTER:
         change_model(rule, ctx)
@@ -57,7 +60,7 @@ _KEEPS_NAMES = 10
 
 
 def name_cut_sizes(model: ir.Model) -> None:
-    """Declare a new name for each named size that a Slice cuts, in all graphs of a model of opset 10."""
+    """Declare a new name for each named size that a Slice may change, if ``model`` has opset 10."""
     if model.opset_imports.get("") != _KEEPS_NAMES:
         return
     for node in all_nodes(model.graph):

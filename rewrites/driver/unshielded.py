@@ -1,11 +1,11 @@
-"""Guards a model's own recurrent nodes by an If if a node was removed that may have failed before they ran.
+"""Puts recurrent nodes of the original model under an If if they may now crash on empty tensors.
 
     Scan (x), GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence
 
-onnxruntime refuses some nodes on empty tensors, such as a Scan without steps, and then stops the run. A GRU or LSTM with an empty
-batch, or a GRU without steps, crashes the process. In the original model, the failure of the Scan may have prevented the crash,
-because the Scan may run before the GRU. The same holds for nodes of a body that now run before their loop, or once for all its
-steps.
+onnxruntime crashes on a GRU or LSTM with an empty batch, and on a GRU without steps. Other nodes only fail on empty tensors, such
+as a Scan without steps: the run then stops with an error. If such a Scan ran before the GRU in the original model, its failure
+prevented the crash. So the GRU needs a guard if a rule removed the Scan. A node that was moved out of a loop body needs a guard
+too, because it now also runs if the loop has no steps.
 
 Works around ORT-SCAN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """
@@ -42,13 +42,13 @@ _REFUSE_NOTHING = frozenset(
 
 @dataclass(frozen=True)
 class Shielded:
-    """The nodes of a model that may crash on empty tensors, and the nodes whose failure may prevent the crash.
+    """The nodes that may crash on empty tensors, and the nodes whose failure may prevent the crash.
 
     Args:
-        shield: Nodes that may fail on empty tensors.
-        nodes: Recurrent nodes.
+        shield: Nodes that may fail on empty tensors without a crash.
+        nodes: Recurrent nodes, which may crash.
         others: Other nodes that may crash.
-        depths: The number of loops around each node of ``nodes`` and ``others``.
+        depths: The number of loops around each node of ``nodes`` and ``others`` in the original model.
     """
 
     shield: frozenset[ir.Node]
@@ -58,7 +58,7 @@ class Shielded:
 
     @classmethod
     def of(cls, graph: ir.Graph) -> "Shielded":
-        """Return the nodes of ``graph`` and its nested graphs that may crash, and the nodes that may shield them."""
+        """Find the nodes of ``graph`` and its nested graphs that may crash, and those that may prevent it."""
         depths = dict(_with_depths(graph, 0))
         recurrent = frozenset(filter(is_recurrent, depths))
         others = frozenset(filter(_is_fragile, depths))
@@ -66,9 +66,10 @@ class Shielded:
         return cls(frozenset(shield), recurrent, others, {node: depths[node] for node in recurrent | others})
 
     def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
-        """Guard all nodes that may crash by an If if a shielding node was removed or is unread.
+        """Put the nodes that may now crash under Ifs. Return a report on each of them.
 
-        Otherwise, guard only the nodes that were moved out of a loop. Return reports on the guarded nodes.
+        If a node of ``shield`` was removed or is unread, these are all ``nodes``, and all ``others`` outside of loops. If not, they
+        are only the nodes that were moved out of a loop.
         """
         graph = ctx.model.graph
         now = dict(_with_depths(graph, 0)) if self.depths else {}
@@ -84,7 +85,10 @@ class Shielded:
 
 
 def holds_recurrent_nodes(function: ir.Function) -> bool:
-    """Return True if ``function`` contains a recurrent node. Nodes in functions are not guarded."""
+    """Return True if ``function`` contains a recurrent node.
+
+    ``Shielded.guard`` does not guard nodes in functions.
+    """
     return any(is_recurrent(node) for node in all_nodes(function))
 
 
@@ -104,7 +108,7 @@ def _guarded(node: ir.Node, ctx: Context, fire: Fire) -> list[NodeReport]:
 
 
 def _may_refuse(node: ir.Node) -> bool:
-    """Return True if onnxruntime may refuse ``node`` because its input is empty."""
+    """Return True if onnxruntime may stop the run with an error because the first input is empty."""
     if node.op_type == "Scan":
         return True
     if node.op_type not in _REFUSE_NOTHING or not node.inputs or node.inputs[0] is None:
