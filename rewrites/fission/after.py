@@ -1,6 +1,6 @@
 """Finds the work that can move after a loop: nodes that read states, but that no state needs.
 
-body(h, x) => (h2, Softmax(MatMul(h2, V)))  ->  body(h, x) => (h2, Identity(h2)), then Softmax(MatMul(H2, V)); H2 stacks h2
+    body(h, x) => (h2, Softmax(MatMul(h2, V)))  ->  body(h, x) => (h2, Identity(h2)), then Softmax(MatMul(stack of h2, V))
 
 Works around ORT-SCAN-RESULT-RANK.
 """
@@ -31,7 +31,7 @@ __all__ = ["After", "Groups", "NodeGroup", "find_after"]
 
 @dataclass(frozen=True)
 class After:
-    """The ``nodes`` that leave the loop. ``crossing`` maps the body values that these nodes read to their stacks."""
+    """The ``nodes`` that leave the loop. ``crossing`` maps each body value that they read to its stack."""
 
     nodes: list[ir.Node]
     crossing: dict[ir.Value, ir.Value]
@@ -41,9 +41,9 @@ class After:
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """A node with its backward slice among the chosen nodes. The group reads ``crossing`` and computes ``results``.
+    """A node with the chosen nodes it depends on. The group reads ``crossing`` and computes ``results``.
 
-    ``copies``: all nodes are copies. ``few_rows``: a node multiplies few rows by weights. ``least_ns``: a lower bound of the time.
+    ``copies``: all nodes are copies. ``few_rows``: a node multiplies few rows by weights. ``least_ns``: its longest path in ns.
     """
 
     crossing: MeasuredSet
@@ -54,7 +54,7 @@ class NodeGroup:
 
 
 class Groups:
-    """The groups of the nodes ``chosen`` to leave a loop. ``reading`` returns the bytes per step of a crossing value."""
+    """The groups of the ``chosen`` nodes. ``reading`` returns the bytes per step of a ``crossing`` value."""
 
     def __init__(
         self, nodes: Iterable[ir.Node], before: LeavingBefore, sizes: StepSizes, reading: Callable[[ir.Value], int]
@@ -65,7 +65,7 @@ class Groups:
         self._known: dict[ir.Node, NodeGroup] = {}
 
     def of(self, node: ir.Node) -> NodeGroup:
-        """Return the group of ``node``: the node with its backward slice."""
+        """Return the group of ``node``: the node and all chosen nodes that it depends on."""
         waiting = [node]
         while waiting:
             unknown = [producer for producer in self._producers(waiting[-1]) if producer not in self._known]
@@ -76,12 +76,12 @@ class Groups:
         return self._known[node]
 
     def least_results(self, node: ir.Node) -> int:
-        """Return a lower bound of the bytes per step of the results of the group of ``node``."""
+        """Return the least number of bytes per step that the results of the group of ``node`` take."""
         own = self._results.of(_leaving(node.outputs, set()))
         return self._results.union([own, self.of(node).results]).size
 
     def backward_slice(self, node: ir.Node) -> set[ir.Node]:
-        """Return ``node`` and its backward slice among the chosen nodes."""
+        """Return ``node`` and all chosen nodes that it depends on."""
         nodes, waiting = {node}, [node]
         while waiting:
             new = [producer for producer in self._producers(waiting.pop()) if producer not in nodes]
@@ -90,7 +90,7 @@ class Groups:
         return nodes
 
     def keep(self, group: set[ir.Node]) -> None:
-        """Keep the nodes of ``group`` in the loop by removing them from the chosen nodes."""
+        """Remove the nodes of ``group`` from the chosen nodes, so that they stay in the loop."""
         self.chosen -= group
         waiting = list(group)
         while waiting:
@@ -122,7 +122,7 @@ def _leaving(values: Iterable[ir.Value], group: set[ir.Node]) -> list[ir.Value]:
 
 
 def find_after(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepSizes, build: Builder) -> After:
-    """Build the work that can move after the loop. Add its results to ``before.stacks``."""
+    """Emit the work that can move after the loop into ``build``. Add its stacks to ``before.stacks``."""
     leaves = set(before.nodes)
     core = [node for node in loop.body if node not in leaves]
     refused = {node: replace(reason, silent=True) for node, reason in before.refused.items() if not reason.silent}
@@ -147,9 +147,9 @@ def find_after(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepS
 
 
 def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: LeavingBefore) -> list[ir.Node]:
-    """Return the nodes worth moving. A group stays if it only copies, or if its stacks are too large or cost more than its work.
+    """Return the nodes worth moving. A group that multiplies few rows by weights always moves.
 
-    Stacks that the loop returns anyway are free. A group with products of few rows by weights moves in any case.
+    Any other group stays if it only copies, reads over twice the bytes it writes, or if its stacks take more time than its work.
     """
     free = {through_identity(output.inner) for output in _reusable(loop, before)}
     groups = Groups(nodes, before, sizes, lambda value: 0 if value in free else sizes.step(value))
@@ -169,12 +169,12 @@ def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Lea
 
 
 def _reusable(loop: ScanView, before: LeavingBefore) -> list[ScanOutput]:
-    """Return the scan outputs that can serve as stacks, because their axis 0 is the steps in the order of all stacks."""
+    """Return the scan outputs that are stacks already: the steps are axis 0, in the order of all stacks."""
     return [output for output in loop.scan_outputs if output.reverse == before.stacks.backwards and output.axis == 0]
 
 
 def _candidates(loop: ScanView, core: list[ir.Node], before: LeavingBefore, refused: dict[ir.Node, NotApplicable]) -> list[ir.Node]:
-    """Return the nodes of ``core`` whose results reach only scan outputs, in order."""
+    """Return the nodes of ``core``, in order, on which neither a kept state nor a node that stays depends."""
     needed = {state.next for state in loop.states if state not in before.states}
     chosen: set[ir.Node] = set()
     for node in reversed(core):
@@ -206,7 +206,7 @@ def _crossing(loop: ScanView, nodes: list[ir.Node], before: LeavingBefore, ctx: 
 def _not_crossing(
     nodes: list[ir.Node], crossing: dict[ir.Value, ir.Value], sizes: StepSizes, alive: Liveness
 ) -> dict[ir.Node, NotApplicable]:
-    """Return the nodes whose input stacks are impossible or too large, with reasons. Add all other stacks to ``alive``."""
+    """Return the nodes whose input stacks are impossible or too large. ``alive`` counts the others."""
     refused: dict[ir.Node, NotApplicable] = {}
     held: set[ir.Value] = set()
     for node in nodes:
@@ -223,14 +223,14 @@ def _not_crossing(
 
 
 def _without_rank(value: ir.Value) -> NotApplicable | None:
-    """Return a reason if onnxruntime cannot return ``value`` from a Scan."""
+    """Return a reason if a Scan cannot return ``value``, because its rank is unknown."""
     if value.shape is not None:
         return None
     return NotApplicable("RANK-UNKNOWN", f"the rank of '{value.name}' is not known, but a result of the loop needs a rank")
 
 
 def _stacked(nodes: list[ir.Node], stacks: Stacks, alive: Liveness) -> dict[ir.Node, NotApplicable]:
-    """Emit ``nodes`` for all steps at once. Return the nodes that cannot be emitted, with reasons."""
+    """Emit ``nodes`` for all steps at once. Map each node for which this is impossible to the reason."""
     failed: dict[ir.Node, NotApplicable] = {}
     for node in nodes:
         missing = [value for value in node.inputs if value is not None and not stacks.has(value)]

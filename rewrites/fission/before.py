@@ -1,7 +1,7 @@
-"""Finds the work that can move before a loop: it depends on scan inputs only, so it can run for all steps at once.
+"""Finds the work that can move before a loop, and emits it for all steps at once.
 
-If the next value of a state leaves the loop, the state leaves too. Its stack is then the stack of the next values, shifted by one
-step.
+A node can move if no state is needed to compute its inputs. If the next value of a state can be computed before the loop, the loop
+does not need the state either: the stack of the state is the stack of its next values, shifted by one step.
 """
 
 import heapq
@@ -30,9 +30,14 @@ _MANY = 8
 
 @dataclass
 class LeavingBefore:
-    """The ``nodes`` and the non-recurrent ``states`` that move before the loop.
+    """The work that moves before a loop.
 
-    ``refused``: nodes that stay, with reasons. ``alive``: the memory of the stacks.
+    Args:
+        stacks: The stacks of the values that are known before the loop.
+        nodes: The nodes that move.
+        states: The states that the loop does not need any more.
+        refused: The nodes that could not be emitted for all steps, with reasons.
+        alive: The memory that the stacks take.
     """
 
     stacks: Stacks
@@ -45,7 +50,7 @@ class LeavingBefore:
 class Ready:
     """A queue of the nodes whose inputs are all known, and of the states whose next value is known.
 
-    ``has`` returns True if a value is known from the start.
+    A value is known if it has a stack or is the same in all steps. ``has`` returns True if a value is known from the start.
     """
 
     def __init__(self, nodes: Sequence[ir.Node], states: Sequence[State], has: Callable[[ir.Value], bool]) -> None:
@@ -69,7 +74,7 @@ class Ready:
                 self._waiting.setdefault(state.next, []).append(i)
 
     def know(self, values: Iterable[ir.Value]) -> None:
-        """Record that ``values`` have stacks now."""
+        """Record that ``values`` are known now, and queue the nodes and states that waited for them."""
         for value in values:
             self._delays.extend(self._waiting.pop(value, ()))
             for i in self._readers.pop(value, ()):
@@ -88,9 +93,9 @@ class Ready:
 
 
 def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> LeavingBefore:
-    """Build the stacks of all work that can move before the loop. The caller inserts or discards them.
+    """Find the work that can move before the loop, and emit it. The caller inserts or discards the nodes.
 
-    If the whole body can leave, the memory budget is ignored here, because blocks of steps can bound the memory later.
+    If the loop has no states and its whole body can leave, the memory budget is ignored: ``blocks`` can limit the memory later.
     """
     if not loop.states:
         whole = _attempt(loop, ctx, sizes, {}, bounded=False)
@@ -156,7 +161,10 @@ def _is_stacked(node: ir.Node, stacks: Stacks) -> bool:
 
 
 def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable | None:
-    """Emit ``node`` for all steps. Return a reason if this is impossible, else None. ``bounded``: the memory budget applies."""
+    """Emit ``node`` for all steps at once. Return a reason if this is impossible, else None.
+
+    ``bounded``: True if the result must fit in the memory budget.
+    """
     stacks, build = before.stacks, before.stacks.build
     built, known = len(build.nodes), len(stacks.known)
     refusal = stacks.add(node)
@@ -176,7 +184,10 @@ def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable |
 
 
 def _too_many(node: ir.Node, operators: int, before: LeavingBefore) -> NotApplicable | None:
-    """Return a reason if ``node`` for all steps at once takes more than ``_MANY`` operators and more operators than steps."""
+    """Return a reason if ``node`` takes too many operators for all steps at once.
+
+    Too many are more than ``_MANY`` operators that are also more operators than the loop has steps.
+    """
     sizes = before.alive.sizes
     if operators <= _MANY or not sizes.steps_known or operators <= sizes.steps:
         return None
@@ -185,9 +196,9 @@ def _too_many(node: ir.Node, operators: int, before: LeavingBefore) -> NotApplic
 
 
 def _beside_products(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` that dequantize operands of products in the loop, with a reason to stay.
+    """Return the ``nodes`` that dequantize an operand of a product that stays in the loop, with a reason.
 
-    If such a node left, onnxruntime would multiply in float32.
+    onnxruntime multiplies integers only if it finds these nodes beside the product. Otherwise, it multiplies in float32.
     """
     leaving = set(nodes)
     stay = NotApplicable("COST-WIDER", "the operands of a quantized product are dequantized beside it", silent=True)
@@ -195,7 +206,10 @@ def _beside_products(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
 
 
 def _unscanned(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` whose results the remaining loop would have to scan although no scan supports their type."""
+    """Return the ``nodes`` that must stay because of the types of their results, with reasons.
+
+    If they moved, the loop would have to scan results of a type that no Scan supports.
+    """
     leaving = set(nodes)
     refusals = {node: next(filter(None, map(unscanned, node.outputs)), None) for node in nodes}
     return {

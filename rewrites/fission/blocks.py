@@ -1,10 +1,10 @@
-"""Runs a loop without a recurrence in blocks of steps if its temporaries are much larger than its results.
+"""Runs a loop without recurrence in blocks of steps if temporaries are much larger than its results.
 
-    ds = Scan(xs) body(x) => ReduceSum(Mul(Sub(Y, x), Sub(Y, x)))    # [T] results, but [T, N, D] temporaries at once
-    ->    Scan over blocks of K steps, with the body for K steps at once inside
+    ds = Scan(xs) body(x) => ReduceSum(Mul(Sub(Y, x), Sub(Y, x)))    # for all T steps: result [T], temporaries [T, N, D]
+    ->    Scan over blocks of K steps. Its body runs each operator for K steps at once.
 
-A stack [T, ...] is cut into blocks [count, K, ...]. Copies of the last row fill up the last block. Their results are removed at the
-end. If the sizes that determine K are unknown, the model computes K.
+A stack [T, ...] is cut into blocks [count, K, ...]. Copies of the last row fill up the last block, and the results of these copies
+are removed at the end. If the sizes that determine K are unknown, the model computes K.
 """
 
 from collections.abc import Sequence
@@ -38,10 +38,10 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class Blocks:
-    """The number of ``steps`` of a block; None if the model must compute that number.
+    """The number of ``steps`` of a block, and the bytes of the largest temporary of one step.
 
-    If the model computes the number, one step takes ``unit`` bytes for each element of ``sources``, which are outer values or rows
-    of scan inputs.
+    If ``steps`` is None, the model computes it. Then one step takes ``unit`` bytes for each element of ``sources``, which are
+    values from outside the loop and rows of scan inputs.
     """
 
     steps: int | None
@@ -65,7 +65,7 @@ class BlockRows:
 
 
 def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
-    """Return blocks whose temporaries fit in the cache; None if all steps at once are better."""
+    """Return blocks whose temporaries fit in the cache; None if all steps should run at once instead."""
     values = [value for node in before.nodes for value in node.outputs]
     largest = max([1, *map(sizes.step, values)])
     io = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
@@ -97,14 +97,14 @@ def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset
 
 
 def _open_sources(loop: ScanView, before: LeavingBefore, sizes: StepSizes) -> list[ir.Value]:
-    """Return the outer values and scan inputs that have an unknown size and that the body reads."""
+    """Return the outer values and rows of scan inputs that the body reads and whose size is unknown."""
     operands = {value: None for node in before.nodes for value in node.inputs if value is not None}
     inner = {value for node in before.nodes for value in node.outputs}
     return [value for value in operands if value not in inner and static_dims(value) is None and not sizes.hinted(value)]
 
 
 def _is_over_blocks(loop: ScanView) -> bool:
-    """Return True if ``loop`` already runs over blocks, which Reshapes cut before it and join after it."""
+    """Return True if ``loop`` runs over blocks already: Reshapes cut its inputs and join its results."""
     users = [user for output in loop.scan_outputs if output.outer is not None for user, _ in output.outer.uses()]
     cut = all(_changes_rank(scan.outer.producer(), 1) for scan in loop.scan_inputs)
     return cut and all(_changes_rank(user, -1) for user in users if user.op_type != "Shape")
@@ -178,7 +178,7 @@ def _stand_in(output: ScanOutput, ctx: Context) -> ir.Value:
 
 
 def _fixed_rows(build: Builder, steps: int, most: int) -> BlockRows:
-    """Cut ``steps`` rows into equal blocks of at most ``most`` rows. Use as few blocks as possible, then the smallest size."""
+    """Cut ``steps`` rows into as few blocks of at most ``most`` rows as possible, all of one size."""
     count = -(-steps // most)
     size = -(-steps // count)
     missing = count * size - steps
@@ -187,7 +187,7 @@ def _fixed_rows(build: Builder, steps: int, most: int) -> BlockRows:
 
 
 def _computed_rows(build: Builder, loop: ScanView, steps: ir.Value, blocks: Blocks) -> BlockRows:
-    """Build nodes that compute the block size, from 1 to ``steps``: ``blocks.steps`` if known, else what fits in the cache."""
+    """Emit nodes that compute the block size: ``blocks.steps`` if known, else what fits in the cache."""
     unit = build.const([1])
     if blocks.steps is not None:
         wanted = build.const([blocks.steps])
@@ -237,7 +237,7 @@ def _sizes_from(build: Builder, value: ir.Value, axis: int) -> list[ir.Value]:
 
 
 def _reshape(build: Builder, value: ir.Value, dims: Sequence[ir.Value]) -> ir.Value:
-    """Reshape ``value`` to ``dims``. A dim may be 0, so -1 would be ambiguous, and 0 must not mean "unchanged"."""
+    """Reshape ``value`` to ``dims``, in which 0 means size 0. (With a size 0, a -1 would be ambiguous.)"""
     return build.op("Reshape", value, concat(build, list(dims), 0), allowzero=1 if build.opset >= since.ALLOWZERO else None)
 
 

@@ -3,13 +3,18 @@
     a = MatMul(h, A); b = Add(a, c); y = MatMul(b, B)    ->    p = MatMul(h, A B); y = Add(p, c B)
 
 MatMul(B, MatMul(A, h)) and Gemm are joined as well. Sums of floats are added in another order. The new constants are computed in
-double and rounded once. Results of integers stay the same, also if they overflow.
+double and rounded once. Results of integers stay the same, even if they overflow.
 
-Conditions: nothing else reads the intermediate result, and the number of multiplications does not grow. Products of floats have
-further conditions. The matrices are finite. No element of A B or c B is much smaller than the sum of the magnitudes of its terms.
-Infinities must not change the result: either h is bounded, or Softmax or LayerNormalization turns a row with infinities into NaN
-anyway. ``fast_math`` drops the conditions on infinities and cancellation. float16 products stay, because they round the
-intermediate result. Matrices of many megabytes stay as well.
+Conditions: nothing else reads the intermediate result, and the number of multiplications does not grow. Each matrix has at most
+64 MiB, and A B takes at most 2 ** 31 multiplications. Products of float32 and float64 have further conditions:
+
+* The matrices are finite.
+* The terms of A B and c B do not cancel: the results are not much smaller than the sums of the magnitudes of the terms.
+* Infinities do not change the result. Either h is known to be bounded, or a Softmax or LayerNormalization reads y. In the second
+  case, rows with infinities become NaN with one product as well as with two.
+
+``fast_math`` drops the conditions on infinities and cancellation. float16 products stay, because they round the intermediate
+result.
 """
 
 import math
@@ -34,7 +39,7 @@ _MOST_WORK = 1 << 31
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find two successive products that can become one."""
+    """Return a patch for the first two successive products of the body that can become one."""
     refused: NotApplicable | None = None
     for node in loop.body:
         chain = _chain(node, ctx)
@@ -103,7 +108,10 @@ def _patch(chain: ProductChain, constants: Joined, loop: Loop, ctx: Context) -> 
 
 
 def _product(chain: ProductChain, matrix: ir.Value, extra: ir.Value | None, ctx: Context, b: Builder) -> ir.Value:
-    """Build the joined product, plus ``extra``. Use a Gemm if one of the two products was a Gemm."""
+    """Emit the product by ``matrix`` that replaces ``chain``, plus the constant ``extra``, if any.
+
+    If one of the two products was a Gemm, the new product is a Gemm as well, if the opset allows it.
+    """
     first, second = chain.first, chain.second
     added, beta = second.added, second.scale_added
     is_gemm = "Gemm" in (first.node.op_type, second.node.op_type)

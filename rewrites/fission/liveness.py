@@ -1,7 +1,8 @@
-"""Computes an upper bound of the bytes of all stacks that exist at the same time, from the order of the nodes.
+"""Computes an upper bound of the bytes of all stacks that exist at the same time.
 
-A stack lives from the node that computes it to the last body node that reads it. While a node runs, its intermediate results live
-too, with the results of nested loops for all outer steps at once. A view takes no memory and keeps its source alive.
+A stack exists from the node that computes it to the last body node that reads it. A body node may become several nodes for all
+steps at once. While they run, their intermediate results count too, including those in nested loops. The result of a Reshape or a
+similar node shares the memory of its source, so it takes no memory but keeps the source alive.
 """
 
 from collections import Counter
@@ -24,9 +25,9 @@ _VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 class Liveness:
-    """The bytes of the stacks that exist ``now``, and the ``most`` so far. The loop's own scan outputs do not count.
+    """The bytes of the stacks that exist ``now``, and the ``most`` bytes that existed at a time so far.
 
-    The stacks of earlier splits of the same loop count too.
+    Stacks that other splits of the same loop created before count too. The loop's own scan outputs do not count.
     """
 
     def __init__(self, loop: ScanView, sizes: StepSizes) -> None:
@@ -43,7 +44,10 @@ class Liveness:
         return other
 
     def refusal(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> NotApplicable | None:
-        """Return a reason if ``stacks``, computed by ``built``, and the held stacks together exceed the memory budget."""
+        """Return a reason if ``stacks`` do not fit in the memory budget beside the stacks that exist now.
+
+        ``built``: the nodes that compute ``stacks``.
+        """
         needed, limit = self._needed(stacks, built), self.sizes.options.memory_budget
         if not needed or self.now + needed <= limit:
             return None
@@ -52,7 +56,10 @@ class Liveness:
         return NotApplicable("MEMORY-BUDGET", f"'{name}' takes about {needed} bytes for all steps{held} (limit: {limit})")
 
     def hold(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> None:
-        """Add ``stacks`` to the held bytes. The intermediate results of ``built`` only count for ``most``."""
+        """Add ``stacks`` to the stacks that exist ``now``, and update ``most``.
+
+        ``built``: the nodes that compute ``stacks``. Their intermediate results can raise ``most``, but do not exist afterwards.
+        """
         self.most = max(self.most, self.now + self._needed(stacks, built))
         for value, operand in stacks.items():
             if self._readers[value]:
@@ -71,7 +78,7 @@ class Liveness:
         self._readers.subtract(state.next for state in states)
 
     def note_on(self, node: ir.Node) -> None:
-        """Record ``most`` on ``node``, the remaining loop, so that later splits count these bytes."""
+        """Record ``most`` on ``node``, a loop that this split leaves, so that later splits count these bytes."""
         STACK_BYTES.put(node, self.most)
 
     def _needed(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node]) -> int:
@@ -84,7 +91,10 @@ class Liveness:
         return self.sizes.step(value) * (self.sizes.steps if operand.batched else 1)
 
     def _working(self, nodes: Sequence[ir.Node], apart: Iterable[ir.Value] = ()) -> int:
-        """Return the peak bytes of the results of ``nodes`` and of nested graphs. The values ``apart`` do not count."""
+        """Return the most bytes that the results of ``nodes`` and their nested graphs take at a time.
+
+        ``apart``: results that do not count.
+        """
         viewed: dict[ir.Value, ir.Value] = {}
         for node in nodes:
             if node.op_type in _VIEWS and node.inputs[0] is not None:

@@ -1,12 +1,17 @@
-"""Reduces a Scan to its recurrence. The work before and after the recurrence leaves the loop and runs for all steps at once.
+"""Reduces a Scan to its recurrence. All other work runs before or after it, for all steps at once.
 
     Scan(h0, xs) body(h, x) => (h2 = Tanh(Add(MatMul(x, W), MatMul(h, R))), y = MatMul(h2, V))
     ->    xw = MatMul(xs, W);  hs = Scan(h0, xw) body(h, a) => (h2 = Tanh(Add(a, MatMul(h, R))), Identity(h2));  y = MatMul(hs, V)
 
-Without a recurrence, the whole loop is removed. Results stay the same up to the order of sums. Conditions: every operator that
-leaves has a batching rule; the stacks stay within the memory budget; at least as many operators leave as the loop gets new inputs
-and outputs; a state that leaves has the size of its initial value in all steps. Work stays inside if it would more than double the
-data that crosses the border of the loop. An opset-8 Scan and scanned axes other than 0 stay unchanged.
+Without a recurrence, the whole loop is removed. Results stay the same except for the order in which sums are added. Conditions:
+
+* Every operator that leaves has a batching rule, which runs it for all steps at once.
+* The stacks of all steps fit in the memory budget.
+* A state leaves, or at least as many operators leave as the loop gets additional inputs and outputs.
+* A state that leaves has the size of its initial value in all steps.
+* The loop is a Scan of opset 9 or later, and its scanned axes are 0.
+
+Work stays in the loop if the data that enters or leaves the loop would more than double.
 """
 
 import onnx_ir as ir
@@ -30,7 +35,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find the work that can leave the loop."""
+    """Return a patch that moves work before and after the loop, or removes the loop."""
     if isinstance(loop, LoopView):
         return NOTHING_HERE
     refusal = not_plain(loop, ctx)
@@ -59,7 +64,7 @@ def _leaving(loop: ScanView, ctx: Context) -> Patch | NotApplicable:
 
 
 def _is_resized(state: State) -> bool:
-    """Return True if the next value of a state may have other sizes than its initial value."""
+    """Return True if the next value of ``state`` may have another shape than its initial value."""
     first, then = state.initial.shape, state.next.shape
     if first is None or then is None:
         return False
@@ -138,14 +143,14 @@ def _split(loop: ScanView, before: LeavingBefore, after: After, head: Builder, t
 
 
 def _notes(before: LeavingBefore, after: After | None = None) -> tuple[str, ...]:
-    """Return notes on the memory of the stacks."""
+    """Return notes for the report on the memory that the stacks take."""
     alive = before.alive if after is None else after.alive
     nodes = [*before.nodes, *(after.nodes if after is not None else ())]
     return alive.sizes.note(alive.most, (value for node in nodes for value in node.outputs))
 
 
 def _entering(loop: ScanView, before: LeavingBefore, gone: set[ir.Node]) -> list[ir.Value]:
-    """Return the values that are computed before the loop and that nodes in the loop still read."""
+    """Return the values that are now computed before the loop, but that nodes in the loop still read."""
     left = {value for node in before.nodes for value in node.outputs} | {state.inner for state in before.states}
     stay = [node for node in loop.body if node not in gone]
     read = {value: None for node in stay for value in reads(node) if value in left}

@@ -1,4 +1,4 @@
-"""Describes two successive products by constant matrices, computes the constants of the joined product, and checks infinities."""
+"""Describes two successive products by constant matrices, and computes the product that joins them."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -27,10 +27,11 @@ _FAR_FROM_OVERFLOW = 1e30
 
 @dataclass(frozen=True)
 class ConstantProduct:
-    """The product ``scale`` * ``operand`` @ ``matrix``, plus ``scale_added`` * ``added`` if that exists.
+    """The product ``scale`` * ``operand`` @ ``matrix``, plus ``scale_added`` * ``added`` if there is one.
 
-    ``on_left``: the product is ``matrix`` @ ``operand``. ``flipped`` and ``operand_flipped``: the matrix or operand is transposed
-    first. ``summed``: the number of terms in each result. ``wide``: the length of a row of results (a column if ``on_left``).
+    ``on_left``: the product is ``matrix`` @ ``operand`` instead. ``flipped``, ``operand_flipped``: the matrix or the operand is
+    transposed first. ``summed``: the number of products that are added for each element of the result. ``wide``: the length of a
+    row of the result (of a column if ``on_left``).
     """
 
     node: ir.Node
@@ -47,11 +48,11 @@ class ConstantProduct:
 
     @property
     def result(self) -> ir.Value:
-        """Return the result of the product."""
+        """Return the value that the node computes."""
         return self.node.outputs[0]
 
     def weights(self) -> np.ndarray | None:
-        """Return ``scale`` times the matrix, shaped [summed, wide], floats as double; None if the matrix is too large."""
+        """Return ``scale`` times the matrix as [summed, wide], floats as double; None if it is too large."""
         array = const_array(self.matrix, limit=_MOST_BYTES)
         if array is None:
             return None
@@ -61,7 +62,7 @@ class ConstantProduct:
 
 @dataclass(frozen=True)
 class ProductChain:
-    """Two products. ``second`` multiplies the result of ``first``, to which the node ``add``, if not None, adds ``between``."""
+    """``second`` multiplies the result of ``first``. If ``add`` exists, this node adds ``between`` first."""
 
     first: ConstantProduct
     second: ConstantProduct
@@ -71,14 +72,17 @@ class ProductChain:
 
 @dataclass(frozen=True)
 class Joined:
-    """The constants of the joined product: ``weights`` [summed, wide], and the ``added`` constant times the second matrix."""
+    """The matrix ``weights`` [summed, wide] of the joined product, and the constant ``added`` to it."""
 
     weights: np.ndarray
     added: np.ndarray | None
 
 
 def joined(chain: ProductChain, ctx: Context) -> Joined | NotApplicable | None:
-    """Return the constants of the joined product; None if they are too large or the shapes do not fit."""
+    """Return the constants of the joined product, or a reason if rounding could change the result much.
+
+    Return None if the constants are too large or the shapes do not fit.
+    """
     first, second, dtype = chain.first, chain.second, chain.second.result.dtype
     a, b, c = first.weights(), second.weights(), _between(chain)
     if a is None or b is None or dtype is None or (c is None and _value_between(chain) is not None):
@@ -100,7 +104,7 @@ def joined(chain: ProductChain, ctx: Context) -> Joined | NotApplicable | None:
 
 
 def _between(chain: ProductChain) -> np.ndarray | None:
-    """Return the constant added between the products, broadcast to [..., wide], and transposed if the matrices are on the left."""
+    """Return the constant added between the products as [..., wide], transposed if ``on_left``."""
     first = chain.first
     c = const_array(_value_between(chain), limit=_MOST_BYTES)
     if c is None:
@@ -117,10 +121,10 @@ def _value_between(chain: ProductChain) -> ir.Value | None:
 
 
 def infinite_unlike(chain: ProductChain, loop: Loop, ctx: Context) -> NotApplicable | None:
-    """Return a reason if joining the products could change the results of infinite operands, or None.
+    """Return a reason if joining the products could change the result for an infinite operand, else None.
 
-    If a row holds an infinite number, its product has no finite number, and neither has the second product. If the signs in the
-    matrices differ, the second product has NaN, while the joined product has infinities.
+    If a row of the operand has an infinite number, the first product has infinities in all elements of the row. The second product
+    adds these infinities. If their signs differ, this gives NaN, but the joined product may give infinities.
     """
     first, second = chain.first, chain.second
     if second.result.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE) or ctx.options.fast_math:
@@ -138,7 +142,7 @@ def infinite_unlike(chain: ProductChain, loop: Loop, ctx: Context) -> NotApplica
 
 
 def _is_normalised(value: ir.Value, ctx: Context) -> bool:
-    """Return True if all users of ``value`` turn a row without finite numbers into NaN."""
+    """Return True if all users of ``value`` turn a row of infinities and NaN into NaN only."""
 
     def results(reached: ir.Value) -> list[ir.Value]:
         return [node.outputs[0] for node, _ in reached.uses() if _keeps_infinite(node)]
@@ -163,9 +167,9 @@ def _normalises(node: ir.Node, ctx: Context) -> bool:
 
 
 def _largest(value: ir.Value, loop: Loop) -> float:
-    """Return a bound of the magnitude of the body value ``value`` in all steps; infinity if no bound is known. NaN is ignored.
+    """Return a bound of the magnitude of ``value`` in all steps, except for NaN; infinity if unknown.
 
-    A state is bounded if its initial value is bounded, and if its next value is bounded whatever the states are.
+    A state is bounded if its initial value is bounded, and if its next value is bounded for any values of the states.
     """
     outside = _Bounds()
     known = {} if isinstance(loop, LoopView) else {scan.inner: outside.bound(scan.outer) for scan in loop.scan_inputs}
@@ -195,7 +199,7 @@ _TRANSFER: Mapping[str, Callable[["_Bounds", ir.Node], float]] = {
 
 
 class _Bounds(Domain[float]):
-    """Bounds of the magnitudes of values."""
+    """Computes bounds of the magnitudes of values."""
 
     transfer = _TRANSFER
 
@@ -205,7 +209,7 @@ class _Bounds(Domain[float]):
         return math.inf if bound is None else bound
 
     def read(self, value: ir.Value) -> float | None:
-        """Return the bound of a constant or a result; None if it is so large that an intermediate result may overflow."""
+        """Return the bound of a constant or a result; None if it is unknown or too near to overflow."""
         array, bound = const_array(value), super().read(value)
         if value.dtype == ir.DataType.BOOL:
             return 1.0
@@ -215,7 +219,7 @@ class _Bounds(Domain[float]):
 
 
 def constant_product(node: ir.Node | None) -> ConstantProduct | None:
-    """Return the parts of ``node`` if it is a product by a constant matrix, else None."""
+    """Return ``node`` as a ConstantProduct if it multiplies by a constant matrix, else None."""
     if node is None or node.domain != "" or node.op_type not in ("MatMul", "Gemm"):
         return None
     left, right = node.inputs[:2]

@@ -31,7 +31,7 @@ EMPTY = MeasuredSet(0, 0)
 class MeasuredSets:
     """Builds sets of values with their total size. ``measure`` returns the size of a value.
 
-    Unions are cheap, because a long body needs thousands of sets.
+    The sets are bit masks, so that unions are cheap. A long body needs thousands of sets.
     """
 
     def __init__(self, measure: Callable[[ir.Value], int]) -> None:
@@ -44,7 +44,7 @@ class MeasuredSets:
         return self.union(MeasuredSet(1 << number, self._sizes[number]) for number in map(self._number, values))
 
     def union(self, sets: Iterable[MeasuredSet]) -> MeasuredSet:
-        """Return the union of ``sets``. The time grows with the members that are not in the largest set."""
+        """Return the union of ``sets``. The time is proportional to the members that the largest set lacks."""
         first, *rest = sorted(sets, key=lambda measured: measured.size, reverse=True) or [EMPTY]
         members, size = first.members, first.size
         for measured in rest:
@@ -66,12 +66,19 @@ class MeasuredSets:
 def not_worth_moving(
     nodes: Sequence[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
 ) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes``, with their forward slices, whose outputs to the recurrence are much larger than their inputs.
+    """Return the ``nodes`` that should stay in the loop, with reasons.
 
-    A large result, such as an outer product, is cheaper to compute in each step than to write for all steps and read back. A
-    product by weights leaves in spite of large results if a step has few rows, because the weights are then read only once. The
-    search goes from the last node to the first. If a group stays, its producers are examined again. Producers of ``bound`` values
-    always leave.
+    A node stays, with all moving nodes that depend on it, if the loop would read more than twice as many bytes from them as they
+    read themselves. A large result, such as an outer product, is cheaper to compute in each step than to write for all steps and
+    read back. But a product by weights leaves if a step has few rows, because the weights are then read only once.
+
+    The search goes from the last node to the first. If nodes stay, the nodes that compute their inputs are examined again.
+
+    Args:
+        nodes: The nodes that can move before the loop, in order.
+        bound: Values that move in any case. The nodes that compute them never stay.
+        stacks: The stacks of the loop.
+        sizes: The sizes of the values of a step.
     """
     position = {node: i for i, node in enumerate(nodes)}
     moved = set(nodes)
@@ -111,7 +118,7 @@ def not_worth_moving(
 
 
 def _reads(group: dict[ir.Node, None], stacks: Stacks, sizes: StepSizes) -> int:
-    """Return the bytes that ``group`` reads in each step."""
+    """Return the bytes per step that ``group`` reads from stacks."""
     entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}
     return sum(sizes.step(value) for value in entering if stacks.get(value).batched)
 
@@ -128,7 +135,7 @@ def _forward_slice(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
 
 
 def _backward_slice(group: Iterable[ir.Node], position: dict[ir.Node, int], after: int) -> set[ir.Node]:
-    """Return the nodes that ``group`` depends on and that have a position greater than ``after``."""
+    """Return the nodes on which ``group`` depends and whose position is greater than ``after``."""
     nodes: set[ir.Node] = set()
     waiting = list(group)
     while waiting:
@@ -142,7 +149,10 @@ def _backward_slice(group: Iterable[ir.Node], position: dict[ir.Node, int], afte
 def _dearer_than_their_source(
     moved: set[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
 ) -> dict[ir.Node, NotApplicable]:
-    """Return the nodes computed from one scan input if the loop reads that input more cheaply than it would read their results."""
+    """Return nodes that should stay, because the loop reads a scan input faster than their results.
+
+    Such nodes depend on one scan input, and all nodes that read it would move. If they stay, their work in the loop counts too.
+    """
     blocked: dict[ir.Node, NotApplicable] = {}
     for source in stacks.sources()[:_MOST_SOURCES]:
         readers = [node for node, _ in source.uses()]

@@ -1,6 +1,7 @@
-"""Copies part of a loop's body into a separate loop, to keep the copy or to try rules on it.
+"""Copies part of a loop's body into a separate loop, either to insert the copy or to try rules on it.
 
-A trial does not edit the model. The nodes that rules build during a trial are detached. Afterwards they and the copy are discarded.
+A trial does not change the model: the copy is in no graph of the model. After the trial, the copy and the nodes that rules built
+for it are discarded.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ __all__ = ["copied", "discarding", "separate", "trial", "tried"]
 
 @dataclass
 class _Recorded(Context):
-    """A context that records its builders."""
+    """A context that records its builders, so that their nodes can be discarded."""
 
     builders: list[Builder] = field(default_factory=list)
 
@@ -50,11 +51,13 @@ def separate(
         loop: The loop whose body holds the nodes.
         nodes: The nodes to copy.
         states: The states of the new loop.
-        carried: Values of the rest of the body that the nodes read, with the scan inputs that replace them. The loop's own scan
-            inputs are added if the nodes read them. A loop without any scan input gets the loop's first one.
+        carried: Maps values that the nodes read from the rest of the body to scan inputs that provide these values.
         outputs: The scan outputs of the new loop.
         ctx: The context of the rule.
-        name: Returns the name of a value's copy.
+        name: Returns the name for the copy of a value.
+
+    The new loop also has the scan inputs of ``loop`` that the nodes read. If it would have no scan input at all, it gets the first
+    one of ``loop``.
     """
     copies: dict[ir.Value, ir.Value] = {}
 
@@ -120,7 +123,7 @@ def _graphs(attribute: ir.Attr) -> list[ir.Graph]:
 
 
 def copied(loop: ScanView, states: Sequence[State], ctx: Context) -> ir.Node:
-    """Return a detached copy of ``loop`` in which ``states`` replace its states."""
+    """Return a detached copy of ``loop`` that has ``states`` instead of the states of ``loop``."""
 
     def name(value: ir.Value) -> str:
         return ctx.names.fresh(value.name or "value")
@@ -133,9 +136,10 @@ def copied(loop: ScanView, states: Sequence[State], ctx: Context) -> ir.Node:
 
 @contextmanager
 def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Yield a loop of ``states`` alone, from the second part of ``cut``, and a context to try rules on it.
+    """Yield a loop that computes only ``states``, and a context for trying rules on it.
 
-    The scan outputs of the loop are the values that the rest of the body reads.
+    The loop copies the nodes of the second part of ``cut`` that ``states`` need. Its scan outputs are the values that the rest of
+    the body reads or ``loop`` returns.
     """
     nodes = nodes_behind(cut.nodes, [state.next for state in states])
     inside = {*nodes, *(inner for node in nodes for graph in node_graphs(node) for inner in all_nodes(graph))}
@@ -154,9 +158,9 @@ def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) 
 
 @contextmanager
 def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Yield ``node``, a new Scan, as a loop in a separate graph, and a context for trying rules on it.
+    """Put the detached Scan ``node`` into a new graph. Yield its view, and a context to try rules on it.
 
-    Discard the graph and the context afterwards.
+    Afterwards, discard the graph and all nodes that rules built with this context.
     """
     graph = ir.Graph([], [], nodes=[node], name="trial")
     try:
@@ -169,7 +173,7 @@ def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
 
 @contextmanager
 def discarding(ctx: Context) -> Iterator[Context]:
-    """Yield a copy of ``ctx``. Afterwards discard the nodes built with the copy."""
+    """Yield a copy of ``ctx``. Afterwards, discard all nodes that were built with this copy."""
     recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
     try:
         yield recorded

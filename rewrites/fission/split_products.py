@@ -1,11 +1,16 @@
-"""Splits a product of concatenated parts into a sum of products. Products of parts without states can then leave the loop.
+"""Splits a product of concatenated parts into a sum of products, some of which can leave the loop.
 
     body(h, x) => h2 = f(MatMul(Concat(g(h), x), W))    ->    body(h, x) => h2 = f(MatMul(g(h), W[:n]) + MatMul(x, W[n:]))
 
-Conditions: the product is a MatMul or Gemm of floats by a matrix from outside the loop. The parts have known sizes and are joined
-along the summed axis. At least ``_FEW`` elements do not depend on states, and every operator that computes them has a batching
-rule. The stacks stay within the memory budget. If a Concat of several parts remains, a step has one more operator, so at least
-``_MUCH`` elements of the matrix must leave. The order of summation changes. An opset-8 Scan stays unchanged.
+A product of parts that do not depend on states, such as MatMul(x, W[n:]), can then run before the loop for all steps at once.
+Sums are added in another order. Conditions:
+
+* The product is a MatMul or Gemm of floats by a matrix from outside the loop.
+* The parts have known sizes, and are joined along the axis over which the product sums.
+* Parts with at least ``_FEW`` elements do not depend on states. Every operator that computes these parts has a batching rule.
+* The stack of the product fits in the memory budget.
+* If the other parts still need a Concat, each step has one more operator. So at least ``_MUCH`` elements of the matrix must leave.
+* The loop is a Scan of opset 9 or later.
 """
 
 import itertools
@@ -36,7 +41,10 @@ _FEW, _MUCH = 8, 4096
 
 @dataclass(frozen=True)
 class _Run:
-    """Parts from ``start`` to ``stop`` along the axis. All depend on states (``held``), or none does."""
+    """Consecutive parts, from ``start`` to ``stop`` along the axis.
+
+    ``held``: True if all parts depend on states, False if none does.
+    """
 
     parts: tuple[ir.Value, ...]
     start: int
@@ -46,7 +54,15 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Product:
-    """A product of concatenated parts and a matrix. ``axis`` is the summed axis of the matrix."""
+    """A product of concatenated parts by a matrix.
+
+    Args:
+        node: The MatMul or Gemm.
+        joined: The Concat of the parts.
+        matrix: The matrix.
+        axis: The axis of the matrix over which the product sums.
+        runs: The parts. Runs with and without states alternate.
+    """
 
     node: ir.Node
     joined: ir.Node
@@ -56,7 +72,7 @@ class _Product:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find a product of concatenated parts that can be split."""
+    """Return a patch that splits the first suitable product of concatenated parts."""
     if isinstance(loop, LoopView) or not loop.states or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
     held = varying_values(loop.body, [state.inner for state in loop.states])
@@ -119,9 +135,9 @@ def _runs(joined: ir.Node, held: set[ir.Value]) -> Iterator[_Run]:
 
 
 def _leaves(node: ir.Node, free: Sequence[_Run], loop: ScanView, ctx: Context) -> bool:
-    """Return True if the products of ``free`` can be computed before the loop, for all steps at once.
+    """Return True if the products of the parts in ``free`` can be computed before the loop, for all steps.
 
-    ``free`` has the concatenated parts that do not depend on states.
+    ``node``: the product of all parts. ``free``: the runs of parts that do not depend on states.
     """
     sizes = StepSizes.of(loop, ctx)
     behind = nodes_behind(loop.body, [part for run in free for part in run.parts])
@@ -134,7 +150,11 @@ def _leaves(node: ir.Node, free: Sequence[_Run], loop: ScanView, ctx: Context) -
 
 
 def _times(product: _Product, run: _Run, added: Sequence[ir.Value | None], outside: Builder, inside: Builder) -> ir.Value:
-    """Return the product of the parts of ``run``, plus the operands ``added`` that a Gemm adds."""
+    """Emit the product of the parts of ``run`` by their rows of the matrix.
+
+    ``added``: the further operand of a Gemm, which is added to the product. ``outside`` gets the nodes before the loop, ``inside``
+    those in the body.
+    """
     array = const_array(product.matrix)
     if array is None:
         rows = slice_axis(outside, product.matrix, product.axis, run.start, run.stop)

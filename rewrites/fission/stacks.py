@@ -1,7 +1,7 @@
-"""Holds the body values of a loop for all steps at once, as stacks.
+"""Stacks: the values that a body value of a loop has in all steps, as one tensor.
 
-A stack holds the values of all steps along axis 0. All stacks of a loop have the same order: from the first step to the last, or,
-if every scan input runs backwards, from the last to the first. The latter avoids reversals.
+The steps are axis 0 of a stack. All stacks of a loop have the same order. Usually, the first step comes first. If every scan input
+runs backwards, the last step comes first, because no tensor must then be reversed.
 
 Works around ORT-PRODUCT-OF-NOTHING.
 """
@@ -23,9 +23,9 @@ _END = 2**63 - 1
 
 
 class Stacks(Emission):
-    """The stacks of the body values of ``loop``. The nodes that compute them are added to ``build``.
+    """Emits the nodes that compute the stacks of body values of ``loop``, into ``build``.
 
-    ``backwards``: index 0 of each stack holds the last step.
+    ``backwards``: True if index 0 of each stack holds the last step.
     """
 
     def __init__(self, loop: ScanView, build: Builder) -> None:
@@ -35,11 +35,11 @@ class Stacks(Emission):
         self._scans = {scan.inner: scan for scan in loop.scan_inputs}
 
     def has(self, value: ir.Value) -> bool:
-        """Return True if ``value`` is known for all steps: a stack, a scan input, or a loop-invariant value."""
+        """Return True if ``value`` has a stack, is a scan input, or is the same in all steps."""
         return value in self._scans or super().has(value)
 
     def get(self, value: ir.Value) -> Operand:
-        """Return the stack of ``value``, or ``value`` itself if it is loop-invariant."""
+        """Return the stack of ``value``, or the value itself if it is the same in all steps."""
         if value in self._scans and value not in self.known:
             scan = self._scans[value]
             self.known[value] = Operand(self.ordered(scan.outer, scan.reverse), True, value)
@@ -50,11 +50,11 @@ class Stacks(Emission):
         return list(self._scans)
 
     def ordered(self, value: ir.Value, backwards: bool) -> ir.Value:
-        """Reverse the rows of ``value`` if ``backwards`` differs from the order of the stacks."""
+        """Return ``value`` in the order of the stacks. ``backwards``: the order that it has."""
         return value if backwards == self.backwards else slice_axis(self.build, value, 0, -1, -_END, -1)
 
     def last(self, value: ir.Value) -> ir.Value:
-        """Return ``value`` as it is in the last step."""
+        """Return what the body value ``value`` is in the last step."""
         operand = self.get(value)
         if not operand.batched:
             return operand.value
@@ -62,7 +62,7 @@ class Stacks(Emission):
         return squeeze(self.build, slice_axis(self.build, operand.value, 0, start, end), [0])
 
     def delayed(self, state: State) -> ir.Value:
-        """Return the stack of a state at the start of each step: ``initial``, then ``next`` of the step before."""
+        """Return the stack of ``state.inner``: ``initial`` first, then ``next`` of the step before."""
         stack, first = self.full(state.next), unsqueeze(self.build, state.initial, [0])
         if self.backwards:
             return concat(self.build, [slice_axis(self.build, stack, 0, 1, _END), first], 0)
@@ -70,7 +70,7 @@ class Stacks(Emission):
 
 
 def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
-    """Return the reason why stacks cannot replace the body values of ``loop``; None if they can."""
+    """Return a reason if body values of ``loop`` cannot be computed as stacks, else None."""
     if loop.batched:
         return NotApplicable("SCAN-8", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
     parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]

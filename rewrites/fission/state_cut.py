@@ -1,7 +1,8 @@
-"""Finds the best cut of a loop in two. The second loop computes some of the states from stacks that the first loop returns.
+"""Finds the best cut of a loop into two parts, each of which becomes a loop.
 
-The second part holds all work that depends on its states. All other work may be in either part, or in both. The best cut carries
-the least data from the first part to the second. It is a minimum cut of a graph (algorithm of Edmonds and Karp).
+The first loop returns stacks of some of its values, and the second loop computes its states from them. The second part has all work
+that depends on its states. All other work may be in either part, or in both. The best cut carries the least data from the first
+part to the second. It is found as a minimum cut of a graph (algorithm of Edmonds and Karp).
 """
 
 from collections import deque
@@ -31,11 +32,11 @@ FOREVER = 1 << 60
 
 @dataclass(frozen=True)
 class StateCut:
-    """The states, the scan outputs and the body nodes of the second part, in order.
+    """The second part of a cut loop: its states, its scan outputs and its body nodes, in order.
 
-    ``carried``: the values that the first part computes and the second reads. ``shared``: nodes that the first part needs too.
-    ``between``: nodes that read states of the first part, but are needed only by states of the second. ``alive``: the memory of the
-    stacks of the carried values.
+    ``carried``: the values that it reads from stacks of the first part. ``shared``: its nodes that the first part runs too.
+    ``between``: nodes that depend on states of the first part, and that only states of the second part need. ``alive``: the memory
+    that the stacks of ``carried`` take.
     """
 
     states: tuple[State, ...]
@@ -47,15 +48,16 @@ class StateCut:
     alive: Liveness
 
     def cost(self, sizes: StepSizes) -> int:
-        """Return the time in ns per step for writing and reading the carried values."""
+        """Return the time in ns per step that writing and reading the carried values takes."""
         return sum(carrying_ns(value, sizes) for value in self.carried)
 
 
 class CutGraph:
-    """A directed graph with vertices ``SOURCE`` and ``SINK``. An edge of cost ``FOREVER`` is never cut.
+    """A directed graph. ``with_source`` finds a minimum cut between the vertices SOURCE and SINK.
 
-    The search fills shortest augmenting paths until no path remains. The vertices that the source then still reaches by residual
-    edges form the smallest of all minimum cuts. Few values cross between the parts of a loop, so there are few paths.
+    An edge of cost ``FOREVER`` is never cut. The algorithm fills shortest paths from the source to the sink until no path has
+    capacity left. The vertices that the source then still reaches are its side of the cut. No other minimum cut has fewer vertices
+    on this side. Few values cross between the parts of a loop, so there are few paths.
     """
 
     SOURCE, SINK = "source", "sink"
@@ -70,7 +72,7 @@ class CutGraph:
         edges[end] = min(FOREVER, edges.get(end, 0) + cost)
 
     def with_source(self, most_paths: int) -> set[Hashable] | None:
-        """Return the source's side of the smallest minimum cut; None if no cut is finite or it takes ``most_paths`` paths."""
+        """Return the source's side of a minimum cut; None if no cut is finite or it needs too many paths."""
         for _ in range(most_paths):
             before = self._search()
             if self.SINK not in before:
@@ -90,7 +92,7 @@ class CutGraph:
         return None
 
     def _search(self) -> dict[Hashable, Hashable]:
-        """Search breadth-first from the source to the sink. Return each reached vertex with its predecessor."""
+        """Search breadth-first from the source to the sink. Map each reached vertex to its predecessor."""
         before: dict[Hashable, Hashable] = {self.SOURCE: self.SOURCE}
         waiting: deque[Hashable] = deque([self.SOURCE])
         while waiting and self.SINK not in before:
@@ -105,14 +107,14 @@ class CutGraph:
 def find_cut(
     loop: ScanView, components: Components, second: int, sizes: StepSizes, *, bare: bool = False
 ) -> StateCut | NotApplicable:
-    """Return the best cut of ``loop`` that computes the components ``second`` in the second part.
+    """Return the best cut of ``loop`` whose second part has the states of the components ``second``.
 
     Args:
         loop: The loop to cut.
         components: The states of the loop, in groups of states that need each other.
-        second: A bit for each component of the second part.
+        second: Bit ``i`` is set if component ``i`` belongs to the second part.
         sizes: The sizes of the values of a step.
-        bare: Keep in the first part only the work for its own states and outputs, even if more data must then be carried.
+        bare: True if the first part must do only the work for its own states and outputs, even if more data is then carried.
     """
     states = [state for number, group in enumerate(components.members) if second >> number & 1 for state in group]
     chosen = set(states)
@@ -151,7 +153,10 @@ def find_cut(
 def _graph(
     loop: ScanView, needed: Sequence[ir.Value], early: set[ir.Node], late: set[ir.Node], ours: set[ir.Value], sizes: StepSizes
 ) -> CutGraph:
-    """Return the graph of the nodes and values that either part may compute. The source's side is the first part."""
+    """Return a graph of the nodes and values that either part may compute.
+
+    A cut of this graph is a cut of the loop: the first part computes what is on the source's side.
+    """
     graph = CutGraph()
     started = {state.inner for state in loop.states} - ours
     seen: set[ir.Node | ir.Value] = set()
@@ -192,7 +197,7 @@ def _graph(
 
 
 def _carrying(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the cost of carrying ``value``; ``FOREVER`` if no stack can hold it. Smaller values cost slightly less."""
+    """Return the cost of carrying ``value`` (slightly more for larger values); FOREVER if impossible."""
     if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.not_a_stack(value) is not None:
         return FOREVER
     return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))
@@ -201,7 +206,7 @@ def _carrying(value: ir.Value, sizes: StepSizes) -> int:
 def _carried(
     loop: ScanView, needed: Sequence[ir.Value], with_first: Set[Hashable], early: set[ir.Node]
 ) -> tuple[list[ir.Value], set[ir.Node]]:
-    """Return the carried values, and the nodes that the second part repeats to compute the ``needed`` values."""
+    """Return the values to carry, and the nodes that the second part runs to compute ``needed`` from them."""
     carried: dict[ir.Value, None] = {}
     again: set[ir.Node] = set()
     states = {state.inner for state in loop.states}
@@ -219,7 +224,7 @@ def _carried(
 
 
 def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tuple[NotApplicable | None, Liveness]:
-    """Return a reason if no stacks can hold ``carried`` within the budget, and the memory of the stacks."""
+    """Return a reason if stacks of ``carried`` are impossible or too large (else None), and their memory."""
     alive = Liveness(loop, sizes)
     for value in carried:
         if value.shape is None or not isinstance(value.type, ir.TensorType):
@@ -236,7 +241,7 @@ def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tu
 def stack_of(value: ir.Value, loop: ScanView, name: str) -> ir.Value:
     """Return a new value called ``name``, with the type and shape of a stack of ``value`` for all steps.
 
-    The names of symbolic sizes in a body have no meaning outside. A state, however, has the shape of its initial value.
+    Named sizes of the body become unknown. But if ``value`` is a state or its next value, the sizes of the initial value are used.
     """
     source = through_identity(value)
     holders = [state.initial for state in loop.states if source in (state.inner, through_identity(state.next))]

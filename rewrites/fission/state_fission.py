@@ -3,18 +3,19 @@
     Scan(h0, k0, xs) body(h, k, x) => (h2 = Sin(x + h @ R), k2 = Sin(h2 @ W + k @ S))
     ->    hs = Scan(h0, xs) body(h, x) => (h2, h2);  Scan(k0, hs) body(k, g) => (k2 = Sin(g @ W + k @ S))    and then hs @ W leaves
 
-If the second loop reads the previous value of a state of the first, it reads a stack that starts with the initial value. The rule
-cuts a loop in two in one of three cases, and may cut the two loops again:
+The second loop reads the values of the first loop from stacks (hs). If it needs the previous value of a state of the first loop,
+the stack starts with the initial value of this state. The rule cuts a loop in three cases, and may cut the two new loops again:
 
-* A rule that ``recognises`` recurrences replaces a loop with only some of the states. Or such a loop can be compiled although the
+* A loop with only some of the states can be replaced by a rule that recognises recurrences. Or it can be compiled although the
   original loop cannot.
-* No state of the second loop needs its own previous value. These states then need no loop. Operators other than copies must leave.
-* The work between the two parts can run for all steps at once. This must save at least a fifth more time per step than the second
-  loop and its data cost (``step_costs``). It saves 250 ns per operator, and the reading of weights that multiply few rows. The loop
-  costs 1000 ns, and each carried value 300 ns.
+* No state of the second loop needs its own previous value. All work of the second loop can then leave it, so that no second loop
+  remains. This work must have operators other than copies.
+* The work between the two parts can run for all steps at once, such as hs @ W above. This must save at least a fifth more time per
+  step than the second loop costs. It saves 250 ns per operator, and the time for reading weights that multiply few rows. The second
+  loop costs 1000 ns per step, and each value that it reads from a stack 300 ns (``step_costs``).
 
-The cut nearest to the middle is tried first. Each cut carries the least data, which must fit in the memory budget. Loops that
-``loop-fission`` does not handle stay unchanged.
+The cut nearest to the middle is tried first. Each cut carries the least data from the first loop to the second, and its stacks must
+fit in the memory budget. Loops that ``loop-fission`` does not support stay unchanged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +47,7 @@ _MOST_COMPONENTS = 32
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find states for which a separate loop is faster."""
+    """Return a patch that moves some states to a second loop if this is faster."""
     if isinstance(loop, LoopView) or not 2 <= len(loop.states) <= _MOST_STATES or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
     components = find_components(loop)
@@ -78,9 +79,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _orders(components: Components) -> Iterator[tuple[int, int]]:
-    """Yield each component with the bits of all components of the second loop if the cut is before it.
+    """Yield a pair for each possible cut: the number of the component after it, and the second loop.
 
-    The order is from the middle outwards, so that a stack of layers is halved instead of split layer by layer.
+    The second loop is given as bits: bit ``i`` is set if component ``i`` belongs to it. The cut nearest to the middle comes first,
+    so that a stack of layers is halved again and again instead of split layer by layer.
     """
     count = len(components.members)
     for number in sorted(range(count), key=lambda number: abs(2 * number - count)):
@@ -88,7 +90,10 @@ def _orders(components: Components) -> Iterator[tuple[int, int]]:
 
 
 def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> bool:
-    """Return True if a rule replaces a loop with only ``states``: it recognises a recurrence, or compiles only that loop."""
+    """Return True if a rule would replace a loop with only ``states``.
+
+    The rule recognises a recurrence, or it compiles the loop although it cannot compile the original loop.
+    """
     planned = is_to_be_compiled(loop, ctx)
     families = [
         rule for rule in ctx.rules if rule.recognises or (rule.phase == "native" and rule.subject == "loop" and not planned)
@@ -100,7 +105,11 @@ def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context
 
 
 def _is_no_recurrence(loop: ScanView, components: Components, late: int, cut: StateCut, ctx: Context) -> bool:
-    """Return True if no component of ``late`` needs its own previous value and all of their work can leave the loop."""
+    """Return True if the second part of ``cut`` needs no loop.
+
+    That is, none of its states needs its own previous value, and all of its work can run for all steps at once. ``late``: the
+    components of the second part, as bits.
+    """
     groups = [group for number, group in enumerate(components.members) if late >> number & 1]
     if len(groups) == len(components.members) or any(_needs_itself(group, components) for group in groups):
         return False
@@ -119,16 +128,18 @@ def _needs_itself(group: Sequence[State], components: Components) -> bool:
 def _split_off(
     loop: ScanView, components: Components, number: int, late: int, cut: StateCut, sizes: StepSizes
 ) -> StateCut | NotApplicable:
-    """Return the cut before component ``number``, or after this component if all components need it.
+    """Return the cut that gives component ``number`` a loop that a rule replaces, or a reason if it fails.
 
-    After this second cut, the first loop does only the work for its own states, because rules then recognise its recurrence.
+    If some components do not belong to ``late``, this is ``cut``, before the component. Otherwise, a cut before it would leave the
+    first loop empty, so the cut is after it. The first loop then does only the work for its own states, because a rule recognises
+    only such a loop.
     """
     everything = (1 << len(components.members)) - 1
     return cut if late != everything else find_cut(loop, components, everything & ~(1 << number), sizes, bare=True)
 
 
 def _saved(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> int:
-    """Return the ns per step that leave with the work between the two parts of ``cut``."""
+    """Return the time in ns per step that is saved if the work between the two parts of ``cut`` leaves."""
     with trial(loop, cut, cut.states, ctx) as (alone, recorded):
         before = find_before(alone, recorded, StepSizes.of(alone, ctx))
         leaving = {value.name for node in before.nodes for value in node.outputs}

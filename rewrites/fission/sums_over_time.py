@@ -1,12 +1,15 @@
-"""Reduces a stack in the loop if it exceeds the memory budget and is only reduced over the steps.
+"""Moves a reduction over all steps into the loop if the stack of all steps needs too much memory.
 
     ys = Scan(h0, xs) body(h, x) => (h2, y); s = ReduceSum(ys, axis 0)    ->    s = Scan(h0, 0, xs) body(h, a, x) => (h2, a + y)
 
-The loop then holds one step instead of all. A stack that fits in the memory budget stays, because all steps at once are faster.
-Conditions: nothing else reads the stack, and the shape of one step is known. The reduction is a ReduceSum or ReduceMean of float32
-or float64 (only the order of summation changes), or a ReduceMax or ReduceMin of int32 or int64. All other reductions stay. Sums of
-integers saturate in onnxruntime's ReduceSum but wrap in its Add. ReduceMax and ReduceMin of floats keep NaN only from the first
-step. Narrower floats would be rounded in each step.
+The stack ys is then never built. A stack that fits in the memory budget stays, because reducing all steps at once is faster.
+Conditions: only the reduction reads the stack, and the shape of one step is known. The reduction is a ReduceSum or ReduceMean of
+float32 or float64 (only the order of summation changes), or a ReduceMax or ReduceMin of int32 or int64. All other reductions would
+change the result:
+
+* A sum of integers that is too large becomes the largest integer in onnxruntime's ReduceSum, but overflows in its Add.
+* Whether onnxruntime's ReduceMax and ReduceMin of floats return NaN depends on the step that has the NaN.
+* Narrower floats would be rounded in each step.
 
 Works around ORT-REDUCED-INTEGERS and ORT-REDUCED-NAN.
 """
@@ -45,7 +48,7 @@ class _Sum:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find stacks that exceed the memory budget and are only reduced over the steps."""
+    """Return a patch if a stack exceeds the memory budget and is only reduced over the steps."""
     if isinstance(loop, LoopView) or not loop.states or not_plain(loop, ctx) is not None:
         return NOTHING_HERE
     sizes = StepSizes.of(loop, ctx)
@@ -81,7 +84,7 @@ def _summed(output: ScanOutput, sizes: StepSizes, ctx: Context) -> _Sum | None:
 
 
 def _add_up(loop: ScanView, each: _Sum, ctx: Context) -> State:
-    """Return a state that accumulates the steps. Let users of the reduction read its final value."""
+    """Return a new state that reduces the steps. Let the users of the reduction read its final value."""
     before, inside, after = ctx.builder(), ctx.builder(), ctx.builder()
     name, dtype = each.output.inner.name, each.kind.numpy()
     least = {"ReduceMax": "min", "ReduceMin": "max"}.get(each.reduction.op_type)

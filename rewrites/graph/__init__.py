@@ -1,4 +1,4 @@
-"""Graphs of values and nodes: walks, names, building, moving and replacing; sizes; and the context that rules share.
+"""Functions on graphs, nodes and values, such as building and replacing, and the context of rules.
 
 ``rewrites.loops`` knows the structure of loops, ``rewrites.ops`` the meaning of operators.
 """

@@ -28,12 +28,15 @@ def write_if(
     *,
     unlike: bool = False,
 ) -> tuple[ir.Value, ...]:
-    """Emit an If on ``condition``, a tensor of one boolean.
+    """Emit an If, and return its results. They have the types and shapes of the results of ``then``.
 
-    Each branch is a pair: a builder with its nodes, and its results.
-
-    The results of the If have the types and shapes of the first branch. ``unlike``: the branches return different sizes, so the
-    results have no sizes.
+    Args:
+        b: The builder that gets the If.
+        condition: A tensor of one boolean.
+        then: The builder with the nodes of this branch, and the results of the branch.
+        otherwise: The same for the other branch.
+        hint: The name on which the names of the results are based.
+        unlike: True if the branches may return different sizes. Before opset 11, the results then have unknown sizes.
     """
     if unlike:
         then, otherwise = (
@@ -51,7 +54,11 @@ def write_if(
 
 
 def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Value:
-    """Hide the sizes of ``value`` before opset 11, because onnxruntime then gives the If the sizes of one branch."""
+    """Before opset 11, return a copy of ``value`` whose sizes shape inference cannot find.
+
+    Otherwise, onnxruntime would give the result of the If the sizes of one branch. From opset 11 on, return ``value``. The copy is
+    a Reshape to a shape that is computed from ``flag``, any boolean that is not constant.
+    """
     if b.opset >= since.IF_SIZES_APART:
         return value
     nothing = b.op("Mul", b.op("Cast", flag, to=ir.DataType.INT64), b.const(np.array(0, np.int64)))
@@ -61,9 +68,9 @@ def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Va
 
 
 def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *, both: bool) -> ir.Value:
-    """Hide the sizes of ``value`` if they differ from the sizes of ``other``.
+    """Hide the sizes of ``value`` by ``of_a_size_not_inferred`` if ``other`` may have different sizes.
 
-    With ``both``, hide them only if two numbers differ.
+    ``other``: the result of the other branch. ``both``: True if the sizes must be known to differ.
     """
     if not isinstance(value.type, ir.TensorType | None):
         return value
@@ -75,18 +82,24 @@ def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *
 
 
 def _branch(b: Builder, part: Builder, outputs: Sequence[ir.Value], name: str) -> ir.Attr:
-    """Return a branch. If a result occurs twice, copy the second one, because onnxruntime would return only one of them."""
+    """Return the attribute ``name`` of an If: a graph of the nodes of ``part`` that returns ``outputs``.
+
+    If a value occurs twice in ``outputs``, the second one is copied, because onnxruntime would return only one of them.
+    """
     outputs = [part.op("Identity", value) if value in outputs[:index] else value for index, value in enumerate(outputs)]
     nodes, part.nodes = part.nodes, []
     return ir.AttrGraph(name, ir.Graph([], outputs, nodes=nodes, name=b.names.fresh(name)))
 
 
 def say_has_steps(branch: ir.Graph | ir.Function | None) -> None:
-    """Mark ``branch`` as a branch that runs only if there are steps, so that a loop inside it needs no guard."""
+    """Mark ``branch`` as running only if there are steps, so that a loop inside it needs no guard."""
     assert branch is not None
     CONDITION_OF_STEPS.put(branch, True)
 
 
 def has_steps(branch: ir.Graph | ir.Function | None) -> bool:
-    """Return True if ``branch`` is marked as running only if there are steps, or its name says so (in a reloaded model)."""
+    """Return True if ``branch`` is marked as running only if there are steps.
+
+    A model that was saved and loaded again has no marks. Then the name of the branch tells.
+    """
     return branch is not None and (CONDITION_OF_STEPS.on(branch) or (branch.name or "").startswith(SOME_STEPS))

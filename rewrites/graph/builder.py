@@ -20,9 +20,9 @@ __all__ = ["Builder", "ConstantPool"]
 
 
 class Builder:
-    """Collects detached nodes in order.
+    """Creates nodes and collects them in order, until they are inserted into a graph.
 
-    The nodes count as users of their inputs, so a rule that refuses must ``discard`` the nodes.
+    The nodes count as users of their inputs. So a rule that built nodes and then does not apply must ``discard`` them.
     """
 
     def __init__(self, names: Names, constants: "ConstantPool", opsets: dict[str, int], ir_version: int) -> None:
@@ -61,7 +61,10 @@ class Builder:
         return self.node(op_type, inputs, outputs, ir.convenience.convert_attributes(present), domain, hint, version)
 
     def like(self, node: ir.Node, inputs: Sequence[ir.Value | None], **changed: Any) -> tuple[ir.Value, ...]:
-        """Create a node like ``node`` on other inputs, with ``changed`` attributes. None removes an attribute."""
+        """Create a copy of ``node`` that reads ``inputs``, and return its outputs.
+
+        ``changed``: attributes that differ from those of ``node``. The value None removes an attribute.
+        """
         keep = [attribute for name, attribute in node.attributes.items() if name not in changed]
         present = {key: value for key, value in changed.items() if value is not None}
         attributes = [*keep, *ir.convenience.convert_attributes(present)]
@@ -78,9 +81,9 @@ class Builder:
         hint: str | None = None,
         version: int | None = None,
     ) -> tuple[ir.Value, ...]:
-        """Create a node and return its outputs. ``op``, ``ops`` and ``like`` call this.
+        """Create a node and return its outputs. ``op``, ``ops`` and ``like`` call this function.
 
-        Trailing absent inputs are dropped, because onnxruntime crashes on some of them.
+        Absent inputs at the end are dropped, because onnxruntime crashes on some nodes that have them.
         """
         operands = list(inputs)
         while operands and operands[-1] is None:
@@ -93,9 +96,9 @@ class Builder:
         return tuple(node.outputs)
 
     def const(self, array: np.ndarray | Sequence[int] | int, dtype: Any = np.int64) -> ir.Value:
-        """Return an initializer of the main graph with this value.
+        """Return an initializer of the main graph that holds ``array``.
 
-        Equal constants share one initializer. Python integers become int64.
+        Equal constants share one initializer. ``dtype``: the type if ``array`` is no numpy array.
         """
         return self._constants.value(array if isinstance(array, np.ndarray) else np.asarray(array, dtype=dtype))
 
@@ -133,14 +136,15 @@ class Builder:
         del self.nodes[since:]
 
     def another(self) -> "Builder":
-        """Return a new, empty Builder for the same model, for example for the nodes of a body."""
+        """Return a new, empty Builder for the same model. It can collect the nodes of a body, for example."""
         return Builder(self.names, self._constants, self.opsets, self._ir_version)
 
 
 class ConstantPool:
     """The initializers that hold new constants. Equal constants share one initializer.
 
-    While a rule is matching, new constants are only collected. Its patch adds them to the model (``put``).
+    While a rule decides whether it applies, new constants are only collected (``looking``). If the patch of the rule is applied, it
+    adds them to the model (``put``).
     """
 
     def __init__(self, graph: ir.Graph, names: Names) -> None:
@@ -168,7 +172,7 @@ class ConstantPool:
 
     @contextmanager
     def looking(self) -> Iterator[list[ir.Value]]:
-        """Collect new constants in the yielded list instead of adding them to the model, until the context ends."""
+        """While the context is active, add new constants to the yielded list instead of to the model."""
         before, wanted = self._wanted, list[ir.Value]()
         self._wanted = wanted
         try:
@@ -177,13 +181,13 @@ class ConstantPool:
             self._wanted = before
 
     def put(self, values: Iterable[ir.Value]) -> None:
-        """Add the constants ``values`` to the main graph unless it already has them."""
+        """Add those constants of ``values`` to the main graph that it does not have yet."""
         for value in values:
             if not value.is_initializer():
                 self._graph.register_initializer(value)
 
     def drop_unused(self) -> None:
-        """Remove the constants without users."""
+        """Remove the constants that no node reads and no graph returns."""
         for key, value in list(self._known.items()):
             if not value.uses() and not value.is_graph_output():
                 if value.is_initializer():

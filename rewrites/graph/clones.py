@@ -14,14 +14,15 @@ __all__ = ["copy_nodes"]
 def copy_nodes(
     nodes: Iterable[ir.Node], value_map: dict[ir.Value, ir.Value], names: Names, suffix: str, *, named: bool
 ) -> list[ir.Node]:
-    """Copy ``nodes`` (producers before users) under fresh names. The copies are detached. An Identity is not copied.
+    """Return detached copies of ``nodes``, with fresh names.
 
     Args:
-        nodes: The nodes to copy.
-        value_map: Maps the inputs of the nodes to the values that the copies read. The results of the copies are added to it.
+        nodes: The nodes to copy, in topological order. An Identity is not copied: its users read its input.
+        value_map: Maps values that the nodes read to the values that the copies read instead. The results of the nodes are added,
+            mapped to the results of the copies.
         names: The names of the model.
         suffix: The suffix of the new names.
-        named: True if the names of dimensions are also valid for the copies.
+        named: True if the copies may keep the names of dimensions. Otherwise, named dimensions become unknown.
     """
     copies = []
     for node in nodes:

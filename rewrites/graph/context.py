@@ -1,4 +1,4 @@
-"""The context of a rule: options, costs, names, constants, and access to a runtime."""
+"""The context of a rule: the model, its names and constants, the caller's options, and a runtime."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,12 +33,15 @@ class Options:
     """The caller's options that affect rules.
 
     Args:
-        memory_budget: The largest number of bytes that the temporaries of one vectorised part may take at a time.
-        sizes: A typical value of each symbolic dimension, for cost decisions only.
-        assumed_dim: The assumed size of an unknown dimension without a hint.
-        native_always: True if the target has no loops or runs recurrent nodes fast, so that such nodes are always preferred.
+        memory_budget: The most bytes that the temporaries of a loop that runs all steps at once may take at a time.
+        sizes: A typical value of each symbolic dimension. Only decisions about costs use it.
+        assumed_dim: The size that decisions about costs assume for a dimension without a typical value.
+        fast_math: True if results may change for infinities and NaN, or by more than rounding.
+        custom_ops: True if operators of ortscan's own library may be used.
+        native_always: True if recurrent nodes (RNN, GRU, LSTM) are always preferred, because the target has no loops or runs
+            recurrent nodes fast.
         bidirectional: When two recurrent nodes of opposite directions become one: "always", "equal" (if their activations are
-            equal), "narrow" (if they are narrow and run on one row), or "never".
+            equal), "narrow" (if their hidden size is small and they run on one row), or "never".
         domains: Operator domains that the target supports besides the standard domain.
         target: Other abilities of the target.
         costs: The costs of loops and operators on the target.
@@ -59,11 +62,11 @@ class Options:
 
 
 class RuleInUse(Protocol):
-    """The part of a rule that other rules may read."""
+    """A rule as other rules see it."""
 
     @property
     def name(self) -> str:
-        """Return the name of the rule in reports."""
+        """Return the name of the rule."""
 
     @property
     def phase(self) -> str:
@@ -71,15 +74,15 @@ class RuleInUse(Protocol):
 
     @property
     def subject(self) -> str:
-        """Return the kind of nodes or graphs that the rule rewrites."""
+        """Return what the rule rewrites, for example ``"loop"`` or ``"recurrent node"``."""
 
     @property
     def recognises(self) -> bool:
-        """Return True if the rule replaces a complete recurrence."""
+        """Return True if the rule recognises a kind of recurrence and replaces the whole loop."""
 
     @property
     def check(self) -> "Callable[[Any, Context], object]":
-        """Return the function that maps a subject to a patch, or to the reason why the rule does not apply."""
+        """Return a function that maps a subject to a patch, or to the reason why the rule does not apply."""
 
 
 @dataclass
@@ -91,12 +94,12 @@ class Context:
         has_kernel: Returns True if the runtime has a kernel for a node.
         names: The names of the model.
         constants: The shared constants of the model.
-        rules: The rules in use, for a rule that needs to know what other rules would do.
+        rules: The rules in use. Some rules depend on what other rules would do.
         left_out: Names of rules that the caller skips.
         changes: The patches applied so far by rules on the complete model.
-        owners: A cache of the node that contains each graph.
-        vetoes: Patches that are forbidden.
-        written_out: Names of unrolled loops, as reports show them, that remain unrolled.
+        owners: Maps each nested graph to the node that contains it. A cache, which may be outdated.
+        vetoes: The patches that must not be applied.
+        written_out: The names, as reports show them, of unrolled loops that must stay unrolled.
     """
 
     model: ir.Model
@@ -124,7 +127,7 @@ class Context:
         return self.model.opset_imports.get("", 1)
 
     def if_around(self, branch: ir.Graph) -> ir.Node | None:
-        """Return the If to which ``branch`` belongs; None if the graph is no branch of an If."""
+        """Return the If that has ``branch`` as a branch; None if the graph is no branch of an If."""
         owner = self.owners.get(branch)
         if owner is None or owner.graph is None or branch not in node_graphs(owner):
             self.owners.clear()
@@ -145,9 +148,9 @@ class Context:
 def evaluate_nodes(
     nodes: Sequence[onnx.NodeProto], constants: Mapping[ir.Value, np.ndarray], wanted: Iterable[ir.Value], ctx: Context
 ) -> Sequence[np.ndarray] | None:
-    """Run ``nodes`` (producers before users) on ``constants``.
+    """Run ``nodes``, which are in topological order, and return the arrays of the values ``wanted``.
 
-    Return the arrays of ``wanted``, or None if the runtime fails.
+    ``constants``: the arrays of the values that the nodes read. Return None if the runtime fails.
     """
     tensors = [ir.serde.serialize_tensor(ir.tensor(array, name=value.name)) for value, array in constants.items()]
     outputs = [onnx.helper.make_value_info(value.name or "", onnx.TypeProto()) for value in wanted]
