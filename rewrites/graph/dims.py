@@ -1,4 +1,4 @@
-"""Compares and combines shapes: tests for equality and contradictions, common sizes (``meet``) and combined sizes (``refined``).
+"""Compares, combines and changes shapes.
 
 A dimension is a number, a name, or unknown. In one graph, a name means the same size everywhere, unless it has the prefix
 ``VARIES``. A shape is None if its rank is unknown.
@@ -52,7 +52,10 @@ def varies(dim: Dim) -> bool:
 
 
 def is_unknown(dim: Dim) -> bool:
-    """Return True if ``dim`` is neither a number nor a name. A name that onnx's inference invented counts as unknown."""
+    """Return True if ``dim`` is neither a number nor a name of the model.
+
+    A name that onnx's inference invented counts as unknown.
+    """
     return not isinstance(dim, int) and (dim.value is None or dim.value.startswith(_INVENTED))
 
 
@@ -74,7 +77,7 @@ def equal(left: Dim, right: Dim) -> bool:
 
 
 def same(left: ir.Shape | None, right: ir.Shape | None) -> bool:
-    """Return True if two shapes are known to be equal. Unknown shapes are not."""
+    """Return True if two shapes are known to be equal. If a size is unknown, return False."""
     return left is not None and right is not None and len(left) == len(right) and all(map(equal, left.dims, right.dims))
 
 
@@ -87,9 +90,10 @@ def differ(left: ir.Shape | None, right: ir.Shape | None) -> bool:
 
 
 def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> ir.Shape | None:
-    """Return the shape of the sizes that are equal in all ``shapes``.
+    """Return a shape that is correct for all ``shapes``: it keeps the sizes that are equal in all of them.
 
-    ``unlike`` returns the size to use for unequal sizes.
+    ``unlike`` maps unequal sizes of an axis to the size to use, by default an unknown size. Return None if the ranks differ or are
+    unknown.
     """
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
@@ -99,7 +103,10 @@ def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> 
 
 
 def refined(*shapes: ir.Shape | None) -> ir.Shape | None:
-    """Combine several ``shapes`` of one value: use the first known size of each axis. Ignore shapes of other ranks."""
+    """Combine several ``shapes`` that are known for one value: use the first known size of each axis.
+
+    Shapes whose rank differs from the rank of the first one are ignored.
+    """
     known = [shape for shape in shapes if shape is not None]
     alike = [shape_dims(shape) for shape in known if len(shape) == len(known[0])]
     dims = [next((dim for dim in column if dim is not None), None) for column in zip(*alike, strict=True)]
@@ -107,7 +114,7 @@ def refined(*shapes: ir.Shape | None) -> ir.Shape | None:
 
 
 def forgotten(shape: ir.Shape | None, which: Callable[[Dim], bool]) -> ir.Shape | None:
-    """Return ``shape`` with each dimension for which ``which`` is true replaced by an unknown dimension."""
+    """Return ``shape`` with unknown dimensions instead of those for which ``which`` returns True."""
     if shape is None or not any(map(which, shape.dims)):
         return shape
     return ir.Shape([None if which(dim) else dim for dim in shape.dims])

@@ -1,6 +1,7 @@
-"""Marks: facts attached to nodes, values and graphs while a model is rewritten. They are never written to a file.
+"""Marks: facts attached to nodes, values and graphs while a model is rewritten.
 
-``carry`` copies all marks of a node to its copy or replacement. A node that computes something else gets no marks.
+Marks are never written to a file. A new node has no marks. If it is a copy of a node, or computes the same, ``carry`` copies the
+marks of that node to it.
 """
 
 from collections.abc import Hashable, Iterable
@@ -49,12 +50,12 @@ class Marked(Protocol):
 
     @property
     def meta(self) -> Any:
-        """Return the recorded facts. The keys of the dictionary identify the kinds of facts."""
+        """Return the recorded facts. The keys of this dictionary are the keys of marks."""
 
 
 @dataclass(frozen=True)
 class Mark(Generic[T]):
-    """A kind of fact that can be recorded on a node, value or graph, identified by its ``key``."""
+    """A kind of fact that can be recorded on nodes, values or graphs. ``key`` identifies the kind."""
 
     key: Hashable
 
@@ -63,7 +64,7 @@ class Mark(Generic[T]):
         bearer.meta[self.key] = fact
 
     def put_new(self, bearer: Marked, fact: T) -> T:
-        """Attach ``fact`` to ``bearer`` unless it has a fact of this kind. Return the fact that it has now."""
+        """Attach ``fact`` unless ``bearer`` already has a fact of this kind. Return the fact that it has now."""
         kept: T = bearer.meta.setdefault(self.key, fact)
         return kept
 
@@ -132,7 +133,10 @@ def hand_on(old: ir.Node, new: ir.Node) -> None:
 
 
 def mark_unrolled(nodes: Iterable[ir.Node], loop: ir.Node) -> None:
-    """Mark ``nodes`` as nodes of unrolled steps of ``loop``, unless they are marked for a loop inside it already."""
+    """Mark ``nodes`` as nodes of the unrolled steps of ``loop``.
+
+    A node that came from an inner loop keeps the mark for the inner loop.
+    """
     entry = REPORT.of(loop)
     if entry is not None:
         for node in nodes:

@@ -1,7 +1,7 @@
 """Creates fresh names, which are unique in the model.
 
-If a name in a body also exists in an outer scope, onnxruntime may refuse the model, depending on the order of nodes. So it is not
-enough that names are unique in each graph.
+It is not enough that names are unique in each graph: if a body and an outer graph use the same name, onnxruntime refuses the model
+for some orders of the nodes.
 
 Works around ORT-INNER-NAMES and ORT-NODE-NAMES.
 """
@@ -17,7 +17,7 @@ __all__ = ["Names"]
 
 
 class Names:
-    """The names of all values and nodes of a model. Creates new names."""
+    """Knows the names of all values and nodes of a model, and creates new ones."""
 
     def __init__(self, model: ir.Model) -> None:
         self._taken: Counter[str] = Counter()
@@ -40,9 +40,9 @@ class Names:
         return frozenset(self._taken)
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Never use ``names`` for new values.
+        """Never use ``names``, the names of removed values, for new values.
 
-        These are names of removed values. A new value with such a name would be compared with the old value of the original model.
+        A new value with such a name would be compared with the removed value of the original model.
         """
         self._taken.update(dict.fromkeys(set(names) - self._taken.keys(), 1))
 

@@ -1,6 +1,7 @@
-"""Infers types and shapes of the results of single nodes: by onnx's schemas, or for some operators of onnxruntime by code here.
+"""Infers the types and shapes of the results of single nodes.
 
-Rules also infer shapes while they match. Such shapes are removed again, and set when the rule's patch is applied.
+onnx's schemas infer standard operators, and ``infer_contrib`` infers some operators of onnxruntime (com.microsoft). A rule may also
+infer shapes to find out whether it applies. These shapes are removed again, and set only if the patch of the rule is applied.
 
 Works around ONNX-AXES-WITHOUT-SHAPE.
 """
@@ -32,7 +33,7 @@ __all__ = [
 
 
 def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
-    """Set the missing types and shapes of ``node``'s outputs if the operator's schema determines them."""
+    """Set the missing types and shapes of the outputs of ``node`` if they can be inferred."""
     if is_inferred_here(node):
         infer_contrib(node)
         return
@@ -49,7 +50,10 @@ def infer_node(node: ir.Node, opsets: dict[str, int], ir_version: int) -> None:
 
 
 def contradicts(node: ir.Node, opsets: dict[str, int], ir_version: int) -> bool:
-    """Return True if the operator of ``node`` rejects the sizes of its operands. Nodes with nested graphs are not checked."""
+    """Return True if the operator of ``node`` does not allow the known sizes of its operands.
+
+    Return False for nodes with nested graphs, which are not checked.
+    """
     if node_graphs(node):
         return False
     try:
@@ -152,21 +156,24 @@ def shapes_of(values: Iterable[ir.Value]) -> dict[ir.Value, ir.Shape | None]:
 
 
 def restore_shapes(before: LearnedShapes) -> dict[ir.Value, ir.Shape | None]:
-    """Restore the shapes ``before``. Return the shapes that the changed values had until now."""
+    """Give each value its shape in ``before``. Return the shapes that this replaced."""
     learned = {value: value.shape for value, shape in before.items() if value.shape is not shape}
     put_shapes({value: before[value] for value in learned})
     return learned
 
 
 def put_shapes(shapes: LearnedShapes) -> None:
-    """Set the ``shapes`` of values."""
+    """Give each value its shape in ``shapes``."""
     for value, shape in shapes.items():
         value.shape = shape
 
 
 @contextmanager
 def shapes_kept(values: Iterable[ir.Value]) -> Iterator[dict[ir.Value, ir.Shape | None]]:
-    """Restore the current shapes of ``values`` at the end of the context. The caller may add values to the yielded mapping."""
+    """At the end of the context, give ``values`` the shapes back that they have now.
+
+    Yield these shapes. The caller may add further values with their shapes.
+    """
     before = shapes_of(values)
     try:
         yield before
@@ -186,9 +193,9 @@ def infer_afresh(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Val
 
 
 def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:
-    """Infer again the incomplete shapes of ``changed`` nodes and of all nodes in ``body`` that depend on them.
+    """Infer again the incomplete shapes that the ``changed`` nodes of ``body`` compute.
 
-    Add only sizes that are numbers.
+    If a shape changes, infer the nodes that read the value, too. Only sizes that are numbers are added.
     """
     waiting = set(changed)
     for node in body if waiting else ():

@@ -1,4 +1,4 @@
-"""Replaces values, and moves or removes nodes. Names, types and shapes of graph outputs do not change.
+"""Replaces values, and moves or removes nodes. The names, types and shapes of graph outputs stay.
 
 Works around ORT-BODY-WEIGHTS-BY-NAME.
 """
@@ -43,12 +43,11 @@ def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
 
 
 def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Return ``new`` instead of ``old`` from the graph of ``old``, with the same name, type and shape.
+    """Let the graph of ``old`` return ``new`` in its place, with the name, type and shape of ``old``.
 
-    Rename ``old``.
-
-    If a node of the same graph computes ``new``, and ``new`` is not an output already, it becomes the output. Otherwise, an
-    Identity copies ``new``, so that every output has its own node. An output that is listed twice is replaced twice.
+    ``old`` gets another name. ``new`` itself becomes the output if a node of the same graph computes it and it is no output yet.
+    Otherwise, an Identity copies ``new``, so that every output has its own node. If the graph returns ``old`` twice, both outputs
+    are replaced.
     """
     graph = old.graph
     assert isinstance(graph, ir.Graph)
@@ -65,7 +64,7 @@ def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
 
 
 def take_over(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Replace ``old`` by ``new``, and give ``new`` the name, type and shape of ``old``."""
+    """Replace ``old`` by ``new`` in all its uses. ``new`` gets the name, type and shape of ``old``."""
     public, old_name, new_name = old.is_graph_output(), old.name, new.name
     new.type = old.type if old.type is not None else new.type
     new.shape = old.shape if old.shape is not None else new.shape
@@ -82,14 +81,14 @@ def _copy(value: ir.Value, graph: ir.Graph, names: Names) -> ir.Value:
 
 
 def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None:
-    """Move ``nodes`` (in order, all from one graph) before ``anchor``, which may be in another graph."""
+    """Move ``nodes`` of one graph, in order, before ``anchor``, which may be in another graph."""
     assert anchor.graph is not None
     take_out(nodes, names)
     anchor.graph.insert_before(anchor, nodes)
 
 
 def take_out(nodes: Sequence[ir.Node], names: Names) -> None:
-    """Remove ``nodes`` (all from one graph) from their graph, and make their names unique in the model."""
+    """Remove ``nodes`` of one graph from it. Make the names of nodes and results unique in the model."""
     if nodes and nodes[0].graph is not None:
         nodes[0].graph.remove(nodes)
     for node in nodes:
@@ -100,9 +99,10 @@ def take_out(nodes: Sequence[ir.Node], names: Names) -> None:
 
 
 def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int = 0) -> None:
-    """Move the initializers of at least ``least`` bytes from ``body`` and its nested graphs to the main graph.
+    """Move the initializers of at least ``least`` bytes from ``body`` and its nested graphs to ``main``.
 
-    onnxruntime cannot set the weights of a body by name. A node that is moved out of a body also needs its weights outside.
+    onnxruntime can set initializers of the main graph by name, but not those of a body. Besides, a node that is moved out of a body
+    needs its weights outside, too.
     """
     for graph in [body, *inner_graphs(body)]:
         for value in list(graph.initializers.values()):
@@ -118,11 +118,10 @@ def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int =
 
 
 def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
-    """Move each DequantizeLinear that reads only constants from ``body`` and its nested graphs to ``main``.
+    """Move each DequantizeLinear of ``body`` and its nested graphs that reads only constants to ``main``.
 
-    onnxruntime expects the weights of a product in the graph of their DequantizeLinear, and refuses the model if they are outside.
-    If the other operand of the product is dequantized too, onnxruntime multiplies the integers. So a node for such a product is not
-    moved.
+    onnxruntime refuses the model if the weights of a product are outside the graph of their DequantizeLinear. A DequantizeLinear
+    stays if the other operand of its product is dequantized too, because onnxruntime then multiplies the integers.
     """
     for graph in [body, *inner_graphs(body)]:
         for node in [node for node in graph if node.op_type == "DequantizeLinear" and not node.outputs[0].is_graph_output()]:
@@ -142,7 +141,10 @@ def _meets_quantized_operand(node: ir.Node) -> bool:
 
 
 def remove_nodes(nodes: Iterable[ir.Node]) -> None:
-    """Remove nodes without users from their graphs. Detach them and all nodes nested in them from their inputs."""
+    """Remove ``nodes``, whose results nobody else uses, from their graphs.
+
+    They and all nodes nested in them do not count as users of their inputs any more.
+    """
     doomed = list(nodes)
     by_graph: dict[ir.Graph | ir.Function, list[ir.Node]] = {}
     nested = [inner for node in doomed for graph in node_graphs(node) for inner in all_nodes(graph)]

@@ -32,10 +32,10 @@ def is_overridable(value: ir.Value) -> bool:
 
 
 def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.ndarray | None:
-    """Return the array of a constant ``value``, which may pass through Identity nodes; None if ``value`` is not constant.
+    """Return the array of ``value`` if it is a constant, or a constant behind Identity nodes; else None.
 
-    An overridable initializer does not count as constant. Neither does a tensor of more than ``limit`` bytes, so that large weights
-    are not read by accident.
+    Two kinds of constants give None: initializers that a caller can override, and tensors of more than ``limit`` bytes. The limit
+    prevents that large weights are read by accident.
     """
     value = through_identity(value)
     if value is None or is_overridable(value):
@@ -47,7 +47,7 @@ def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.n
 
 
 def _tensor_of_constant(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the tensor of the Constant node that produces ``value``, or None. (The function of onnx_ir is slow.)"""
+    """Return the tensor of the Constant node that computes ``value``, or None (fast)."""
     node = value.producer()
     attribute = node.attributes.get("value") if node is not None and node.op_type == "Constant" and node.domain == "" else None
     return (
@@ -61,7 +61,7 @@ def is_constant(value: ir.Value) -> bool:
 
 
 def const_scalar(value: ir.Value | None) -> int | float | bool | None:
-    """Return the only element of a numeric constant; None for any other value."""
+    """Return the element of a numeric constant with one element; None for any other value."""
     array = const_array(value)
     if array is None or array.size != 1 or array.dtype.kind not in "biuf":
         return None
@@ -70,7 +70,7 @@ def const_scalar(value: ir.Value | None) -> int | float | bool | None:
 
 
 def through_identity(value: ir.Value | None) -> ir.Value | None:
-    """Return the value that a chain of Identity nodes copies to ``value``."""
+    """Return the value that a chain of Identity nodes copies to ``value``, or ``value`` if there is none."""
     while value is not None:
         node = value.producer()
         if node is None or node.op_type != "Identity" or node.domain not in ("", "ai.onnx") or not node.inputs:
@@ -80,9 +80,9 @@ def through_identity(value: ir.Value | None) -> ir.Value | None:
 
 
 def producer_of(value: ir.Value | None, *op_types: str) -> ir.Node | None:
-    """Return the node that computes ``value`` if it belongs to the standard domain and has one of ``op_types``, else None.
+    """Return the standard operator that computes ``value`` if its type is one of ``op_types``, else None.
 
-    If ``op_types`` is empty, the node may have any type.
+    If ``op_types`` is empty, any type is allowed.
     """
     node = None if value is None else value.producer()
     return node if node is not None and node.domain == "" and (not op_types or node.op_type in op_types) else None
@@ -129,9 +129,9 @@ def bytes_per_element(value: ir.Value) -> int:
 
 
 def size_estimate(value: ir.Value, sizes: Mapping[str, int], assume: int) -> int:
-    """Estimate the bytes of ``value``. ``sizes`` has the sizes of symbols.
+    """Return an estimate of the bytes of ``value``.
 
-    Each unknown dimension counts as ``assume``.
+    ``sizes`` maps names of dimensions to sizes. Each other dimension without a number counts as ``assume``.
     """
     if value.shape is None:
         return assume * bytes_per_element(value)
@@ -142,11 +142,9 @@ def size_estimate(value: ir.Value, sizes: Mapping[str, int], assume: int) -> int
 
 
 def same_type(left: ir.Value, right: ir.Value) -> bool:
-    """Return True if two values have the same element type.
+    """Return True if two values have the same element type, or if one of them is not declared as a tensor.
 
-    If one of them is not declared as a tensor, also return True.
-
-    Exporters declare some sequences as tensors, so such types cannot be compared.
+    Exporters declare some sequences as tensors. So if only one value is declared as a tensor, the types cannot be compared.
     """
     tensors = isinstance(left.type, ir.TensorType) and isinstance(right.type, ir.TensorType)
     return not tensors or left.dtype == right.dtype

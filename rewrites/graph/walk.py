@@ -1,4 +1,7 @@
-"""Iterates over all nodes and graphs of a model, several times faster than onnx_ir does, and tests for topological order."""
+"""Iterates over all nodes and graphs of a model, several times faster than onnx_ir.
+
+Also checks whether the nodes are in topological order.
+"""
 
 from collections.abc import Iterator
 
@@ -49,7 +52,10 @@ def node_graphs(node: ir.Node) -> list[ir.Graph]:
 
 
 def has_order(graph: ir.Graph | ir.Function) -> bool:
-    """Return True if every node comes after the nodes whose results it or a graph nested in it reads."""
+    """Return True if the nodes are in topological order.
+
+    A node must come after all nodes whose results are read by the node or by a graph nested in it.
+    """
     return _has_order(graph, set())
 
 
