@@ -1,11 +1,11 @@
-"""A sequence that grows by a tensor in each step and is concatenated after the loop becomes a stacked result.
+"""A sequence that grows in each step and is concatenated after the loop becomes a stacked result.
 
     Loop(M, c, q0, h0) body(i, c, q, h) => (c, SequenceInsert(q, y), f(h));  ys = ConcatFromSequence<new_axis = 1>(qT)
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y)
 
 Conditions: the sequence starts empty. In the body, only one SequenceInsert (at the end) reads it. Only ConcatFromSequence reads the
-final value. If the tensors are concatenated along an existing axis, its size is known. Every other state keeps its shape. If the
-loop runs no step, the result is empty, although ConcatFromSequence would fail.
+final value. If the tensors are concatenated along an existing axis, their size along this axis is known. Every other state keeps
+its shape. If the loop runs no step, the new model returns an empty result, although ConcatFromSequence would fail.
 """
 
 from dataclasses import dataclass

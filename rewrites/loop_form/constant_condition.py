@@ -2,10 +2,10 @@
 
     Loop(M, true, 1, h0) body(i, c, k, h) => (k * 2 mod 7 != 4, k * 2, f(h))    ->    Loop(2, true, 1, h0) ...
 
-The rule runs the nodes that the condition depends on until the condition is false. Conditions: these nodes read only the step
-number, constants, and states that start as constants and depend on nothing else. They compute only integers and booleans, which are
-equal on every runtime. The condition is false after at most ``_MOST_STEPS`` steps. The rule ``trip-count`` handles conditions on
-induction variables without running them.
+The rule runs the nodes that the condition depends on, and counts the steps until the condition is false. Conditions: these nodes
+read only the step number, constants, and states. The states start as constants, and these nodes alone compute them. The nodes
+compute only integers and booleans, because they are equal on every runtime. The condition is false after at most ``_MOST_STEPS``
+steps. The rule ``trip-count`` handles conditions on induction variables without running them.
 """
 
 from collections.abc import Sequence
@@ -98,9 +98,9 @@ def _is_small_constant(value: ir.Value) -> bool:
 
 
 def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limit: int, ctx: Context) -> int | None:
-    """Run a Loop of only ``nodes`` and ``states`` for at most ``limit`` steps.
+    """Run a Loop of only ``nodes`` and ``states``, and return the number of steps that it runs.
 
-    Return the number of steps, or None if it fails.
+    It stops after ``limit`` steps. Return None if the runtime fails.
     """
     inside = {value for node in nodes for value in node.outputs} | {state.inner for state in states}
     inside |= {loop.iteration, loop.condition_in}
@@ -143,7 +143,7 @@ def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limi
 
 
 def _info(name: str | None, kind: int, like: ir.Value | None = None) -> onnx.ValueInfoProto:
-    """Declare a value of one element: as a vector if ``like`` has one axis, otherwise as a scalar."""
+    """Return the declaration of a value of one element: a vector if ``like`` is a vector, else a scalar."""
     return onnx.helper.make_tensor_value_info(name or "", kind, [1] if like is not None and rank_of(like) == 1 else [])
 
 

@@ -46,7 +46,10 @@ def _inside_out(graph: ir.Graph) -> Iterator[ir.Graph]:
 
 
 def _operands(graph: ir.Graph) -> Iterator[tuple[ir.Node, int, ir.Value]]:
-    """Yield (node, input index, value) for each trip count and condition in ``graph`` that is not a constant."""
+    """Yield each trip count and condition in ``graph`` that is not a constant.
+
+    Yield it as a tuple of the Loop or If, the input index, and the value.
+    """
     for node in graph:
         if node.domain == "" and node.op_type in ("Loop", "If"):
             for index, value in enumerate(node.inputs[: 2 if node.op_type == "Loop" else 1]):

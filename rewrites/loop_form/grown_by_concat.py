@@ -3,10 +3,12 @@
     Loop(M, c, a0, h0) body(i, c, a, h) => (c, Concat(a, Unsqueeze(y)), f(h))
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y);  aT = Concat(a0, ys)
 
-Conditions: in the body, only one Concat reads the state, and nothing reads the result of the Concat. The added part has a known
-size along the axis, other than 0. Every other state keeps its shape. If an operand of a Concat is empty, onnxruntime does not
-check its other sizes. So if ``a0`` is empty and the loop runs a step, the result has the sizes of the added parts. If the loop runs
-no step, the result has the sizes of ``a0``. If the added parts are also empty, the first part determines the sizes.
+Conditions: in the body, only one Concat reads the state, and the body only returns the result of the Concat. The added part has a
+known size along the axis, other than 0. Every other state keeps its shape.
+
+An empty ``a0`` may have other sizes along the other axes than the added parts, because onnxruntime does not check the sizes of an
+empty operand of a Concat. If the loop runs a step, the result then has the sizes of the added parts. If the loop runs no step, the
+result has the sizes of ``a0``. If the added parts are empty as well, the first one determines the sizes.
 
 Works around ORT-CONCAT-MISFIT.
 """
@@ -69,7 +71,7 @@ def _growing(state: State, loop: LoopView) -> _Growing | None:
 
 
 def _width(growing: _Growing) -> int | None:
-    """Return the size by which each step extends the axis, or None if it is unknown or 0."""
+    """Return by how much each step extends the axis; None if this is unknown or 0."""
     widths = [dim_of(value, growing.axis) for value in growing.added]
     numbers = [width for width in widths if isinstance(width, int)]
     same_rank = all(rank_of(value) == rank_of(growing.state.initial) for value in growing.added)
@@ -107,7 +109,7 @@ def _collected(growing: _Growing, width: int) -> Collected:
 def _has_other_size(growing: _Growing, axis: int) -> bool:
     """Return True if the initial tensor and an added part have different known sizes along ``axis``.
 
-    This is possible if the initial tensor is empty.
+    onnxruntime allows this if the initial tensor is empty.
     """
     sizes = {dim_of(value, axis) for value in (growing.state.initial, *growing.added)}
     return sum(isinstance(size, int) for size in sizes) > 1

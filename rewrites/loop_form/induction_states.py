@@ -2,10 +2,10 @@
 
     Loop(M, c, k0, h0) body(i, c, k, h) => (c, k + 2, f(h, k))    ->    Loop(M, c, h0) body(i, c, h) => (c, f(h, k0 + 2 * i))
 
-Conditions: the state is an int32 or int64 of one element. Its next value is itself plus a constant, or an affine function of the
-step number that agrees with its initial value. If its final value is read, the trip count must be known before the loop. For a
-float, or an integer computed from floats, the trip count must be constant and so small that the floats count exactly. A Cast of a
-counting float to an integer also becomes an expression of the step number.
+Conditions: the state is an int32 or int64 of one element. Its next value is its value plus a constant. Or it is an affine function
+of the step number that continues the initial value. If the final value of the state is read, the trip count must be known before
+the loop. The state may also be a float, or an integer computed from floats. Then the trip count must be constant, and so small that
+floats represent all values exactly. If such a float is cast to an integer, the Cast also becomes an expression of the step number.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the loop is a Loop with induction variables."""
+    """Return a patch if ``loop`` is a Loop with induction variables that an expression can replace."""
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
     steps = trip_count(loop, ctx.opset)
@@ -75,7 +75,7 @@ def _casts_to_integers(counted: ir.Value) -> list[ir.Node]:
 
 
 def _now(b: Builder, counter: Counter, iteration: ir.Value, kind: ir.DataType | None) -> ir.Value:
-    """Emit the value of the induction variable in a step, in the type ``kind`` and the shape of the state."""
+    """Emit the value of the induction variable in a step, with type ``kind`` and the shape of the state."""
     number = _cast(b, iteration, kind)
     if counter.step != 1:
         number = b.op("Mul", number, b.const(np.array(counter.step, (kind or ir.DataType.INT64).numpy())))

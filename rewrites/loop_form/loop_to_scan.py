@@ -4,9 +4,9 @@
 
 Conditions: the trip count M is known before the loop. The condition never stops the loop early. The states are tensors whose shapes
 are known not to change. The rank of each result is known. If M may be 0, the Scan is in a branch of an If. The other branch returns
-the initial states and empty results of the shapes that onnxruntime returns. If rows of an outer tensor are read in ascending or
-descending order, the tensor becomes a scan input. If the step number has other users, it becomes a scan input too. A Gather of
-rows of strings stays. There onnxruntime copies only the first string of each row, whereas a scan input would contain all strings.
+the initial states and empty results of the shapes that onnxruntime returns. If a Gather reads rows of an outer tensor in ascending
+or descending order, the rows become a scan input. If the step number has other users, it becomes a scan input, too. A Gather of
+rows of strings stays, because onnxruntime's Gather copies only the first string of each row, unlike a scan input.
 
 Works around ORT-SCAN-NO-STEPS, ORT-GATHER-STRINGS and ORT-LOOP-NO-STEPS-SIZES.
 """
@@ -58,7 +58,7 @@ class RowRead:
     single_axes: int
 
     def first(self, steps: AffineExpression) -> AffineExpression:
-        """Return the lowest index that the loop reads in ``steps`` steps."""
+        """Return the lowest index that is read in ``steps`` steps."""
         return self.start - steps + 1 if self.reverse else self.start
 
     @property
@@ -67,14 +67,14 @@ class RowRead:
         return AffineExpression.dim(self.source, self.axis)
 
     def missing(self, steps: AffineExpression) -> bool:
-        """Return True if the loop is known to read a row that does not exist."""
+        """Return True if the index is known to become too large in ``steps`` steps."""
         after = self.first(steps) + steps - self.length
         return after.number is not None and after.number > 0
 
     def rows(self, b: Builder, steps: AffineExpression, count: ir.Value) -> ir.Value:
-        """Emit the rows that the loop reads, in the order of the source.
+        """Emit the rows that are read in ``steps`` steps, in the order that they have in the source.
 
-        As in the loop, the new nodes fail if there are too few rows.
+        If the source has too few rows, the new nodes fail, as the Gather in the loop does.
 
         ``count``: the number of steps, as an int64 vector of one element.
         """
@@ -176,9 +176,9 @@ def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: Affine
 
 
 def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
-    """If the shape of a result of the loop is incomplete, copy the shape from the new node.
+    """If the shape of a result of the loop is incomplete, set it to the shape of the new node's result.
 
-    Skip graph outputs.
+    The shapes of graph outputs stay.
     """
     for old, new in zip(loop.node.outputs, node.outputs, strict=True):
         if new.shape is not None and not old.is_graph_output() and (old.shape is None or is_vague(old.shape)):
@@ -188,9 +188,9 @@ def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
 def _guarded(
     ctx: Context, loop: LoopView, scan: ir.Node, build: Builder, steps: ir.Value, empty: Sequence[tuple[int, ...]]
 ) -> tuple[ir.Node, list[tuple[ir.Value, ir.Value]]]:
-    """Put ``scan`` and the nodes of ``build`` under a detached If. Return it, and pairs (result of the loop, result of the If).
+    """Put ``scan`` and the nodes of ``build`` into a branch of a new, detached If, and return the If.
 
-    ``steps``: the trip count. ``empty``: the shapes of the stacked results if there is no step.
+    Also return pairs (result of the loop, result of the If). ``empty``: the shapes of the stacked results without steps.
     """
     names = ctx.names
     used = [i for i, value in enumerate(loop.node.outputs) if is_read(value)] or [0]

@@ -2,8 +2,8 @@
 
     z, ys = Loop(0, , h0) body(i, c, h) => (c, f(h), g(h))   # g(h) [2]    ->    z = h0; ys = zeros [0, 2]
 
-Conditions: the trip count is a constant of 0 or less, or the initial condition is constant false. If a stacked result
-is read, all its sizes are known. The sizes that onnxruntime returns for unknown sizes depend on its shape inference.
+Conditions: the trip count is a constant of 0 or less, or the initial condition is constant false. All sizes of the stacked results
+that are read are known. If a size is unknown, the size that onnxruntime returns depends on its shape inference.
 
 Works around ORT-LOOP-NO-STEPS-SIZES.
 """

@@ -5,9 +5,9 @@
 
 If the condition of an If in the body depends only on the step number, the If is replaced by one of its branches.
 
-Conditions: the trip count is 1, and the initial condition of a Loop is constant true. The rule does not apply to an opset-8 Scan,
-because its body works on single batch elements. Nor does it apply to a Loop that returns a sequence, if Identity does not support
-sequences in this opset. If Squeeze does not support the element type, Reshape is used, which needs known sizes.
+Conditions: the trip count is 1, and the initial condition of a Loop is constant true. An opset-8 Scan stays, because its body works
+on single batch elements. If a Loop returns a sequence, Identity must support sequences in this opset. If Squeeze does not support
+an element type, the rule uses Reshape, which needs known sizes.
 """
 
 import onnx_ir as ir

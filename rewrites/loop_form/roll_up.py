@@ -3,10 +3,9 @@
     h1 = f(h0, x[0]); h2 = f(h1, x[1]); ...; h64 = f(h63, x[63]); ys = Concat(h1, ..., h64)
     ->    h64, ys = Scan(h0, x) body(h, x_t) => f(h, x_t)
 
-A chain has at least four steps. Each step reads a row of a tensor and runs the same operators. The other operands of a step are
-shared by all steps, or are rows, constants, or results of the previous step. The first step may differ from the others, for example
-because it starts from zeros. It is then computed before the Scan. If other rules gain nothing from the Scan, ``driver/rolling.py``
-restores the unrolled steps.
+At least four steps must run the same operators, and each must read a row of a tensor. Every other operand is the same in all steps,
+a row or constant for the step, or a result of the step before. The first step may differ from the others, for example because it
+starts from zeros. It then stays before the Scan. If the Scan brings no gain, ``driver/rolling.py`` lets the steps stay unrolled.
 """
 
 from collections.abc import Collection, Iterator
@@ -37,9 +36,9 @@ _ALL_BYTES = 1 << 62
 
 @dataclass
 class _RolledBody:
-    """Builds the body of the Scan. ``outer`` collects nodes outside the Scan, and ``inner`` collects the nodes of the body.
+    """Builds the body of the Scan. ``inner`` collects its nodes, ``outer`` the nodes before the Scan.
 
-    ``of``: the body value of each column. ``states``: the state for each pair of a column and its initial value.
+    ``of``: the body value of each column, which has one value per step. ``states``: the state for each column and initial value.
     """
 
     chain: Chain
@@ -83,7 +82,7 @@ class _RolledBody:
         return self.of[operand.column]
 
     def _row(self, rows: Rows) -> ir.Value:
-        """Return the body value of the row that a step reads. Add a scan input for ``rows``, unless it exists."""
+        """Return the body value that holds the row of ``rows`` for a step. It is a scan input."""
         family, steps = rows.family, self.chain.steps
         if rows not in self.scanned:
             least, width = rows.first - (steps - 1 if rows.falling else 0), family.width or 1
@@ -104,7 +103,7 @@ class _RolledBody:
         return unsqueeze(self.inner, row, [family.axis]) if family.width == 1 else row
 
     def _constant(self, constants: StepConstants) -> ir.Value:
-        """Return the body value of the constant that a step reads. Stack the constants of all steps as a scan input."""
+        """Return the body value that holds the constant for a step: a scan input of all constants."""
         if constants not in self.scanned:
             arrays = [const_array(value, limit=_ALL_BYTES) for value in constants.values]
             stack = self.outer.const(np.stack([array for array in arrays if array is not None]))
@@ -116,7 +115,7 @@ class _RolledBody:
 
 
 def check(chain: Chain, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch. Refuse if many results of steps are read one by one, because each of these reads would need a Gather."""
+    """Return a patch unless many results of steps are read one by one: each would need a Gather."""
     inside = set(chain.nodes)
     read_alone = sum(1 for column in _columns(chain) for _ in _read_alone(column, chain, inside))
     if ctx.opset < since.SCAN or 2 * read_alone > len(chain.nodes):
@@ -131,7 +130,7 @@ def check(chain: Chain, ctx: Context) -> Patch | NotApplicable:
 
 
 def _roll_up(chain: Chain, ctx: Context) -> ir.Node:
-    """Emit the Scan, replace the results of the steps by its results, remove the steps, and sort the graph."""
+    """Replace the steps of ``chain`` by a Scan, sort the graph, and return the Scan."""
     graph, nodes = ctx.model.graph, chain.nodes
     inside = set(nodes)
     body = _RolledBody(chain, ctx, ctx.builder(), ctx.builder())
@@ -163,7 +162,7 @@ def _roll_up(chain: Chain, ctx: Context) -> ir.Node:
 
 
 def _read_alone(column: Column, chain: Chain, inside: Collection[ir.Node]) -> Iterator[ir.Value]:
-    """Yield the values of ``column`` that a node other than a Concat reads or the graph returns. Skip the last step."""
+    """Yield the values of ``column``, except for the last step, that are read other than by a Concat."""
     for value in column.values:
         if value is not chain.last(column) and (value.is_graph_output() or any(_alone(value, inside))):
             yield value
@@ -185,7 +184,7 @@ def _columns(chain: Chain) -> list[Column]:
 
 
 def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last: bool) -> Iterator[ir.Value]:
-    """Yield the values of ``column`` to read from its stack. ``but_last``: yield the last only if a Concat reads it."""
+    """Yield the values of ``column`` that are read. ``but_last``: the last counts only for a Concat."""
     for value in column.values:
         if but_last and value is chain.last(column):
             if any(_is_joining(node) for node, _ in value.uses() if node not in inside):
@@ -195,7 +194,7 @@ def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last
 
 
 def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], scan: ir.Node, ctx: Context) -> None:
-    """Replace ``column`` by ``stack``. A Concat of all values reads the complete stack. Other users read one element."""
+    """Let users of ``column`` read ``stack``: a Concat of all values reads it whole, others an element."""
     for node in dict.fromkeys(node for node, _ in column.values[0].uses()):
         if _is_joining(node) and node not in inside:
             _join(node, stack, column, scan, ctx)
@@ -208,7 +207,7 @@ def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], sca
 
 
 def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Context) -> None:
-    """If the values of ``column`` are consecutive operands of the Concat ``node``, replace them by one computed from ``stack``."""
+    """If the Concat ``node`` joins all values of ``column``, replace these operands by one from ``stack``."""
     rank, steps, inputs = len(column.values[0].shape or ()), len(column.values), list(node.inputs)
     for values in (list(column.values), list(column.values[::-1])):
         first = inputs.index(values[0]) if values[0] in inputs else len(inputs)
@@ -229,7 +228,7 @@ def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Co
 
 
 def _side_by_side(b: Builder, stack: ir.Value, value: ir.Value, axis: int) -> ir.Value | None:
-    """Concatenate the elements of ``stack`` along ``axis``. They have the shape of ``value``. Return None if it is unknown."""
+    """Join the elements of ``stack``, which have the shape of ``value``, along ``axis``; None if unknown."""
     dims = list((value.shape or ir.Shape([])).dims)
     rank, steps, size = len(dims), dim_of(stack, 0), dims[axis]
     moved = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]

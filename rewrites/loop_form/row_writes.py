@@ -23,9 +23,14 @@ __all__ = ["RowWrite", "row_write"]
 
 @dataclass(frozen=True)
 class RowWrite:
-    """A ``node`` that writes a row at ``index`` along ``axis``. ``row`` emits the row, without ``axis``.
+    """A node that replaces one row of a tensor.
 
-    ``parts``: nodes that only this write needs.
+    Args:
+        node: The node.
+        axis: The axis of the tensor along which rows are counted.
+        index: The index of the row, as an expression of the step number.
+        row: Emits the new row, without ``axis``.
+        parts: Further nodes that only this write needs.
     """
 
     node: ir.Node
@@ -36,9 +41,9 @@ class RowWrite:
 
 
 def row_write(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
-    """Return a RowWrite if ``node`` replaces one row of ``tensor``, else None.
+    """Return a RowWrite if ``node`` replaces one row of ``tensor`` whose index changes by one per step.
 
-    The shape of ``tensor`` must be known.
+    Otherwise, or if the shape of ``tensor`` is unknown, return None.
     """
     reader = _READERS.get(node.op_type) if node.domain == "" else None
     write = reader(node, tensor, integers) if reader is not None else None

@@ -3,7 +3,8 @@
     q = SplitToSequence(X);  Loop(M, c) body(i, c) => (c, SequenceAt(q, j))
     ->    Loop(M, c) body(i, c) => (c, Unsqueeze(Gather(X, j)))
 
-Condition: the pieces have size 1. Both operators count negative indices from the end, and fail if an index is out of range.
+Condition: the pieces have size 1. SequenceAt and Gather both count negative indices from the end, and both fail if an index is out
+of range.
 """
 
 import onnx_ir as ir
@@ -20,7 +21,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the body reads elements of a sequence that a SplitToSequence outside computes."""
+    """Return a patch if the body reads a sequence that a SplitToSequence outside the loop computes."""
     reads = [(node, split) for node in loop.body if (split := _split(node)) is not None and split.graph is not loop.body]
     if not reads:
         return NOTHING_HERE

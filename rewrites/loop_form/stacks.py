@@ -25,11 +25,13 @@ Final = Callable[[Builder, ir.Value], ir.Value]
 
 @dataclass(frozen=True)
 class Collected:
-    """A state that collects results.
+    """A state that collects a result of each step, and how a stacked result replaces it.
 
-    ``result`` emits the value to stack in the body; ``shape`` is its shape.
-
-    ``finals``: outer values, each with a function that emits its replacement from the stack.
+    Args:
+        state: The state.
+        shape: The shape of the result of one step.
+        result: Emits the result of one step in the body.
+        finals: Pairs: a value after the loop that depends on the state, and a function that emits it from the stacked results.
     """
 
     state: State
@@ -74,7 +76,10 @@ def collect(loop: Loop, collecting: Sequence[Collected], ctx: Context) -> list[i
 
 
 def only_returned(updated: ir.Value, loop: Loop) -> bool:
-    """Return True if the body of ``loop`` returns ``updated`` once and does not read it."""
+    """Return True if nothing reads ``updated``, except that the body of ``loop`` returns it once.
+
+    An Identity may be between.
+    """
     returned = sum(value is updated for value in loop.body.outputs)
     for user, _ in updated.uses():
         if user.op_type != "Identity" or user.domain != "" or user.graph is not loop.body:
@@ -86,16 +91,16 @@ def only_returned(updated: ir.Value, loop: Loop) -> bool:
 def _element_type(state: State) -> ir.TypeProtocol | None:
     """Return the type of the tensors that a state collects.
 
-    The type is needed if shape inference does not know the operator that computes the tensors.
+    It is used if shape inference cannot infer the type of the tensors.
     """
     kind = state.initial.type or state.inner.type
     return kind.elem_type if isinstance(kind, ir.SequenceType) else kind
 
 
 def _stack(collected: Collected, result: ir.Value, after: Builder, ctx: Context) -> ir.Value:
-    """Emit the final values from a placeholder of the stack, and return the placeholder.
+    """Emit ``collected.finals`` after the loop. Return the value that the loop must return as the stack.
 
-    The placeholder is a new value, or the first final value that equals the stack.
+    This is a new value. Or, if a final value is the stack itself, it is this final value.
     """
     shape = with_axes(without_names(collected.shape), 0, None)
     stack = ir.Value(name=ctx.names.fresh(f"{result.name}_steps"), type=result.type, shape=shape)
@@ -116,7 +121,7 @@ def _stack(collected: Collected, result: ir.Value, after: Builder, ctx: Context)
 def joined_rows(b: Builder, stack: ir.Value, axis: int, width: int | None, size: Callable[[int], ir.Value], rank: int) -> ir.Value:
     """Concatenate the elements of a stack along ``axis``.
 
-    An empty stack has size 0 for each undeclared size, so ``size`` provides the sizes of the other axes.
+    The sizes of the other axes come from ``size``, because a stack without steps has size 0 wherever no size is declared.
 
     Args:
         b: Collects the nodes.

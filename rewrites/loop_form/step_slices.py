@@ -4,9 +4,9 @@
     Slice(X, [i], [i + 3], [0])             ->    Gather(X, [0, 1, 2] + i)
     GatherND(X, [i])                        ->    Gather(X, i)
 
-Conditions: along one axis, a Slice reads the same number of rows in each step. Its start is an affine expression of the step
-number, and all rows exist in every step. Along other axes, it reads all indices or a constant
-range. X is an outer value of known rank.
+Conditions: X is a value of known rank from outside the loop. Along one axis, a Slice reads an equal number of rows in each step.
+The first of these rows is an affine expression of the step number, and all rows exist in every step. Along the other axes, the
+Slice reads everything or a constant range.
 """
 
 from dataclasses import dataclass

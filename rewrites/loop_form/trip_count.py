@@ -4,10 +4,11 @@
     ->    Loop(Min(M, m, n), true, 0, h0) body(i, c, k, h) => (c, k + 1, f(h))
 
 Conditions: the body's condition is an And of comparisons. Each compares an affine expression of the step number (an induction
-variable) with an integer known before the loop. Comparisons of floats are supported if the floats represent the integers exactly.
-For constant bounds this is proven. Otherwise, if the start or the bound is constant, float32 is assumed to be exact (up to 2 ** 24
-steps), and a note says so. float16 is not assumed to be exact, nor is a float32 induction variable, which stops growing at 2 ** 24.
-If there is no trip count and the condition is never false, the loop does not change.
+variable) with an integer known before the loop. The loop has a trip count, or the condition becomes false at some step.
+
+Comparisons of floats are supported if the floats represent the integers exactly. For constant bounds, the rule proves this. If only
+the start or the bound is constant, the rule assumes it for float32, and a note says that it holds up to 2 ** 24 steps. The rule
+does not assume it for float16, nor for a float32 induction variable, which stops growing at 2 ** 24.
 """
 
 from collections.abc import Sequence
@@ -37,9 +38,9 @@ _CONJOINED = frozenset({"And", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 @dataclass(frozen=True)
 class _Bound:
-    """A condition: the loop continues after step t if ``room`` - ``slope`` * t is at least 1.
+    """A comparison in the condition: true after step t if ``room`` - ``slope`` * t is at least 1.
 
-    ``slope`` is at least 1.
+    ``slope``: an integer of at least 1.
     """
 
     room: AffineExpression
@@ -81,7 +82,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _may_cancel(room: AffineExpression) -> bool:
-    """Return True if ``room`` may be a small difference of large numbers."""
+    """Return True if ``room`` may be a small difference of large numbers, which floats round."""
     free = [key for key in room.terms if key is not STEP and not isinstance(key, Dim)]
     return len(free) > 1 or any(room.factor(key) < 0 for key in free)
 
@@ -102,7 +103,7 @@ def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
 
 
 def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
-    """Return the distinct conditions that Ands combine to ``value``."""
+    """Return the distinct conditions of which ``value`` is the And."""
 
     def sides(part: ir.Value | None) -> Sequence[ir.Value | None]:
         node = producer_of(part, *_CONJOINED)
@@ -114,10 +115,11 @@ def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
 
 
 def _starts(condition: ir.Value | None, outside: Integers) -> list[AffineExpression] | ir.Value | bool:
-    """Analyse the initial condition.
+    """Return what is known of the initial condition.
 
-    Return True or False if the condition is known. If it consists of comparisons, return numbers that are all at least 1 if and
-    only if the condition is true. Otherwise, return the condition.
+    Returns:
+        True or False if its value is known. A list of numbers if it is an And of comparisons: it is true if and only if all these
+        numbers are at least 1. Otherwise, ``condition`` itself.
     """
     if condition is None:
         return True
@@ -151,7 +153,7 @@ def _emit(
     bounds: list[_Bound],
     starts: list[AffineExpression] | ir.Value | bool,
 ) -> ir.Value:
-    """Emit the trip count. Omit each bound that follows from another bound."""
+    """Emit the trip count: the minimum of ``limit`` and all bounds that may be the smallest."""
     ends = [_end(bound) for bound in bounds]
     base = limit
     if base is None:
@@ -176,7 +178,7 @@ def _emit(
 def _end(bound: _Bound) -> AffineExpression | None:
     """Return the number of steps that ``bound`` allows, or None if this needs a division.
 
-    Only numbers above 0 are valid.
+    A result of 0 or less means one step, because the body's condition is first checked after a step.
     """
     return bound.room + 1 if bound.slope == 1 else None
 

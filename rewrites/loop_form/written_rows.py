@@ -3,10 +3,10 @@
     Loop(n, c, t0, h0) body(i, c, t, h) => (c, ScatterND(t, [[i]], [y]), f(h))
     ->    ys = Loop(n, c, h0) body(i, c, h) => (c, f(h), y);  tT = Concat(ys, t0[n:])
 
-A Scan that has an induction variable is also supported. Conditions: the index of the written row increases by one per step, or
-decreases by one, and all rows exist. Besides the write, only two kinds of operators read the state: those that read its shape, and
-those that read the row that the same step writes (it still has its initial value). Nothing in the body reads the updated tensor.
-Every other state keeps its shape. Rows that are not written keep their values.
+The loop may also be a Scan with an induction variable. Conditions: the index of the written row increases or decreases by one per
+step, and all written rows exist. Besides the write, only two kinds of nodes read the state. Some read only its shape. Others read
+the row that the same step writes, which still has its initial value. Nothing in the body reads the updated tensor. Every other
+state keeps its shape. Rows that are not written keep their values.
 """
 
 from collections.abc import Sequence
@@ -38,9 +38,9 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _Written:
-    """A state to which rows are written.
+    """A state to which each step writes a row.
 
-    ``reads``: the nodes that can read the initial value instead of the state.
+    ``reads``: the other nodes that read the state. They can read its initial value instead.
     """
 
     state: State
@@ -75,7 +75,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _settled(loop: Loop, states: Sequence[State], ctx: Context) -> AbstractContextManager[bool]:
-    """Yield True if all states except ``states`` keep their shapes. In a Scan, all states do."""
+    """Yield True if all states except ``states`` are known to keep their shapes, as they do in a Scan."""
     if isinstance(loop, ScanView):
         return nullcontext(True)
     return settled_beside(loop, ctx, dict.fromkeys(state.inner for state in states))

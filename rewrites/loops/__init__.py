@@ -1,4 +1,4 @@
-"""The loop views.
+"""The views of Scan and Loop: classes that give access to the parts of a loop.
 
 Only this package knows the operand positions, opset dialects, axes and directions of Scan and Loop.
 

@@ -19,8 +19,8 @@ __all__ = ["LoopView"]
 class LoopView:
     """The parts of a Loop node.
 
-    ``limit``: the maximal trip count M, or None. ``condition``: the initial condition, or None (true).
-    ``iteration``, ``condition_in``: the body's first two inputs. ``condition_out``: the body's first output.
+    ``limit``: the maximal trip count M, or None (no limit). ``condition``: the initial condition, or None (true).
+    ``iteration`` and ``condition_in``: the step number and the condition in the body. ``condition_out``: the next condition.
     """
 
     node: ir.Node
@@ -60,7 +60,7 @@ class LoopView:
         return limit is not None and limit >= 1 and starts
 
     def inputs_in_step(self, step: int) -> dict[ir.Value, np.ndarray]:
-        """Return the values of the step number and the condition (true) in ``step``, with the ranks of the body's inputs."""
+        """Map the body inputs for the step number and the condition to their arrays in ``step``."""
         return {
             value: np.full((1,) if rank_of(value) == 1 else (), number, dtype)
             for value, number, dtype in ((self.iteration, step, np.int64), (self.condition_in, True, np.bool_))

@@ -1,6 +1,6 @@
-"""Finds outputs of a loop's body that need a separate node, because onnxruntime computes them wrongly.
+"""Inserts an Identity before outputs of a loop's body that onnxruntime otherwise computes wrongly.
 
-Inserts an Identity as this node.
+Such outputs are, for example, a value that a Scan body returns twice, and the step number of a Loop.
 
 Works around ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
 """
@@ -34,7 +34,7 @@ def shared_outputs(body: ir.Graph) -> list[int]:
 
 
 def give_own_nodes(body: ir.Graph, names: Names) -> None:
-    """Insert an Identity before each output that ``shared_outputs`` returns."""
+    """Let ``body`` return a copy for each output that ``shared_outputs`` finds."""
     copy_outputs(body, shared_outputs(body), names)
 
 

@@ -27,9 +27,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class State:
-    """A state. Its value ``inner`` in the body is ``initial`` in the first step, and later the previous step's ``next``.
+    """A state. The body reads it as ``inner``, and computes its value for the next step as ``next``.
 
-    ``final`` is the node's output with the last ``next``. It is None in a new part that has no output yet.
+    In the first step, ``inner`` is ``initial``. ``final`` is the output of the loop that has the last ``next``. It is None if the
+    part is new and has no output yet.
     """
 
     initial: ir.Value
@@ -55,9 +56,8 @@ class ScanInput:
 class ScanOutput:
     """A stacked result. ``outer`` stacks ``inner`` of all steps along ``axis``.
 
-    If ``reverse``, the last step comes first.
-
-    ``empty``: for a Loop, the sizes of one step's result as onnxruntime knows them, which ``outer`` has if there is no step.
+    If ``reverse``, the last step comes first. ``empty``: for a Loop, the sizes that onnxruntime infers for ``inner``. If the loop
+    runs no step, ``outer`` has these sizes.
     """
 
     inner: ir.Value

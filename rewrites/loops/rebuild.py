@@ -22,12 +22,11 @@ def rebuild(
     scan_inputs: Sequence[ScanInput] | None = None,
     scan_outputs: Sequence[ScanOutput] | None = None,
 ) -> ir.Node:
-    """Replace the node of ``loop`` by a node with these parts, and return the new node.
+    """Replace the node of ``loop`` by a node with the given parts, and return the new node.
 
-    None keeps the parts of ``loop``.
-
-    If a part has a result of the old node as ``final`` or ``outer``, the new result gets its users and its name as an output. Other
-    parts get a new result. The body inputs and results of dropped parts must have no users.
+    If an argument is None, the parts of ``loop`` stay. If a part has a result of the old node (``final`` or ``outer``), a result of
+    the new node replaces it, and also takes over its name. For a part without a result, the new node gets an additional result.
+    Nothing may read the body inputs and the results of parts that are dropped.
     """
     old, body = loop.node, loop.body
     states = loop.states if states is None else states
@@ -75,7 +74,10 @@ def make_scan(
 
 
 def written_again(loop: ScanView, names: Names) -> ir.Node:
-    """Return a detached copy of the node of ``loop`` with new results. The copy takes the body, so the old node has none."""
+    """Return a detached copy of the node of ``loop``, with new results.
+
+    The body moves to the copy, so the old node has no body any more.
+    """
     old = loop.node
     del old.attributes["body"]
     outputs = [ScanOutput(output.inner, None, output.axis, output.reverse) for output in loop.scan_outputs]
@@ -106,9 +108,9 @@ def _exchange(
 
 
 def stand_in_for(old: ir.Node, node: ir.Node, results: Sequence[tuple[ir.Value, ir.Value]], names: Names) -> None:
-    """Replace ``old`` by ``node``, and copy metadata and marks.
+    """Replace the node ``old`` by ``node``, which gets the metadata and marks of ``old``.
 
-    ``results`` are pairs of an old result and its replacement.
+    ``results``: pairs of a result of ``old`` and the value that replaces it.
     """
     node.doc_string = old.doc_string
     node.metadata_props.update(old.metadata_props)

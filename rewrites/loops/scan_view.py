@@ -114,7 +114,10 @@ def _count_of_scan_inputs(node: ir.Node, operands: int) -> int:
 
 
 def refuse_contradictions(node: ir.Node, opset: int) -> None:
-    """Raise MalformedLoop if scanned inputs differ in length or batch size, or if sizes in the body contradict the inputs."""
+    """Raise MalformedLoop if sizes of the Scan ``node`` contradict each other.
+
+    Scanned inputs must not differ in length or batch size, and the sizes declared in the body must agree with the inputs.
+    """
     loop = ScanView.of(node, opset)
     lead = 1 if loop.batched else 0
     states = [(state.initial, state.inner, [0][:lead]) for state in loop.states]
@@ -148,9 +151,9 @@ def _refuse_unlike(node: ir.Node, axes: Sequence[tuple[ir.Value, int]], what: st
 
 
 def _certain(value: ir.Value) -> Sequence[int | ir.SymbolicDimProtocol] | None:
-    """Return the shape of an initializer or a graph input, else None.
+    """Return the shape of ``value`` if it is an initializer or a graph input, else None.
 
-    The run fails if such a value has another shape at run time.
+    Only these declared shapes are certain: onnxruntime refuses an input of another shape.
     """
     if value.is_initializer() and not value.is_graph_input() and value.const_value is not None:
         return value.const_value.shape.dims

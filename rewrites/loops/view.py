@@ -1,4 +1,4 @@
-"""Finds the loops of a graph and returns their views. Has functions that work for both Scan and Loop.
+"""Finds the loops of a graph, and has functions for loops of both kinds, Scan and Loop.
 
 Works around ORT-SCAN-MOVED-AXES.
 """
@@ -43,9 +43,9 @@ def loops_in(nodes: Iterable[ir.Node]) -> list[ir.Node]:
 
 
 def with_paths(graph: ir.Graph, path: str = "main", *, into_loops: bool = True) -> Iterator[tuple[ir.Node, str]]:
-    """Yield the nodes of ``graph`` and its nested graphs with their paths. ``path`` is the path of ``graph``.
+    """Yield the nodes of ``graph`` and its nested graphs, each with its path: ``main/If 'a'/Loop 'b'``.
 
-    If ``into_loops`` is false, skip the bodies of loops.
+    ``path``: the path of ``graph``. ``into_loops``: False skips the bodies of loops.
     """
     for node in graph:
         here = f"{path}/{node.op_type} {label(node)}"
@@ -71,7 +71,10 @@ def fewest_states(loop: Loop, ctx: Context) -> int:
 
 
 def may_end_the_process(loop: Loop) -> bool:
-    """Return True if ``loop`` may crash onnxruntime, because it scans along an axis other than 0 of a possibly empty tensor."""
+    """Return True if ``loop`` may crash onnxruntime.
+
+    This may happen if a Scan scans along an axis other than 0, and the tensor may be empty.
+    """
     if isinstance(loop, LoopView) or loop.batched:
         return False
     moved = [scan.outer for scan in loop.scan_inputs if scan.axis != 0]

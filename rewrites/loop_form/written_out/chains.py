@@ -1,8 +1,8 @@
 """Finds chains of unrolled steps: their nodes, and the order in which they run.
 
-A chain consists of packs that the search reaches from rows of a tensor. A loop must be able to read their operands. If steps read
-results of the previous step, a chain has only the packs that one recurrence depends on or that depend on it, and all its states are
-passed in one direction. No path leads out of a chain and back into it.
+A chain consists of packs (similar nodes, one per step) that the search reaches from rows of a tensor. A loop must be able to read
+their operands. No path leads out of a chain and back into it. If steps read results of the step before, the chain has only the
+packs on which a recurrence depends, or which depend on it. All its states are then passed in one direction.
 """
 
 from collections import Counter
@@ -28,9 +28,10 @@ The step that runs first may differ from the others. The step that runs last may
 
 @dataclass(frozen=True)
 class Chain:
-    """Unrolled steps. ``packs``: the packs with their operands, in the order of one step.
+    """The unrolled steps of a loop.
 
-    ``falling``: True if the last written step runs first.
+    ``steps``: their number. ``packs``: the packs with their operands, in the order in which one step runs them. ``falling``: True
+    if the last of the written steps runs first.
     """
 
     steps: int
@@ -58,7 +59,7 @@ class Chain:
 
 
 def chains_in(graph: ir.Graph, opset: int) -> Iterator[Chain]:
-    """Yield chains of at least four steps. The caller must stop the iteration if it changes the model."""
+    """Yield the chains of at least four steps. Stop the iteration as soon as the model changes."""
     order = {node: position for position, node in enumerate(graph)}
     rows = rows_in(graph, opset)
     families: dict[Family, dict[int, list[ir.Value]]] = {}
@@ -108,7 +109,7 @@ def _chain(
 
 
 def _readable(found: Packs, rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int]) -> dict[Pack, list[Operand]]:
-    """Return the packs whose operands a loop can read, mapped to the operands, in the order of one step."""
+    """Map each pack whose operands a loop can read to these operands, in the order of one step."""
     packs = sorted(found.packs, key=lambda pack: order[pack.nodes[0]])
     read: dict[Pack, list[Operand]] = {}
     for pack in packs:
@@ -135,9 +136,10 @@ def _is_lost(operand: Operand, read: Collection[Pack]) -> bool:
 
 
 def _one_way(read: Mapping[Pack, Sequence[Operand]], falling: bool) -> list[Pack] | None:
-    """Return the packs of recurrences in one direction, with all packs that they depend on or that depend on them.
+    """Return the packs of the recurrences in the direction ``falling``, and all packs related to them.
 
-    If there is no state, return all packs. If there are states but no recurrence, return None. ``falling``: the direction.
+    Related are the packs on which a recurrence depends, and the packs that depend on it. If no pack reads the step before, return
+    all packs. If packs read the step before, but there is no recurrence in this direction, return None.
     """
     kept: dict[Pack, Sequence[Operand]] = {}
     for pack, operands in read.items():
@@ -162,7 +164,7 @@ def _one_way(read: Mapping[Pack, Sequence[Operand]], falling: bool) -> list[Pack
 
 
 def _needs(operands: Iterable[Operand], *kinds: type[Same | Earlier]) -> list[Pack]:
-    """Return the packs that compute the ``operands`` of one of ``kinds``."""
+    """Return the packs that compute those of ``operands`` whose class is in ``kinds``."""
     columns = [operand.column for operand in operands if isinstance(operand, kinds) and isinstance(operand, Same | Earlier)]
     return [column.pack for column in columns if column.pack is not None]
 
@@ -178,7 +180,7 @@ def _reached(start: Collection[Pack], edges: Mapping[Pack, Iterable[Pack]]) -> s
 
 
 def _is_around(packs: Iterable[Pack], order: Mapping[ir.Node, int]) -> bool:
-    """Return True if a path leads from the packs through a node outside and back into the packs."""
+    """Return True if a node outside ``packs`` depends on a pack, and a pack depends on this node."""
     inside = {node for pack in packs for node in pack.nodes}
     first, last = min(order[node] for node in inside), max(order[node] for node in inside)
     results = {value for node in inside for value in node.outputs}
@@ -193,7 +195,10 @@ def _is_around(packs: Iterable[Pack], order: Mapping[ir.Node, int]) -> bool:
 
 
 def may_be_written_out(model: ir.Model) -> bool:
-    """Return True if the main graph reads at least four rows of a tensor at constant indices. Shapes may be unknown."""
+    """Return True if the main graph reads at least four rows of a tensor at constant indices.
+
+    Shapes need not be inferred yet.
+    """
     return any(count >= LEAST_STEPS for count in _row_counts(model.graph).values())
 
 
@@ -213,8 +218,8 @@ def _row_counts(graph: ir.Graph) -> Counter[ir.Value]:
 
 
 def without_rank(graph: ir.Graph) -> list[tuple[ir.Value, int]]:
-    """Return tensors of unknown rank that have at least four rows read at constant indices.
+    """Return the tensors of unknown rank from which at least four rows are read at constant indices.
 
-    Also return the number of these rows for each tensor.
+    Return each as a pair with the number of these rows.
     """
     return [(value, count) for value, count in _row_counts(graph).items() if count >= LEAST_STEPS and rank_of(value) is None]

@@ -26,7 +26,7 @@ _CONSTANT_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Shared:
-    """An operand that is the same outer value in every step. None: an omitted input."""
+    """An operand that is the same value, from outside the steps, in every step; or None: an absent input."""
 
     value: ir.Value | None
 
@@ -40,7 +40,7 @@ class StepConstants:
 
 @dataclass(eq=False)
 class Column:
-    """One value per step, computed by ``pack``. If there is no pack, they are rows of a tensor, beginning with ``first``."""
+    """One value per step: results of ``pack`` or, if it is None, rows of a tensor from ``first`` on."""
 
     values: tuple[ir.Value, ...]
     pack: "Pack | None" = None
@@ -56,7 +56,7 @@ class Same:
 
 @dataclass(frozen=True)
 class Earlier:
-    """The value of ``column`` in the previous step, at first ``initial``. ``falling``: the last written step runs first."""
+    """An operand: the value of ``column`` in the step before. In the step that runs first: ``initial``."""
 
     column: Column
     initial: ir.Value
@@ -74,13 +74,13 @@ class Pack:
     results: list[Column] = field(default_factory=list)
 
     def operands(self) -> Iterable[tuple[ir.Value | None, ...]]:
-        """Return, for each input, the values that the nodes read."""
+        """Yield, for each input index, the values that the nodes read there, one per step."""
         return zip(*(node.inputs for node in self.nodes), strict=True)
 
 
 @dataclass
 class Packs:
-    """The packs of ``steps`` steps. ``member``: the pack of each node. ``positions``: the column and the step of each value."""
+    """The packs of ``steps`` steps, with the pack of each node and the column and step of each value."""
 
     steps: int
     packs: list[Pack] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Packs:
 
 
 class Keys:
-    """Computes keys of nodes. Nodes with equal keys may be in one pack. The key is None for a node that fits in no pack."""
+    """Computes keys. Nodes with equal keys may be in one pack; a node with the key None is in no pack."""
 
     def __init__(self, order: Mapping[ir.Node, int]) -> None:
         self._known: dict[ir.Node, Hashable] = {}
@@ -125,7 +125,7 @@ class Keys:
 
 
 def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int], keys: "Keys") -> Packs:
-    """Return the packs found from the columns ``seeds``. ``order``: the position of each node. ``rows``: rows of tensors."""
+    """Return the packs that the search reaches from ``seeds``. ``order``: the position of each node."""
     packs = Packs(len(seeds[0].values))
     waiting = deque(seeds)
     for column in seeds:
@@ -143,7 +143,7 @@ def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, WrittenRow], order: Ma
 
 
 def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Keys) -> list[Pack]:
-    """Add packs of nodes that read ``column`` at the same input, in order, and return the new packs."""
+    """Add packs of the nodes that read ``column`` at the same input index. Return the new packs."""
     by_key = dict[Hashable, dict[int, list[ir.Node]]]()
     for step, value in enumerate(column.values):
         for node, index in value.uses():
@@ -159,7 +159,7 @@ def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Key
 
 
 def _one_of_each(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping[ir.Node, int]) -> Sequence[tuple[ir.Node, ...]]:
-    """Return tuples of one user per step, paired in order, or by equal weights if that fits no loop."""
+    """Return tuples of one user per step: by order or, if no loop can read these, by equal weights first."""
     rows = _side_by_side(users, steps, order)
     if rows and all(map(_has_weights_of_a_loop, rows)):
         return rows
@@ -177,7 +177,7 @@ def _side_by_side(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping
 
 
 def _has_weights_of_a_loop(nodes: tuple[ir.Node, ...]) -> bool:
-    """Return True if, at each input, all ``nodes`` read one initializer, or different ones, or only the first or last does."""
+    """Return True if a loop can read the weights: at each input one for all, one each, or only at an end."""
     for values in zip(*map(_weights, nodes), strict=True):
         different = set(values)
         begins = different - {None} <= {values[0]} and values.count(values[0]) == 1
@@ -193,7 +193,7 @@ def _weights(node: ir.Node) -> tuple[ir.Value | None, ...]:
 
 
 def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[ir.Value, WrittenRow], keys: Keys) -> list[Pack]:
-    """Add a pack of the producers of ``values``, one per step. Return it, or nothing if they differ or are in a pack."""
+    """Add a pack of the nodes that compute ``values``. Return it in a list, which is empty if they differ."""
     present = [value for value in values if value is not None]
     if len(present) < len(values) or rows_of(present, rows) is not None:
         return []
@@ -207,7 +207,7 @@ def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[
 
 
 def operand_of(values: Sequence[ir.Value | None], packs: Packs, rows: Mapping[ir.Value, WrittenRow]) -> Operand | None:
-    """Return the operand that has ``values`` in the steps of a loop; None if a loop cannot read them."""
+    """Return ``values``, one per step, as an operand of a loop's step; None if a loop cannot read them."""
     present = [value for value in values if value is not None]
     if not present:
         return Shared(None)

@@ -21,7 +21,10 @@ __all__ = ["Family", "Rows", "WrittenRow", "rows_in", "rows_of"]
 
 @dataclass(frozen=True)
 class Family:
-    """All rows of ``source`` along ``axis``. ``width``: the size of the axis in one row; None if a row lacks the axis."""
+    """All rows of ``source`` along ``axis``.
+
+    ``width``: the size of ``axis`` in one row; None if the rows lack this axis.
+    """
 
     source: ir.Value
     axis: int
@@ -46,7 +49,7 @@ class WrittenRow:
 
 
 def rows_in(nodes: Iterable[ir.Node], opset: int) -> dict[ir.Value, WrittenRow]:
-    """Return the results of ``nodes`` that are rows of tensors."""
+    """Map each result of ``nodes`` that is a row of a tensor to this row."""
     rows: dict[ir.Value, WrittenRow] = {}
     for node in nodes:
         if node.domain != "" or node.op_type not in _READERS or not node.inputs or node.inputs[0] is None:
@@ -58,7 +61,10 @@ def rows_in(nodes: Iterable[ir.Node], opset: int) -> dict[ir.Value, WrittenRow]:
 
 
 def rows_of(values: Sequence[ir.Value], rows: Mapping[ir.Value, WrittenRow]) -> Rows | None:
-    """Return the Rows if ``values`` are consecutive rows of one tensor, in ascending or descending order; else None."""
+    """Return ``values`` as Rows if they are consecutive rows of one tensor, forwards or backwards.
+
+    Otherwise, return None. ``rows``: all known rows.
+    """
     known = [row for row in map(rows.get, values) if row is not None]
     if len(known) < len(values) or len({row.family for row in known}) > 1:
         return None
