@@ -2,8 +2,9 @@
 
     IR 3, opset 16  g(x, W) {W = ...}  ->  IR 8, opset 16  g(x) {W = ...}
 
-The IR version is never lowered. In version 3, every initializer is also listed as an input, but is a constant. From version 4 on, a
-listed initializer is an input with a default value. So the initializers of a version-3 model are removed from its inputs.
+The IR version is never lowered. In IR version 3, every initializer is also listed as an input, but counts as a constant. From
+version 4 on, such an input is a real input with a default value. So if a model of version 3 gets a later version, its initializers
+are removed from its inputs.
 
 Works around ORT-IF-10-SIZES.
 """
@@ -37,9 +38,9 @@ _POOLS = ("AveragePool", "LpPool", "MaxPool")
 
 @dataclass
 class Migration:
-    """The changes to a model: its opset (from ``source`` to ``target``), IR version, operators and opset-8 Scans.
+    """The changes that a migration from opset ``source`` to ``target`` made to a model.
 
-    ``messages``: descriptions of all other changes.
+    ``messages``: descriptions of the changes for which there is no other field.
     """
 
     source: int
@@ -90,13 +91,13 @@ def _write_plainly(ctx: Context) -> None:
 
 
 def _hide_unlike_sizes(ctx: Context, target: int) -> None:
-    """Hide the shapes of the branches of an If if they differ and ``target`` is below 11.
+    """Make the sizes of an If's branches unknown if they may differ and ``target`` is below 11.
 
         If (c) then [2, 3] else [n, 3]    ->    If (c) then [?, ?] else [?, ?]
 
-    Before opset 11, onnx requires one shape for both branches, and onnxruntime uses a declared size of one branch for both. It
-    folds a Shape of the result, and plans memory of that size. Unknown sizes count as different, because onnxruntime may infer
-    them. If the model already is below opset 11, only Ifs with opset-8 Scans change.
+    Before opset 11, onnx requires one shape for both branches. If a size is known in one branch, onnxruntime uses it for the result
+    of both: it computes a Shape of the result in advance, and reserves memory of this size. Unknown sizes count as different,
+    because onnxruntime may infer them. If the model is below opset 11 already, only Ifs that contain Scans change.
     """
     if target >= since.IF_SIZES_APART:
         return
@@ -149,7 +150,7 @@ def raise_ir_version(model: ir.Model) -> None:
 
 
 def _least(domain: str, version: int) -> int:
-    """Return the lowest IR version that supports an operator set; 1 if onnx does not know the set."""
+    """Return the lowest IR version that supports ``version`` of ``domain``; 1 if onnx does not know it."""
     try:
         return int(onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid(domain, version)], ignore_unknown=True))
     except ValueError:

@@ -1,7 +1,7 @@
-"""Converts a node from version to version of its operator, up or down, to the target opset.
+"""Converts a node to another opset, up or down, through all versions of its operator in between.
 
-A step may write several nodes. Each of these is then converted further. If an operator has no conversion for a version, the schemas
-determine the step:
+A step from one version to the next may write several nodes. Each of these is then converted further. If an operator has no
+conversion for a version, the schemas determine the step:
 
     Abs <consumed_inputs> (x)                    ->  Abs (x)
     Op (x), default of ``a`` was 1 and becomes 2 ->  Op <a = 1> (x)
@@ -45,9 +45,8 @@ class NodeConversion:
     def convert(self, node: ir.Node) -> tuple[str, ...]:
         """Convert ``node`` in its graph.
 
-        Return the operator types of the new nodes, or an empty tuple if ``node`` stays.
-
-        Raise Unconvertible if a version of the operator cannot express the node.
+        Return the operator types of the new nodes, or an empty tuple if ``node`` stays. Raise Unconvertible if a version of the
+        operator cannot express what the node computes.
         """
         pending, final = [(node, self._source)], [node]
         while pending:
@@ -69,9 +68,10 @@ class NodeConversion:
         return () if final == [node] else tuple(written.op_type for written in final)
 
     def _step(self, node: ir.Node, version: int) -> tuple[int, Step | None, Written] | None:
-        """Run the next step of ``node``.
+        """Convert ``node`` from opset ``version`` to the next version of its operator.
 
-        Return its opset, the step and the results of the step, or None if no step remains.
+        Return the opset of this version, the step with the new nodes, and their results. The step or the results are None if the
+        node does not change. Return None if no version remains.
         """
         op_type = node.op_type
         at = _next_version(op_type, version, self._target)
@@ -94,7 +94,8 @@ class NodeConversion:
 def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
     """Replace ``node`` by the nodes of ``builder``, and return the new nodes.
 
-    ``results`` get the names of the outputs of ``node``. One of the new nodes gets the name of ``node``.
+    ``results``: the values that replace the outputs of ``node``, and get their names. The last new node of the same operator gets
+    the name of ``node``; if there is none, the last new node.
     """
     new = list(builder.nodes)
     builder.insert_before(node)
@@ -114,7 +115,7 @@ def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names:
 
 
 def _next_version(op_type: str, version: int, target: int) -> int | None:
-    """Return the opset of the next step from ``version`` to ``target``; None if no step remains."""
+    """Return the opset of the next version on the way from ``version`` to ``target``, or None."""
     known = versions_of(op_type)
     if not known or version == target:
         return None
@@ -135,7 +136,10 @@ def _next_version(op_type: str, version: int, target: int) -> int | None:
 
 
 def _plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Written:
-    """Write a node of schema ``old`` for schema ``new``. Return None if the node does not change."""
+    """Convert a node from schema ``old`` to ``new`` without a conversion of its own.
+
+    Return the results of the new node, or None if the node does not change.
+    """
     assert old is not None
     assert new is not None
     if new.deprecated:

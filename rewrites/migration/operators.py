@@ -30,9 +30,10 @@ __all__ = ["Conversion", "convert_operators", "is_left_standing", "needs_inlinin
 
 @dataclass(frozen=True)
 class Conversion:
-    """A change of ``count`` nodes of type ``op_type``, from version ``before`` of the operator to version ``after``.
+    """The conversion of ``count`` nodes of type ``op_type`` from one version of the operator to another.
 
-    ``written``: the types of the nodes that replace each of them, in order; none if only the version changed.
+    ``before``, ``after``: the versions. ``written``: the types of the nodes that replace each of the nodes, in order. It is empty
+    if only the version changed.
     """
 
     op_type: str
@@ -50,7 +51,7 @@ _LOWEST = 7
 def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conversion]:
     """Convert ``model`` to opset ``target`` in place, and return the changes.
 
-    Its types and shapes must be inferred first.
+    The types and shapes of the model must be inferred before.
 
     Raises:
         MigrationError: A node cannot be converted. The model is then partly converted, so work on a copy.
@@ -74,8 +75,9 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
 def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
     """Return True if ``function`` has a node that can only be converted after the function is inlined.
 
-    The conversion of such a node needs the value of an attribute parameter, a type or a rank, which a function does not declare. If
-    a function cannot be converted for another reason, ``convert_operators`` raises MigrationError.
+    The conversion of such a node needs the value of an attribute parameter, a type or a rank. They are known only where the
+    function is called. If ``function`` cannot be converted for another reason, return False: ``convert_operators`` raises an error
+    later.
     """
     try:
         _try_out(model, function, target)
@@ -90,7 +92,7 @@ def is_left_standing(node: ir.Node, source: int, target: int) -> bool:
 
 
 def _check_compatible(model: ir.Model, function: ir.Function) -> None:
-    """Raise MigrationError if a node of ``function`` has another meaning in the model's opset than in the function's.
+    """Raise MigrationError if a node of ``function`` means something else in the opset of the model.
 
     ONNX does not allow such nodes, and onnxruntime runs them with the meaning of the model's opset.
     """
@@ -111,7 +113,7 @@ def _check_compatible(model: ir.Model, function: ir.Function) -> None:
 
 
 def _try_out(model: ir.Model, function: ir.Function, target: int) -> Counter[_Kind]:
-    """Sort the nodes of ``function``. Then convert a copy of the function, and count the kinds of changes."""
+    """Convert a copy of ``function``, and count the changes by their kind. The nodes are sorted before."""
     counts: Counter[_Kind] = Counter()
     source = function.opset_imports.get("")
     if source is None or source == target:
@@ -154,7 +156,7 @@ def _convert(
 
 
 class _FunctionConstants(ConstantPool):
-    """Provides constants inside ``function``, as Constant nodes at its start, one per distinct tensor."""
+    """Provides constants as Constant nodes at the start of ``function``. Equal constants share a node."""
 
     def __init__(self, function: ir.Function, names: Names) -> None:
         super().__init__(function.graph, names)
@@ -163,7 +165,7 @@ class _FunctionConstants(ConstantPool):
         self._nodes: dict[tuple[str, tuple[int, ...], bytes], ir.Node] = {}
 
     def value(self, array: np.ndarray, hint: str = "const") -> ir.Value:
-        """Return a constant value that holds ``array``."""
+        """Return the result of a Constant node that holds ``array``."""
         key = (str(array.dtype), array.shape, array.tobytes())
         node = self._nodes.get(key)
         if node is None:

@@ -1,4 +1,4 @@
-"""Converts operators whose axes became an input or one axis, may be negative, or have a new default.
+"""Converts operators for which the meaning, the default or the place of their axes changed.
 
     13, 18   ReduceMean <axes = [1]> (x)      <->  ReduceMean (x, [1])
     20       DFT <axis = 1> (x, length)       <->  DFT (x, length, 1)
@@ -94,9 +94,14 @@ def _last_axis(step: Step) -> Written:
 def _can_be_unflattened(x: ir.Value, axis: int) -> bool:
     """Return True if ``Reshape (Flatten <axis> (x), Shape (x))`` restores ``x`` even if a size is 0.
 
-    A 0 in the shape copies the size of the same axis of the flat matrix, which must then be 0 as well. If ``axis`` is 1, that holds
-    for both axes of the matrix. If ``axis`` is larger, it holds for the first only, and if ``axis`` is 0, for the second only. All
-    other sizes of ``x`` must be positive.
+    A 0 in the shape copies the size of the same axis of the flat matrix. So the first two sizes of ``x`` may be 0 only if the size
+    of the same axis of the matrix is then 0 as well:
+
+    * ``axis`` is 1: both sizes may be 0.
+    * ``axis`` is larger: only the first size may be 0.
+    * ``axis`` is 0: only the second size may be 0.
+
+    All other sizes of ``x`` must be known and positive.
     """
     rank = rank_of(x)
     if rank is None:
@@ -108,7 +113,10 @@ def _can_be_unflattened(x: ir.Value, axis: int) -> bool:
 
 
 def _single_axis(x: ir.Value, axis: int, rank: int) -> int | None:
-    """Return the only axis from ``axis`` on whose size may differ from 1, by default the last; None if several may."""
+    """Return the only axis, from ``axis`` on, whose size is not known to be 1.
+
+    If there is no such axis, return the last axis. If there are several, return None.
+    """
     wide = [i for i in range(axis, rank) if dim_of(x, i) != 1]
     if len(wide) > 1 or axis >= rank:
         return None

@@ -12,10 +12,11 @@
     13   Split <split = [2, 3]> (x)                 <->   Split (x, [2, 3])
     18   Split (x) => (a, b)                        <->   Split <num_outputs = 2> (x) => (a, b)
 
-To convert to a lower version, inputs must be constant. A node is refused if it has an input that the lower version lacks (steps of
-a Slice, axes of a Pad), or a ``num_outputs`` whose parts may differ in size. An absent bound of a Clip means the smallest or
-largest float32, so a float64 needs explicit bounds. For float16 without bounds, onnxruntime keeps infinities up to version 11, and
-clips them to the largest float16 from version 12 on.
+To convert to a lower version, these inputs must be constant. A node is refused if it has an input that the lower version lacks
+(steps of a Slice, axes of a Pad). A Split with ``num_outputs`` is refused if its parts may differ in size.
+
+If a bound of a Clip is an absent attribute, it means the smallest or largest float32. So a float64 needs explicit bounds. Without
+bounds, onnxruntime's Clip of float16 keeps infinities up to version 11, and clips them to the largest float16 from version 12 on.
 
 Works around ORT-CLIP-HALF.
 """

@@ -9,11 +9,13 @@
     18  ScatterElements, -ND  the reductions "min" and "max"
     13  Quantize-, DequantizeLinear   a scale for each element of an axis; the scale must be known to have one element
 
-Up to opset 27, onnxruntime has a kernel for ReduceLogSumExp that subtracts a maximum first. From opset 28 on it expands the
-operator to a function, which overflows above 88 and returns -inf below -103 in float32. A hidden Markov model of some hundred steps
-then returns only NaN. No other nodes compute exactly the same as the kernel, because its maximum depends on the first number being
-finite. Attention has a similar difference: for masked positions, the kernel up to opset 24 returns finite scores, and the later
-function returns -inf.
+Up to opset 27, onnxruntime runs ReduceLogSumExp by a kernel that subtracts the maximum first. From opset 28 on, it expands the
+operator to a function without this subtraction. In float32, the function overflows above 88 and returns -inf below -103, so a
+hidden Markov model of some hundred steps returns only NaN. No other nodes compute exactly the same as the kernel, because the
+kernel finds the maximum in another way if the first number is not finite.
+
+Attention has a similar difference. For masked positions, the kernel up to opset 24 returns finite scores, and the function that
+onnxruntime uses later returns -inf.
 
 Works around ORT-LOG-SUM-EXP-28 and ORT-ATTENTION-SCORES.
 """
@@ -76,7 +78,7 @@ def _refuse_masked_scores(step: Step) -> None:
 
 
 def _refuse_types_left_out(step: Step) -> None:
-    """Refuse a ReduceLogSum, 18 -> 28, with an element type that the newer version does not support."""
+    """Refuse to convert a ReduceLogSum, 18 -> 28, if the newer version does not support its element type."""
     schema = schema_of(step.node.op_type, step.builder.opset)
     assert schema is not None
     check_types(step.node, schema)

@@ -6,9 +6,10 @@
     11   Resize <mode> (x, scales)                         <->  Resize <mode, asymmetric, floor | ceil> (x, [], scales)
     13   Resize (x, [], [], sizes)                         <->  Resize (x, , , sizes)
 
-Version 10 reads the element at ``position / scale``, rounded down along an axis that it enlarges, and up along an axis that it
-shrinks. If a node does both or has variable scales, it becomes two nodes of version 11: one enlarges by ``max(scales, 1)``, and one
-shrinks by ``min(scales, 1)``. To convert nearest neighbours to version 10, the scales must be constant. Upsample can only enlarge.
+In version 10, the mode "nearest" reads the element at ``position / scale``. This number is rounded down along an axis that the node
+enlarges, and up along an axis that it shrinks. A node of version 11 rounds in one way. So a node that does both, or whose scales
+are not constant, becomes two nodes: one enlarges by ``max(scales, 1)``, and one shrinks by ``min(scales, 1)``. To convert this mode
+to version 10, the scales must be constant. Upsample can only enlarge.
 """
 
 import numpy as np
