@@ -100,6 +100,6 @@ def say_has_steps(branch: ir.Graph | ir.Function | None) -> None:
 def has_steps(branch: ir.Graph | ir.Function | None) -> bool:
     """Return True if ``branch`` is marked as running only if there are steps.
 
-    A model that was saved and loaded again has no marks. Then the name of the branch tells.
+    A model that was saved and loaded again has no marks. Then the prefix of the name of the branch marks it.
     """
     return branch is not None and (CONDITION_OF_STEPS.on(branch) or (branch.name or "").startswith(SOME_STEPS))

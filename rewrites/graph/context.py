@@ -36,8 +36,8 @@ class Options:
         memory_budget: The most bytes that the temporaries of a loop that runs all steps at once may take at a time.
         sizes: A typical value of each symbolic dimension. Only decisions about costs use it.
         assumed_dim: The size that decisions about costs assume for a dimension without a typical value.
-        fast_math: True if results may change for infinities and NaN, or by more than rounding.
-        custom_ops: True if operators of ortscan's own library may be used.
+        fast_math: True if rewrites may round differently, or change the results for infinite numbers.
+        custom_ops: True if operators without a kernel in onnxruntime may run in wider types or as calls of Python.
         native_always: True if recurrent nodes (RNN, GRU, LSTM) are always preferred, because the target has no loops or runs
             recurrent nodes fast.
         bidirectional: When two recurrent nodes of opposite directions become one: "always", "equal" (if their activations are

@@ -194,7 +194,7 @@ def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last
 
 
 def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], scan: ir.Node, ctx: Context) -> None:
-    """Let users of ``column`` read ``stack``: a Concat of all values reads it whole, others an element."""
+    """Let users of ``column`` read ``stack``: a Concat of all values the whole, others an element."""
     for node in dict.fromkeys(node for node, _ in column.values[0].uses()):
         if _is_joining(node) and node not in inside:
             _join(node, stack, column, scan, ctx)

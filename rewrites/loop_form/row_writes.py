@@ -43,7 +43,7 @@ class RowWrite:
 def row_write(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
     """Return a RowWrite if ``node`` replaces one row of ``tensor`` whose index changes by one per step.
 
-    Otherwise, or if the shape of ``tensor`` is unknown, return None.
+    Otherwise, return None. The shape of ``tensor`` must be known.
     """
     reader = _READERS.get(node.op_type) if node.domain == "" else None
     write = reader(node, tensor, integers) if reader is not None else None

@@ -3,7 +3,7 @@
     q = SplitToSequence(X);  Loop(M, c) body(i, c) => (c, SequenceAt(q, j))
     ->    Loop(M, c) body(i, c) => (c, Unsqueeze(Gather(X, j)))
 
-Condition: the pieces have size 1. SequenceAt and Gather both count negative indices from the end, and both fail if an index is out
+Condition: the pieces have size 1. SequenceAt and Gather count negative indices from the end, and fail if one is out
 of range.
 """
 
