@@ -1,4 +1,4 @@
-"""Defines the argument of conversions: a node, with methods to read it and to write its replacement."""
+"""Defines ``Step``, the argument of functions that convert a node to another version of its operator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -23,15 +23,19 @@ class Unconvertible(Exception):
 class NotKnownHere(Unconvertible):
     """Raised if a conversion needs an attribute value, a type or a rank that is not known in this graph.
 
-    If the graph is a function, the value may be known after the function is inlined.
+    If the graph is a function, it may become known when the function is inlined.
     """
 
 
 class Step:
-    """A step of a node from one version of its operator to the next or the previous version.
+    """Reads a node, and writes it in the next or the previous version of its operator.
 
-    ``builder``: writes nodes of the opset after the step. ``target``: the opset of the whole conversion. ``written``: new nodes
-    that are already of a later version.
+    Args:
+        builder: Writes nodes of the opset after this conversion.
+        target: The opset to which the whole model is converted.
+
+    Attributes:
+        written: The new nodes that are already of a later opset than that of ``builder``, with this opset.
     """
 
     def __init__(self, node: ir.Node, constants: ConstantPool, builder: Builder, target: int) -> None:
@@ -42,7 +46,7 @@ class Step:
         self.written: dict[ir.Node, int] = {}
 
     def like(self, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
-        """Write the node again, with other inputs or changed attributes. The value None removes an attribute."""
+        """Write the node again with other ``inputs`` or ``changed`` attributes. None removes an attribute."""
         return self.become(self.node.op_type, inputs, **changed)
 
     def with_outputs(self, count: int) -> tuple[ir.Value, ...]:
@@ -50,7 +54,7 @@ class Step:
         return self._write(self.node.op_type, self.node.inputs, self.node.outputs[:count], {})
 
     def become(self, op_type: str, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
-        """Write the node again as another operator that accepts its remaining attributes.
+        """Write the node again as the operator ``op_type``. ``changed`` attributes replace those of the node.
 
         If the first input stays the same, the results keep their types and shapes. Otherwise types and shapes are inferred.
         """
@@ -73,7 +77,10 @@ class Step:
         return tuple(outputs)
 
     def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
-        """Reshape ``x`` to the sizes in the tensor ``shape``. From opset 14 on, a 0 in ``shape`` means size 0."""
+        """Reshape ``x`` to the sizes in the tensor ``shape``.
+
+        If the target has opset 14 or later, a 0 in ``shape`` means size 0 (``allowzero``).
+        """
         if self.target < since.ALLOWZERO:
             return self.builder.op("Reshape", x, shape)
         later = Builder(self.builder.names, self._constants, {"": since.ALLOWZERO}, 8)
@@ -99,9 +106,9 @@ class Step:
         return value
 
     def constant(self, index: int, what: str) -> np.ndarray | None:
-        """Return the array of a constant input, or None if it is absent.
+        """Return the array of the constant input ``index``, or None if the input is absent.
 
-        Raise NotKnownHere if the input is not constant.
+        ``what``: the name of the input in messages. Raise NotKnownHere if the input is not constant.
         """
         value = self.value(index)
         array = const_array(value)
@@ -118,7 +125,7 @@ class Step:
         return None if array is None else [int(item) for item in array.reshape(-1)]
 
     def constant_float(self, index: int, name: str) -> float | None:
-        """Return the number in a constant input; None if the input is absent.
+        """Return the number in a constant input; None if the input is absent or empty.
 
         Raise NotKnownHere if the input is not constant, and Unconvertible if float32 cannot represent the number.
         """

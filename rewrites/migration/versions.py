@@ -26,7 +26,7 @@ def since(op_type: str, opset: int) -> int:
 
 @functools.cache
 def spelt_alike(op_type: str, opset: int, other: int) -> bool:
-    """Return True if the operator exists in both opsets and its schemas are equal, except for the types."""
+    """Return True if the operator exists in both opsets, with schemas that differ at most in the types."""
     first, second = schema_of(op_type, opset), schema_of(op_type, other)
     return first is second or (first is not None and second is not None and _spelling(first) == _spelling(second))
 

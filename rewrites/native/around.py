@@ -1,9 +1,10 @@
-"""Finds cheap operators on stacks before and after a loop that the loop's plan can compute step by step, in cached memory.
+"""Finds cheap operators before and after a loop that the loop's plan can include.
 
     u = Mul (z, x)  ys, ns = Scan (h, u) {...}  r = Div (ys, ns)    ->    one plan that reads h, z and x and returns r
 
-An operator before the loop stays outside if its result has other users. If other nodes also read a result of the loop, the plan
-still returns this result as a stack.
+Such an operator reads and writes stacks row by row. So the plan can compute a row in each step, while the row is in the cache. An
+operator before the loop stays outside the plan if other nodes read its result. If nodes outside the plan read a result of the loop,
+the plan still returns this result as a stack.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,9 +24,14 @@ _CHEAP = frozenset({"Abs", "Add", "Div", "Max", "Min", "Mul", "Neg", "Relu", "Su
 
 @dataclass(frozen=True)
 class Around:
-    """The nodes ``before`` and ``after`` a loop that its plan includes, and the scan inputs and outputs of the plan.
+    """The nodes around a loop that its plan includes.
 
-    If a scan input or output is new, it has no body value. Then ``inner`` is the outer value, and represents one row of it.
+    Args:
+        before: The nodes before the loop.
+        after: The nodes after the loop.
+        scans: The scan inputs of the plan. A scan input that the loop itself does not have has no body value, so its ``inner`` is
+            its outer value.
+        stacked: The scan outputs of the plan. New ones are described in the same way.
     """
 
     before: tuple[ir.Node, ...]
@@ -55,7 +61,7 @@ def around(loop: ScanView) -> Around:
 
 
 def _is_plain(loop: ScanView, found: Around) -> bool:
-    """Return False if a stack is read in both directions, or if it is read both as a whole and row by row."""
+    """Return True if no stack is read in both directions, and none is read both as a whole and row by row."""
     rows = [scan.outer for scan in found.scans]
     made = {output.outer for output in loop.scan_outputs} | {node.outputs[0] for node in found.nodes}
     whole = set(captured_values(loop.body))
@@ -66,9 +72,9 @@ def _is_plain(loop: ScanView, found: Around) -> bool:
 
 
 def _before(loop: ScanView) -> tuple[list[ir.Node], list[ScanInput]]:
-    """Return the nodes that only compute scan inputs, and the new scan inputs.
+    """Return the nodes before the loop that the plan includes, and the scan inputs of the plan.
 
-    A node is checked once for each of its users.
+    A node is included if only the loop and other included nodes read its result. It is checked again after each of these nodes.
     """
     directions: dict[ir.Value, set[bool]] = {}
     for scan in loop.scan_inputs:
@@ -135,7 +141,10 @@ def _readers(values: Iterable[ir.Value]) -> list[ir.Node]:
 
 
 def _stacks(node: ir.Node, allowed: Callable[[ir.Value], bool] = lambda _: True) -> list[ir.Value] | None:
-    """Return the operands that ``node`` reads row by row along the first axis, or None if ``node`` is not a cheap operator."""
+    """Return the operands that ``node`` reads row by row along the first axis.
+
+    Return None if ``node`` is not a cheap operator, or if ``allowed`` returns False for an operand.
+    """
     operands, result = [value for value in node.inputs if value is not None], node.outputs[0]
     if node.op_type not in _CHEAP or node.domain not in ("", "ai.onnx") or len(node.outputs) != 1 or result.shape is None:
         return None

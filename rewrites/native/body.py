@@ -22,12 +22,15 @@ _INLINE = 256
 
 @dataclass(eq=False)
 class BodyStep:
-    """One operation, with views of its result and its operands in the shapes over which the operation iterates.
+    """One operation of the compiled body. All its views have the shape over which the operation iterates.
 
     Args:
         target: The view of the result. In a product, its shape is [..., M, N].
-        sources: The views of the operands. In a product: [..., M, K], [..., K, N], and [..., M, N] for an added term.
-        along: For an operation on indices: the number of elements along the axis and their stride, or how many elements to find.
+        sources: The views of the operands. In a product: [..., M, K], [..., K, N], and [..., M, N] for an added term. None is an
+            omitted operand.
+        immediates: Two constants of the operation, such as the epsilon of a LayerNormalization.
+        along: For an operation on indices: the number of elements along the indexed axis, and their stride. For TopK, the first
+            number is how many elements to find.
     """
 
     op: Op
@@ -38,16 +41,21 @@ class BodyStep:
 
     @property
     def given(self) -> list[View]:
-        """Return the sources that are not omitted."""
+        """Return the sources without the omitted ones."""
         return [source for source in self.sources if source is not None]
 
 
 @dataclass
 class Body:
-    """The state of a translation: views of the values translated so far, and the outer values that the plan captures, in order.
+    """The state of the translation of a loop's body.
 
-    ``inner``: the nested graphs of ``graph`` that are translated too. ``chosen``: the number of Ifs around the nodes that are being
-    translated. The plan always computes both branches of these Ifs.
+    Args:
+        graph: The body.
+        first_captured: The index of the first captured value among the inputs of the plan.
+        free: The sizes that are known only at run time.
+        captured: The outer values that the plan captures, in the order of the plan's inputs.
+        inner: The nested graphs of ``graph`` that are also translated.
+        chosen: The number of Ifs around the node that is being translated. The plan always computes both branches of these Ifs.
     """
 
     graph: ir.Graph
@@ -83,7 +91,10 @@ class Body:
         return self._captured(value, NUMPY)
 
     def captured_bytes(self, value: ir.Value | None) -> View | None:
-        """Return the view of a captured matrix of bytes, or None. Only products can read such a matrix."""
+        """Return the view of a captured matrix of 8-bit integers, or None if ``value`` is not such a matrix.
+
+        Only products can read it.
+        """
         if value is None or value.dtype is None or value.dtype not in NARROW or self._inside(value):
             return None
         if value not in self.views and const_array(value, limit=_INLINE) is None:
@@ -111,8 +122,12 @@ class Body:
     def dims(self, value: ir.Value, index: int, first: int = 0, inner: ir.Value | None = None) -> tuple[int, ...] | None:
         """Return the sizes of ``value`` from axis ``first`` on, or None if its rank is unknown.
 
-        ``value`` is input ``index`` of the plan. If a size is known only at run time, a sample number replaces it (``FreeSizes``).
-        ``inner``: the value in the body that corresponds to ``value``. It may have more known sizes.
+        If a size is known only at run time, a sample number replaces it (``FreeSizes``).
+
+        Args:
+            index: The index of ``value`` among the inputs of the plan.
+            inner: The value in the body that corresponds to ``value``, if its declared sizes can be trusted. It may have more known
+                sizes.
         """
         outer = None if value.shape is None else list(value.shape.dims[first:])
         known = None if inner is None or inner.shape is None else list(inner.shape.dims)
@@ -128,9 +143,9 @@ class Body:
         return tuple(sizes)
 
     def constant(self, array: np.ndarray, *, truth: bool = False) -> View:
-        """Return the view of a constant.
+        """Return the view of a constant. Equal arrays share a buffer.
 
-        Equal arrays share a constant. Bools become floats, unless ``truth`` is set.
+        Bools are stored as floats, unless ``truth`` is set.
         """
         if array.dtype == np.bool_ and not truth:
             array, truth = array.astype(np.float32), True
@@ -141,20 +156,20 @@ class Body:
         return whole(buffer, array.shape, truth=truth)
 
     def number(self, number: float, dtype: int = FLOAT) -> View:
-        """Return a scalar constant."""
+        """Return a scalar constant. Raise PlanRefused if ``number`` is not an integer but ``dtype`` is."""
         if NUMPY[dtype].kind != "f" and not float(number).is_integer():
             raise PlanRefused("NATIVE-TYPE", f"it combines {number:g} with {ir.DataType(dtype).name}")
         return self.constant(np.array(number, NUMPY[dtype]))
 
     def fresh(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
-        """Return a view for a new result that has the type of ``like``.
+        """Return the view of a new buffer for a result that has the element type of ``like``.
 
-        ``truth``: it holds bools (default: as ``like``).
+        ``truth``: True if the result holds bools. If it is None, the result holds bools if ``like`` does.
         """
         return _fresh(shape, like.buffer.dtype, truth=like.truth if truth is None else truth)
 
     def indices(self, shape: Sequence[int]) -> View:
-        """Return a view for the indices that a step computes."""
+        """Return the view of a new buffer for indices that a step computes."""
         return _fresh(shape, INT64, truth=False)
 
     def emit(
@@ -165,7 +180,7 @@ class Body:
         immediates: tuple[float, float] = (0.0, 0.0),
         along: tuple[int, int] = (1, 1),
     ) -> View:
-        """Add a step and return its target. Raise PlanRefused if the operation has no kernel for these types."""
+        """Add a step, and return ``target``. Raise PlanRefused if the operation has no kernel for these types."""
         packed = [source for source in sources[1:2] if op == Op.GEMM]  # read as floats
         sources_read = [source for source in sources if source is not None and not any(source is each for each in packed)]
         kinds = {view.buffer.dtype for view in (target, *sources_read)}
@@ -177,9 +192,9 @@ class Body:
         return target
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
-        """Add an elementwise step on the broadcast sources, and return its result.
+        """Broadcast ``sources``, add an elementwise step on them, and return its result.
 
-        Cast bools to the type of the other sources.
+        Bool sources are first cast to the type of the other sources. ``truth``: True if the result holds bools.
         """
         if any(source.narrow is not None for source in sources):
             raise PlanRefused("NATIVE-TYPE", f"loop plans have no {op.name} of bytes")
@@ -220,7 +235,7 @@ class Body:
 
 
 def elements(view: View) -> np.ndarray:
-    """Return the elements of a view of a constant."""
+    """Return the elements of ``view``, whose buffer must be a constant, as an array."""
     assert view.buffer.array is not None
     strides = [view.buffer.array.itemsize * stride for stride in view.strides]
     return np.array(np.lib.stride_tricks.as_strided(view.buffer.array[view.offset :], view.shape, strides))

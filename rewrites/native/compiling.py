@@ -39,7 +39,7 @@ _PANEL = 16
 
 @dataclass(frozen=True)
 class Compiled:
-    """A plan and its captured outer values. These are the last inputs of the plan, in this order."""
+    """A plan, and the outer values that it captures. They are the last inputs of the plan, in this order."""
 
     plan: Plan
     captured: tuple[ir.Value, ...]
@@ -47,7 +47,7 @@ class Compiled:
 
 
 def check_limits(plan: Plan) -> None:
-    """Raise PlanRefused if ``plan``, whose sizes are numbers, exceeds the limits of the format."""
+    """Raise PlanRefused if ``plan`` exceeds the limits of the format. All its sizes must be numbers."""
     dims = [*(each.dims for each in plan.inputs), *(each.dims for each in plan.outputs)]
     shapes = [[size.coefficient for size in each] for each in dims]
     packed = [pack.k.coefficient * -(-pack.n.coefficient // _PANEL) * _PANEL for pack in plan.packs]
@@ -67,7 +67,10 @@ def check_limits(plan: Plan) -> None:
 
 
 def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Compiled | NotApplicable:
-    """Return a plan that includes a loop and the operators ``beside`` this loop, or the reason why it cannot be planned."""
+    """Compile ``loop`` and the operators ``beside`` it into one plan.
+
+    Return the plan, or the reason why the loop has no plan.
+    """
 
     def compiled(free: FreeSizes) -> Compiled:
         return _loop(loop, ctx, free) if isinstance(loop, LoopView) else _scan(loop, ctx, free, beside or nothing_around(loop))
@@ -90,9 +93,10 @@ def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Comp
 
 
 def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
-    """Return the plan of a Loop.
+    """Compile a Loop.
 
-    The first state of the plan is the condition, which is true inside the body.
+    The first state of the plan is the condition of the Loop. Inside the body it is the constant True, because a step only runs if
+    it is true.
     """
     body = Body(loop.body, ctx.opset, len(loop.states) + 2, free)
     condition, limit = _single(loop.condition), _single(loop.limit)
@@ -130,9 +134,14 @@ def _sizes(shape: tuple[int, ...]) -> tuple[Size, ...]:
 def _input(
     body: Body, outer: ir.Value, inner: ir.Value, home: Home, index: int, *, backwards: bool = False, declared: bool = True
 ) -> Input:
-    """Add the view of an input to ``body``, and return the input of the plan.
+    """Describe an input of the plan, and add its view to ``body``.
 
-    ``declared``: sizes in the body may be used.
+    Args:
+        outer: The value outside the loop.
+        inner: The corresponding value in the body.
+        home: Whether the input is a state or is scanned.
+        index: The index of the input.
+        declared: True if the sizes that the body declares for the input can be trusted.
     """
     if inner.dtype is None or inner.dtype not in NUMPY or not isinstance(inner.type, ir.TensorType):
         raise PlanRefused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner)}")
@@ -166,9 +175,13 @@ def _check_states(states: Sequence[State], finals: Sequence[View], body: Body) -
 def _planned(
     body: Body, inputs: list[Input], finals: list[View], stacked: list[View], backwards: Sequence[bool], form: Form
 ) -> Compiled:
-    """Return the plan that computes the new states ``finals`` and the outputs ``stacked``.
+    """Complete the translation in ``body``, and return its plan.
 
-    Add captured values to ``inputs``.
+    Args:
+        inputs: The inputs of the plan. The captured values are added to this list.
+        finals: The new states.
+        stacked: The outputs of one step.
+        backwards: For each output, True if its rows are stacked in reverse order.
     """
     steps = fused(_read(body.steps, [*finals, *stacked]), [*finals, *stacked])
     body.steps = make_regular(steps, body)
@@ -182,7 +195,7 @@ def _planned(
 
 
 def _read(steps: list[BodyStep], results: list[View]) -> list[BodyStep]:
-    """Return the steps that ``results`` need."""
+    """Return the steps on which ``results`` depend."""
     needed, kept = {view.buffer for view in results}, []
     for step in reversed(steps):
         if step.target.buffer in needed:
@@ -214,7 +227,10 @@ def _scan(loop: ScanView, ctx: Context, free: FreeSizes, beside: Around) -> Comp
 
 
 def _translate_beside(nodes: Sequence[ir.Node], body: Body) -> None:
-    """Translate operators on stacks. In ``body``, the view of a stack covers only the row of one step."""
+    """Add the steps of ``nodes``, which read and write stacks before or after the loop.
+
+    A step handles only one row of each stack. So in ``body``, the view of a stack is the view of one row.
+    """
     for node in nodes:
         if node.op_type == "Unsqueeze" and node.inputs[0] is not None:
             view = body.view(node.inputs[0])

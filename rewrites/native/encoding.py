@@ -47,12 +47,15 @@ def count_sizes(plan: Plan) -> int:
 
 
 def to_text(plan: Plan) -> str:
-    """Return the text of a plan for the attribute ``plan``."""
+    """Return the text for the attribute ``plan``: the encoded plan in base64."""
     return base64.b64encode(encode(plan)).decode("ascii")
 
 
 class _Sizes:
-    """The table of distinct sizes. The first size is 0, which omitted operands use."""
+    """The table of the distinct sizes of a plan.
+
+    The first size is 0, because an omitted operand has index 0 in place of its offset and strides.
+    """
 
     def __init__(self, symbols: int) -> None:
         self.symbols = symbols

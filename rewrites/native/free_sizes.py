@@ -1,6 +1,7 @@
 """Handles sizes that are known only at run time (free sizes).
 
-A body is compiled for two samples of the free sizes. The plan then gets formulas that fit both samples:
+During compilation, a prime number replaces each free size. A body is compiled twice, with different primes: the two samples. Each
+size in the plan then becomes a formula that is right for both samples. If there is no such formula, the loop gets no plan:
 
     388 if B is 97, 404 if B is 101   ->   4 * B
     100 if B is 97, 104 if B is 101   ->   no plan
@@ -22,9 +23,9 @@ _MOST = 4
 
 
 class SameSizes(Exception):
-    """Raised if an operator requires the size ``name`` to equal ``other``.
+    """Raised if an operator requires the free size ``name`` to equal ``other``.
 
-    The body is then compiled again with equal sizes.
+    ``other`` is a number or another free size. The body is then compiled again with the same number for both.
     """
 
     def __init__(self, name: str, other: str | int) -> None:
@@ -34,12 +35,13 @@ class SameSizes(Exception):
 
 @dataclass
 class FreeSizes:
-    """The names of the free sizes, in order of occurrence.
+    """The free sizes of a loop, and the numbers that replace them during compilation.
 
-    During compilation, a number from ``sample`` replaces each size.
-
-    ``symbols``: for each free size, an axis of an input that has this size at run time. ``known``: the names of sizes that must
-    equal another free size or a number.
+    Args:
+        sample: The numbers that replace the free sizes.
+        known: Names of sizes that must equal another free size or a number, each with this size.
+        numbers: The number that replaces each free size, by name.
+        symbols: For each free size, an axis of an input that has this size at run time.
     """
 
     sample: Sequence[int]
@@ -50,7 +52,7 @@ class FreeSizes:
     def number(self, name: str, symbol: Symbol) -> int:
         """Return the sample number that replaces the size ``name``.
 
-        At run time, the axis ``symbol`` has this size.
+        ``symbol``: an axis of an input that has this size at run time.
         """
         size: str | int = name
         while isinstance(size, str) and size in self.known:
@@ -66,7 +68,7 @@ class FreeSizes:
         return self.numbers[name]
 
     def check_same(self, lefts: Sequence[int], rights: Sequence[int]) -> None:
-        """Raise SameSizes if two sizes that must be equal differ, and one of them is free."""
+        """Compare two lists of sizes that must be equal. Raise SameSizes if they differ in a free size."""
         names = {number: name for name, number in self.numbers.items()}
         for left, right in zip(lefts, rights, strict=False):
             if left != right and (left in names or right in names):
@@ -78,10 +80,7 @@ class FreeSizes:
         return any(size % number == 0 for number in self.numbers.values()) and size != 0
 
     def part(self, size: int) -> int:
-        """Return the largest divisor of ``size`` that is a product of sample numbers.
-
-        A number may occur several times.
-        """
+        """Return the largest divisor of ``size`` that is a product of sample numbers, such as 97 * 97 * 103."""
         part = 1
         for number in self.numbers.values():
             while size and size % (part * number) == 0:
@@ -110,7 +109,10 @@ def _joined(one: object, other: object, samples: Sequence[Sequence[int]]) -> obj
 
 
 def _size(one: int, other: int, samples: Sequence[Sequence[int]]) -> Size:
-    """Return the size that is ``one`` for the first sample and ``other`` for the second."""
+    """Return a formula for a size that is ``one`` with the first sample and ``other`` with the second.
+
+    Raise PlanRefused if there is no such formula.
+    """
     exponents = []
     for first, second in zip(*samples, strict=True):
         power = 0

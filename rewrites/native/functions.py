@@ -1,6 +1,7 @@
-"""Builds the function that a call of a plan names.
+"""Builds the function that a call of ortscan's library names.
 
-The function contains the original loop, which runs without the library.
+If a session has the library, the library runs the call. Otherwise onnxruntime runs the function, which contains the original loop
+or recurrent node.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,7 +48,10 @@ def parameter(value: ir.Value, ctx: Context) -> ir.Value:
 
 
 def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value], ctx: Context) -> list[ir.Node]:
-    """Return Constant nodes for the constant ``values`` that ``inside`` lacks, and add the results of the nodes to ``inside``."""
+    """Return Constant nodes for those of the constants ``values`` that ``inside`` lacks.
+
+    ``inside`` maps an outer value to the value that replaces it in the function. Add the results of the nodes to it.
+    """
     nodes = []
     for value in values:
         if value not in inside:
@@ -61,7 +65,7 @@ def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value
 
 
 def read_inside(body: ir.Graph, inside: dict[ir.Value, ir.Value]) -> None:
-    """Replace outer values in the body and its nested graphs by their values in ``inside``."""
+    """Replace outer values in ``body`` and its nested graphs by the values that ``inside`` maps them to."""
     for node in all_nodes(body):
         for index, value in enumerate(node.inputs):
             if value is not None and value in inside:

@@ -1,11 +1,11 @@
-"""Fuses steps, such as a product followed by a sum. The results keep every bit.
+"""Fuses steps, such as a product followed by a sum. The results stay bit-identical.
 
     m = a * b; d = m + c           ->  d = a * b + c, which rounds twice, as the two steps do
     m = a @ w; d = m + c           ->  d = a @ w + c
     m = a * b; d = sum of m        ->  d = a . b
     m = max(a, b); p = a - m; q = b - m; e = exp p; f = exp q; s = e + f; l = log s; d = m + l    ->  d = log(e^a + e^b)
 
-No other step may read the intermediate results, and the loop may not return them.
+Steps are fused only if no other step reads the intermediate results, and if the loop does not return them.
 """
 
 from collections import Counter
@@ -43,7 +43,10 @@ def fused(steps: Sequence[BodyStep], results: Sequence[View]) -> list[BodyStep]:
 
 
 def _maker(view: View, step: BodyStep, made: dict[Buffer, BodyStep], count: Counter[Buffer]) -> BodyStep | None:
-    """Return the step that computes ``view`` in the shape of ``step``, or None if the shape differs or others read ``view``."""
+    """Return the step that computes ``view``.
+
+    Return None if its shape differs from that of ``step`` in more than axes of size 1, or if ``view`` also has other readers.
+    """
     maker = made.get(view.buffer)
     if maker is None or count[view.buffer] != 1 or not view.is_whole or not maker.target.is_whole:
         return None
@@ -56,9 +59,9 @@ def _without_ones(shape: Sequence[int]) -> list[int]:
 
 
 def _as_dot(step: BodyStep, part: BodyStep | None) -> list[BodyStep]:
-    """Turn ``step``, which sums products, into a DOT if the factors are contiguous.
+    """Turn ``step``, a sum of products, into a dot product if the factors are contiguous.
 
-    Return the steps that it replaces.
+    Return the steps that are no longer needed.
     """
     if part is None or part.op != Op.MUL:
         return []
@@ -76,7 +79,10 @@ def _in_shape(view: View, shape: Sequence[int]) -> View:
 
 
 def _with_matrix_product(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[BodyStep]:
-    """Fuse ``step``, an addition to a matrix product, with the product. Return the steps that it replaces."""
+    """Fuse ``step``, an addition, with an operand that is a matrix product.
+
+    Return the steps that are no longer needed.
+    """
     if step.op != Op.ADD:
         return []
     for part, added in zip(parts, reversed(step.sources), strict=True):
@@ -90,9 +96,9 @@ def _with_matrix_product(step: BodyStep, parts: Sequence[BodyStep | None]) -> li
 
 
 def _with_products(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[BodyStep]:
-    """Fuse ``step``, a sum or difference, with operands that are products.
+    """Fuse ``step``, a sum or difference, with operands that are elementwise products.
 
-    Return the steps that it replaces.
+    Return the steps that are no longer needed.
     """
     one, other = (part if part is not None and part.op == Op.MUL else None for part in parts)
     shape = step.target.shape
@@ -110,9 +116,9 @@ def _with_products(step: BodyStep, parts: Sequence[BodyStep | None]) -> list[Bod
 
 
 def _as_log_of_powers(step: BodyStep, made: dict[Buffer, BodyStep], count: Counter[Buffer]) -> list[BodyStep]:
-    """Turn ``step`` into LOG_ADD_EXP if it computes d = log(e^a + e^b) as above.
+    """Turn ``step`` into LOG_ADD_EXP if it computes d = log(e^a + e^b) as shown above.
 
-    Return the steps that it replaces.
+    Return the steps that are no longer needed.
     """
 
     def maker(view: View | None, op: Op, times: int = 1) -> BodyStep | None:

@@ -1,10 +1,13 @@
-"""Assigns memory: results go to states and rows of outputs, intermediate results to a workspace.
+"""Assigns memory to the results of steps.
 
     a = x + y; c[0:4] = a; c[4:8] = b     ->  c[0:4] = x + y; c[4:8] = b
 
-An intermediate result keeps its memory until its last reader has run. A result of the body is copied if its buffer is also an
-input, a constant or another result. If a step can write its result directly to the target of a copy, the copy is omitted.
-Buffers share a region of the workspace if their sizes have the same free sizes as factors. The offsets have these factors too.
+New states and rows of outputs have their own memory. Intermediate results share a workspace, and keep their memory until their last
+reader has run. A result of the body is copied if its buffer is also an input, a constant or another result. If a step can write its
+result directly to the target of a copy, the copy is omitted, as in the example.
+
+The workspace has several regions, one for each product of free sizes, such as B or B * C. A buffer lies in the region of the
+product by which its size is divisible. All offsets in the region are divisible by this product too.
 """
 
 from collections import Counter
@@ -26,7 +29,7 @@ _ALIGNED = 16
 
 
 class Workspace:
-    """A workspace whose memory is allocated and freed in multiples of 16 * ``unit`` words."""
+    """A growing region of memory, which is allocated and freed in multiples of 16 * ``unit`` words."""
 
     def __init__(self, unit: int = 1) -> None:
         self.size = 0
@@ -59,7 +62,7 @@ class Workspace:
 
 
 class _Regions:
-    """The workspace regions: one for each product of free sizes that is a factor of buffer sizes."""
+    """The regions of the workspace: one for each product of free sizes that divides the size of a buffer."""
 
     def __init__(self, free: FreeSizes) -> None:
         self.free = free
@@ -79,7 +82,7 @@ class Places:
     """The memory of the results of a body.
 
     Args:
-        of: Maps a buffer to the new state or the row of an output that it holds.
+        of: For each buffer that holds a new state or a row of an output: which of the two, and the index of the state or output.
         states: For each state, the kind of storage, and the index of the output if an output stores the state.
         news: For each state, the buffer of the new state, or None if the state does not change.
     """
@@ -92,9 +95,13 @@ class Places:
 def lay_out(
     steps: Sequence[BodyStep], places: Places, states: Sequence[int], free: FreeSizes
 ) -> tuple[list[Place], dict[Buffer, Place], list[int]]:
-    """Return three things: the places of the states, the places of the temporaries, and the region sizes.
+    """Assign parts of the workspace to the states and to the temporary results of ``steps``.
 
-    ``states``: in words.
+    Args:
+        states: The size of each state in words.
+
+    Returns:
+        The place of each state, the place of each temporary buffer, and the size of each region.
     """
     workspace = _Regions(free)
     kept: list[Place] = []
@@ -122,10 +129,7 @@ def lay_out(
 
 
 def _takes_over(step: BodyStep, buffer: Buffer) -> bool:
-    """Return True if ``step`` can overwrite ``buffer`` with its result.
-
-    ``step`` must be the last reader of ``buffer``.
-    """
+    """Return True if ``step``, the last reader of ``buffer``, can write its result over ``buffer``."""
     own = step.target.buffer
     if not is_elementwise(step.op) or (buffer.size, buffer.dtype) != (own.size, own.dtype) or not step.target.is_whole:
         return False
@@ -165,7 +169,7 @@ def _place(body: Body, view: View, place: tuple[ValueKind, int], places: Places)
 def computed_in_parts(steps: Sequence[BodyStep], places: Places) -> list[BodyStep]:
     """Let steps write their results directly to the targets of copies, if possible.
 
-    Return the steps without these copies.
+    Return the steps without the copies that are no longer needed.
     """
     count = Counter(source.buffer for step in steps for source in step.given)
     makers: dict[Buffer, list[BodyStep]] = {}
@@ -188,9 +192,9 @@ def _is_own(source: View, count: Counter[Buffer], places: Places) -> bool:
 
 
 def _redirected(maker: BodyStep, source: View, place: View) -> bool:
-    """Let ``maker`` write its result ``source`` to ``place``.
+    """Let ``maker`` write its result directly to ``place``, to which a copy of ``source`` would go.
 
-    Return False and change nothing if ``maker`` cannot do this.
+    Return False and change nothing if ``maker`` cannot do this. ``source`` is a view of the result of ``maker``.
     """
     shape = maker.target.shape
     if not maker.target.is_whole or [size for size in shape if size != 1] != [size for size in source.shape if size != 1]:

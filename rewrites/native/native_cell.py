@@ -5,8 +5,10 @@
           ai.ortscan.Cell1:l0 (x, W, R, B) => (ys, hT) { ys, hT = GRU (x, W, R, B) }
 
 The call names a function that holds the node. Without the library, onnxruntime inlines this function. loop-plans.md describes the
-attribute ``plan``. If a size is 0, onnxruntime's node crashes, but the library returns the correct results. Conditions: the node
-computes in float32, its weights are constant, and the library has its activations and is faster for its hidden size.
+attribute ``plan``. If a size is 0, onnxruntime's node crashes, but the library returns the correct results.
+
+Conditions: the node computes in float32, and its weights are constant. The library supports its activations, and is faster than
+onnxruntime for its hidden size.
 """
 
 import base64
@@ -117,7 +119,7 @@ def _has_kernel(function: Function) -> bool:
 
 
 def _cell_words(view: RecurrentNode, inputs: Sequence[str], outputs: Sequence[str]) -> str:
-    """Return the attribute ``plan`` of a call with these ``inputs`` and ``outputs``."""
+    """Return the text for the attribute ``plan`` of a call that has these ``inputs`` and ``outputs``."""
     flags = view.linear_before_reset | view.input_forget << 1
     head = (_MAGIC, _KINDS.index(view.kind), view.hidden, _DIRECTIONS[view.reverse], flags)
     ports = [sum(1 << names.index(name) for name in given) for names, given in ((INPUTS, inputs), (OUTPUTS, outputs))]

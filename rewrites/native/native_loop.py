@@ -127,7 +127,10 @@ def _function(loop: ScanView, compiled: Compiled, beside: Around, overload: str,
 
 
 def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value, ir.Value], ctx: Context) -> ir.Node:
-    """Return a copy of ``node`` for the function. Add the result of the copy to ``stacks``."""
+    """Return a copy of ``node`` for the function, and add its result to ``stacks``.
+
+    ``inside`` and ``stacks`` map outer values to the values that replace them in the function.
+    """
     old = node.outputs[0]
     given = [None if value is None else stacks.get(value) or inside[value] for value in node.inputs]
     stacks[old] = ir.Value(name=ctx.names.fresh(_name(old)))
@@ -136,7 +139,10 @@ def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value
 
 
 def _in_words(plan: Plan) -> list[str]:
-    """Return notes for reports: how many operations run step by step, and how many run for blocks of steps."""
+    """Return notes for the report.
+
+    They list the operations that run step by step and those that run for blocks of steps, and say what runs without the library.
+    """
     notes = []
     for stepwise, when in ((True, "one step after the other"), (False, f"{plan.block} steps at once")):
         ops = [step.op for phase in plan.phases if phase.stepwise == stepwise for step in phase.of(plan.instructions)]

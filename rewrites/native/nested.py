@@ -3,8 +3,8 @@
     If (c) <then: y = f(x), else: y = g(x)>    ->    a = f(x); b = g(x); y = c ? a : b
     hT, ys = Scan(h, xs[3])                    ->    h1 = f(h, xs[0]); h2 = f(h1, xs[1]); h3 = f(h2, xs[2])
 
-An inner loop must have a known number of steps. Both branches of an If can be computed safely, because branches with operators that
-may fail are refused.
+An inner loop must have a known number of steps. Operators that may fail are refused in a branch of an If. So it is safe to compute
+both branches.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ def _results(node: ir.Node, body: Body) -> Sequence[View]:
 
 
 def _chosen(call: TranslatorCall) -> Sequence[View]:
-    """Compute both branches of an If, and return their results selected by the condition."""
+    """Compute both branches of an If. Select each result by the condition."""
     body, condition = call.body, call.view(0)
     if condition.count != 1:
         raise call.refuse("NATIVE-SHAPE", f"its condition has {condition.count} elements")

@@ -24,9 +24,9 @@ __all__ = [
 
 
 class Op(IntEnum):
-    """The operation of an instruction.
+    """The number of an operation.
 
-    Operations with consecutive numbers have similar operands and walks.
+    Operations that have similar operands, and that iterate over them in a similar way, have consecutive numbers.
     """
 
     ADD = 0
@@ -139,9 +139,9 @@ def has_kernel(op: Op, dtype: int) -> bool:
 
 
 def fits(op: Op, target: int, sources: Sequence[int]) -> bool:
-    """Return True if the element types of the operands match.
+    """Return True if an operation supports this combination of element types.
 
-    Except in a CAST, all must be equal. Indices must be INT64.
+    All types must be equal, except in a CAST. Indices must be INT64.
     """
     if op in (Op.ARG_MAX, Op.ARG_MIN, Op.TOP_K):
         return target == INT64

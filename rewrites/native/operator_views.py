@@ -17,7 +17,7 @@ __all__ = ["Translator", "TranslatorCall", "in_order", "merged", "rows_along", "
 
 @dataclass(frozen=True)
 class TranslatorCall:
-    """One operator to translate."""
+    """One operator to translate: its node, and the body that collects the steps."""
 
     node: ir.Node
     body: Body
@@ -48,15 +48,18 @@ class TranslatorCall:
         return [self.view(index) for index in range(len(self.node.inputs))]
 
     def known(self, index: int) -> np.ndarray | None:
-        """Return the elements of input ``index`` if they are equal in all runs, else None."""
+        """Return the elements of input ``index`` if they are known at compile time, else None.
+
+        Elements that depend on a free size are not known.
+        """
         numbers = self.sizes(index)
         is_sample = numbers is not None and const_array(self.value(index)) is None and any(map(self.body.free.has, numbers.flat))
         return None if is_sample else numbers
 
     def sizes(self, index: int) -> np.ndarray | None:
-        """Return the elements of input ``index``, or None if unknown.
+        """Return the elements of input ``index``, or None if they are unknown.
 
-        Sample numbers replace free sizes (``FreeSizes``).
+        A sample number replaces each element that is a free size (``FreeSizes``).
         """
         value = self.value(index)
         array = const_array(value)
@@ -69,7 +72,7 @@ class TranslatorCall:
             raise self.refuse("NATIVE-FORM", "an output other than its first is read")
 
     def refuse(self, code: str, detail: str) -> PlanRefused:
-        """Return the exception to raise if the node cannot be translated."""
+        """Return a PlanRefused with a reason why the node cannot be translated. The caller raises it."""
         name = f" '{self.node.name}'" if self.node.name else ""
         return PlanRefused(code, f"{self.node.op_type}{name}: {detail}")
 
@@ -90,7 +93,12 @@ def rows_along(body: Body, view: View, axes: Sequence[int]) -> View:
 
 
 def turned_back(result: View, shape: Sequence[int], axes: Sequence[int]) -> View:
-    """Undo ``rows_along``: restore the original axes, of sizes ``shape``, in ``result``, which was computed on the merged view."""
+    """Restore the original axes of a result that was computed on the merged axes of ``rows_along``.
+
+    Args:
+        shape: The sizes of the original axes.
+        axes: The axes that ``rows_along`` merged.
+    """
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     order = [*rest, *axes]
     strides = dict(zip(order, dense([shape[axis] for axis in order]), strict=True))
@@ -104,9 +112,9 @@ def in_order(view: View, order: Sequence[int]) -> View:
 
 
 def merged(body: Body, view: View, batches: int, rows: int) -> View:
-    """Return a batch of matrices.
+    """Return ``view`` as a batch of matrices.
 
-    Keep the first ``batches`` axes, merge the next ``rows`` axes, and merge the other axes.
+    Keep the first ``batches`` axes, merge the next ``rows`` axes into the rows, and merge the other axes into the columns.
     """
     split = batches + rows
     shape = (*view.shape[:batches], math.prod(view.shape[batches:split]), math.prod(view.shape[split:]))

@@ -1,6 +1,6 @@
 """Defines the tables of a loop plan, and the exception for a loop without a plan.
 
-The encoding replaces sizes by their numbers.
+``encoding`` stores all distinct sizes in one table, and writes the index of a size wherever a plan has the size.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,10 @@ class PlanRefused(Exception):
 
 @dataclass(frozen=True)
 class Size:
-    """A size: ``coefficient`` times the product of powers of symbols."""
+    """A size, such as ``4 * B ** 2``: ``coefficient`` times powers of the symbols.
+
+    ``exponents``: the exponent of each symbol; () if all are 0.
+    """
 
     coefficient: int
     exponents: tuple[int, ...] = ()
@@ -53,14 +56,17 @@ ZERO, ONE = Size(0), Size(1)
 
 @dataclass(frozen=True)
 class Symbol:
-    """A size known only at run time: the size of an axis of an input."""
+    """A size that is known only at run time: the size of axis ``axis`` of input ``input``."""
 
     input: int
     axis: int
 
 
 class Form(IntEnum):
-    """The kind of loop: scan inputs (SCAN) or a condition and a limit (LOOP) determine the trip count."""
+    """The kind of loop.
+
+    The number of steps depends on the scan inputs (SCAN), or on a condition and a limit (LOOP).
+    """
 
     SCAN = 0
     LOOP = 1
@@ -77,7 +83,7 @@ class InputKind(IntEnum):
 
 @dataclass(frozen=True)
 class Input:
-    """An input of the operator. ``dims``: the sizes of its value in one step."""
+    """An input of the operator. ``dims``: its sizes in one step, so a scanned input has no steps axis."""
 
     kind: InputKind
     dims: tuple[Size, ...]
@@ -87,7 +93,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """A stacked output. ``dims``: the sizes of its value in one step."""
+    """A stacked output. ``dims``: its sizes in one step, without the steps axis."""
 
     dims: tuple[Size, ...]
     backwards: bool = False
@@ -95,7 +101,11 @@ class Output:
 
 
 class Storage(IntEnum):
-    """The kind of memory of a state."""
+    """How a state is stored.
+
+    IN_PLACE: the new state overwrites the old one. TWO_ROWS: old and new state have separate memory, and swap after each step.
+    OUTPUT_ROWS: the state is a row of a stacked output.
+    """
 
     IN_PLACE = 0
     TWO_ROWS = 1
@@ -153,7 +163,7 @@ class Value:
 class PlanOperand:
     """A strided view of a value.
 
-    Element ``[i3, i2, i1, i0]`` is at ``offset`` plus the sum of each index times its stride.
+    Element ``[i3, i2, i1, i0]`` is at ``offset`` plus the sum of all products of an index and its stride.
     """
 
     value: int
@@ -163,11 +173,10 @@ class PlanOperand:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One operation over ``dims``, outermost first.
+    """One operation, in nested loops of the sizes ``dims`` from the outermost to the innermost.
 
-    The first operand is the destination. None means an omitted operand.
-
-    ``matrix``: M, N and K of a product; (1, 1, 1) for most other operations.
+    The first operand is the destination. None is an omitted operand. ``matrix``: M, N and K of a product; (1, 1, 1) for most other
+    operations.
     """
 
     op: Op
@@ -180,9 +189,10 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Phase:
-    """A sequence of instructions.
+    """``count`` consecutive instructions of a plan, from number ``first`` on.
 
-    If ``stepwise``, each step runs all of them. Otherwise each runs for a block of steps at once.
+    If ``stepwise``, each step runs all of them before the next step starts. Otherwise each instruction runs for a block of steps at
+    once.
     """
 
     stepwise: bool
@@ -190,15 +200,15 @@ class Phase:
     count: int
 
     def of(self, instructions: Sequence[Instruction]) -> Sequence[Instruction]:
-        """Select the instructions of this phase from ``instructions``, which are all instructions of the plan."""
+        """Return the instructions of this phase. ``instructions`` are all instructions of the plan."""
         return instructions[self.first : self.first + self.count]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a loop. ``constants``: the bytes of all constants.
+    """The plan of a loop.
 
-    ``regions``: the size of each region in 4-byte words.
+    ``constants``: the bytes of all constants. ``regions``: the size of each region of the workspace in 4-byte words.
     """
 
     inputs: tuple[Input, ...]

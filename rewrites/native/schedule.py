@@ -1,6 +1,6 @@
 """Orders the steps so that each old state is read before it is overwritten.
 
-If this is impossible, the state gets two rows.
+If there is no such order, the old and the new state get separate memory (two rows).
 """
 
 import heapq
@@ -65,9 +65,10 @@ def _needs(steps: Sequence[BodyStep]) -> list[set[int]]:
 
 
 def _readers_before(steps: Sequence[BodyStep], state: int, buffer: Buffer) -> dict[int, set[int]] | None:
-    """Return, for each step that writes a state in place, the readers that must run before it.
+    """Return, for each step that writes a new state to ``buffer``, the readers that must run before it.
 
-    Return None if a step that writes the state also reads elements of the old state that it does not write.
+    These are the readers of the old state. Return None if the new state cannot overwrite the old one, because a step that writes
+    some elements of the state reads other elements of the old state.
     """
     writing = {index for index, step in enumerate(steps) if step.target.buffer is buffer}
     reading = {index for index, step in enumerate(steps) if any(_is_old(view, state) for view in step.given)}
@@ -88,7 +89,10 @@ def _same_place(view: View, target: View) -> bool:
 
 
 def _order(needs: Sequence[set[int]]) -> list[int] | None:
-    """Return the order, nearest to the current one, in which each step follows the steps in ``needs``; None if none exists."""
+    """Return an order in which each step follows the steps in ``needs``; None if there is no such order.
+
+    The steps keep their current order as far as possible.
+    """
     left = [len(each) for each in needs]
     readers: list[list[int]] = [[] for _ in needs]
     for index, each in enumerate(needs):

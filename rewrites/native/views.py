@@ -30,7 +30,7 @@ class Home(Enum):
 class Buffer:
     """``size`` contiguous elements.
 
-    ``index``: the number of the input or state. ``array``: the elements of a constant.
+    ``index``: the index of the input or state, if ``home`` is one. ``array``: the elements of a constant.
     """
 
     home: Home
@@ -107,9 +107,7 @@ def broadcast(view: View, shape: Sequence[int]) -> View:
 def moved(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> list[View | np.ndarray] | None:
     """Apply ``make``, a numpy function that moves elements, to ``view``.
 
-    Return its results, or None if ``view`` is too large.
-
-    Each result is a view. If strides cannot express a result, it is an array of addresses instead.
+    Each result is a view, or an array of addresses if strides cannot express it. Return None if ``view`` has too many elements.
     """
     if view.count > _LIMIT:
         return None

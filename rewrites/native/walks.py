@@ -1,4 +1,7 @@
-"""Finds the fewest nested loops over axes that compute a step (its walk), by dropping axes of size 1 and merging axes."""
+"""Finds the walk of a step: the nested loops over axes that compute it.
+
+Axes of size 1 are dropped, and neighbouring axes are merged where strides allow it, so that there are few loops.
+"""
 
 import math
 from collections.abc import Sequence
@@ -56,7 +59,7 @@ def walk_of(step: BodyStep) -> PlanWalk:
 def _product(step: BodyStep) -> PlanWalk:
     """Return the walk of a product.
 
-    If the right matrix is packed, the batch axes and the rows of the left matrix may merge.
+    If the right matrix is packed, the batch axes and the rows of the left matrix may merge into one loop.
     """
     a, b, *rest = step.sources
     assert a is not None
@@ -103,9 +106,9 @@ def _merged(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tu
 
 
 def make_regular(steps: Sequence[BodyStep], body: Body) -> list[BodyStep]:
-    """Copy operands that are not contiguous, if a step requires this.
+    """Copy operands that are not contiguous, if a step needs contiguous operands.
 
-    Return the steps, each after the copies that it reads.
+    Return all steps. Each step follows the copies that it reads.
     """
     body.steps = []
     for step in steps:
@@ -127,9 +130,9 @@ def _make_regular(step: BodyStep, body: Body) -> None:
 
 
 def _unspread(body: Body, view: View) -> View:
-    """Return a dense copy of ``view``.
+    """Return a view of a dense copy of ``view``.
 
-    If a stride of 0 repeats an element, copy the element once and keep the stride.
+    Elements that a stride of 0 repeats are copied only once, and the view of the copy repeats them again.
     """
     own = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
     copy = body.copied(View(view.buffer, own, view.strides, view.offset, view.truth))

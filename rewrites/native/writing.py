@@ -1,4 +1,4 @@
-"""Writes a scheduled body as a plan."""
+"""Writes the steps of a body, which are already in their final order, as a plan."""
 
 import math
 from collections.abc import Sequence
@@ -70,10 +70,7 @@ def write(
 
 
 def _is_copy_in_place(step: BodyStep, places: Places) -> bool:
-    """Return True if ``step`` copies a state onto itself, because the state is stored in place.
-
-    Then no instruction is needed.
-    """
+    """Return True if ``step`` copies a state that is stored in place onto itself. It needs no instruction."""
     source = step.sources[0]
     if step.op != Op.COPY or source is None or source.buffer.home != Home.OLD or not (source.is_whole and step.target.is_whole):
         return False
@@ -93,7 +90,10 @@ class _Writer:
         self.filled = 0
 
     def add(self, step: BodyStep) -> None:
-        """Write a step. If it has more axes than an instruction, write one instruction for each index of the outermost axes."""
+        """Write the instructions of a step.
+
+        If it has more axes than an instruction can have, write one instruction for each index of the outermost axes.
+        """
         walk = walk_of(step)
         operands = [step.target, *step.sources]
         room = 2 if step.op in PRODUCTS else 4
@@ -144,7 +144,10 @@ class _Writer:
         return self.values.setdefault(value, len(self.values))
 
     def constant(self, data: bytes, each: int) -> int:
-        """Return the word offset of a constant. ``each`` is the size of one element in bytes."""
+        """Store a constant unless it is already stored. Return its offset in words.
+
+        ``each``: the size of one element in bytes.
+        """
         if data not in self.constants or (4 * self.constants[data]) % each:
             gap = -self.filled % max(1, each // 4)
             self.constants[data] = self.filled + gap
@@ -168,7 +171,7 @@ def _elements(words: int, dtype: int) -> Size:
 def _with_unit_axis(walk: PlanWalk, op: Op, room: int) -> tuple[list[int], list[list[int] | None]]:
     """Return the dims and strides of ``walk``.
 
-    Add an innermost axis of size 1 if the innermost elements are not contiguous.
+    If the innermost elements are not contiguous but the operation needs this, add an innermost axis of size 1.
     """
     inner = [own[-1] for own in walk.strides if own]
     if op in FREE or not walk.dims or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner)):

@@ -1,11 +1,14 @@
-"""Decides if a state of an opset-8 Scan may change its shape in a step that does not fail.
+"""Decides if a step of an opset-8 Scan may change the shape of a state.
 
-    h [N, 7], x [M, 5]:  Add (h, h)           ->    [N, 7] again
-                         Concat (x, h)        ->    fails unless M = N or one is empty, so M rows are N rows
-                         Add (MatMul (x, w), h)     may be [M, 7] if N is 1
+A step that fails does not count. For example, if a body reads a state h [N, 7] and a scan input x [M, 5]:
 
-Each size of the Scan's inputs gets a name, and shape inference follows these names through the body. onnxruntime's Concat ignores
-the sizes of an empty operand along other axes. So the search also tries 0 for each size that may be 0.
+    Add(h, h)               is [N, 7] again
+    Add(MatMul(x, w), h)    is [M, 7] if N is 1, so it may change the shape of the state
+    Concat(x, h, axis=1)    fails unless M = N or an operand is empty, so later nodes may rely on M = N
+
+Each unknown size of the Scan's inputs gets a name, and shape inference runs on the body with these names. If a node only succeeds
+for equal sizes, such as this Concat, the inference is repeated with these sizes equal. onnxruntime's Concat also accepts an empty
+operand whose other sizes differ. So the inference is also repeated with each size of a Concat set to 0.
 """
 
 from collections.abc import Iterator
@@ -50,7 +53,11 @@ def _stay_the_same(loop: ScanView) -> bool:
 
 
 def _case(loop: ScanView, given_shapes: _Shapes, ctx: Context) -> list[_Shapes] | None:
-    """Infer the body from these input shapes. Return further cases; None if a state may change its shape."""
+    """Infer the shapes in the body for the input shapes ``given_shapes``.
+
+    Returns:
+        The input shapes to try next; [] if the body fails or no state changes its shape. None if a state may change its shape.
+    """
     fails = False
 
     def infer(node: ir.Node) -> None:
@@ -76,7 +83,7 @@ def _case(loop: ScanView, given_shapes: _Shapes, ctx: Context) -> list[_Shapes] 
 
 
 def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
-    """Return the shape of ``value`` without the first ``outside`` axes, with a name for each unknown size."""
+    """Return the shape of ``value`` without its first ``outside`` axes. Unknown sizes get names."""
     if value.shape is None:
         return None
     dims = [f"{FREE}{value.name}.{i}" if is_unknown(dim) else dim for i, dim in enumerate(value.shape.dims)]
@@ -84,7 +91,11 @@ def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
 
 
 def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
-    """Yield lists of equations (a size equals another size or 0). If ``node`` does not fail, one of each list holds."""
+    """Yield lists of equations between sizes, such as [M = N, M = 0, N = 0].
+
+    If ``node`` succeeds, at least one equation of each list is true. An equation is a pair: the name of a size, and the size that
+    it equals.
+    """
     dims = _operands(node)
     if node.op_type == "Concat" and dims is not None:
         full = [sizes for sizes in dims if 0 not in sizes]
@@ -103,7 +114,10 @@ def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
 
 
 def _of_concat(node: ir.Node) -> ir.Shape | None:
-    """Return the shape of a Concat if its operands are known to fit, else None. Ignore empty operands."""
+    """Return the shape of a Concat, or None if its operands are not known to fit.
+
+    Empty operands always fit.
+    """
     dims = _operands(node)
     if dims is None or not dims[0]:
         return None
@@ -135,7 +149,10 @@ def _side_by_side(dims: list[list[_Told]], axis: int) -> list[tuple[_Told, _Told
 
 
 def _told(dim: Dim) -> _Told:
-    """Return the size ``dim`` as a number or as a name that always means the same size, else None."""
+    """Return the size ``dim`` as a number, or as a name that always means the same size.
+
+    Return None for any other size.
+    """
     return dim if isinstance(dim, int) else dim.value if is_one_size(dim) else None
 
 

@@ -1,9 +1,13 @@
-"""Handles the lengths of the rows of an opset-8 Scan. Steps up to the length of a row are called real.
+"""Handles the lengths of the rows of an opset-8 Scan (its input ``sequence_lens``).
 
-onnxruntime refuses lengths outside 1..T at run time. The new model accepts a length of 0, which the definition of the operator
-allows, and fails in a Gather for all other lengths outside 1..T. If all lengths are T, they are ignored. Steps after the end of the
-longest row do not run. On targets without loops they do run, because loops can be unrolled only if their steps do not depend on
-data.
+A step of a row is *real* if the row has not ended before it. All other steps of the row are padding. B is the number of rows, and T
+is the number of steps of the scan inputs.
+
+onnxruntime accepts lengths from 1 to T. The new model also accepts 0, as the definition of the operator does. For any other length,
+a Gather in the new model fails. Lengths that are constants and all T are ignored.
+
+Steps after the end of the longest row do not run. On targets without loops they do run, because such targets need an unrolled loop,
+and the number of unrolled steps cannot depend on data.
 
 Works around ORT-SCAN-8-LENGTH-0.
 """
@@ -27,9 +31,13 @@ __all__ = ["Lengths", "ScanSizes", "filled", "frozen", "lengths_of", "reversed_r
 
 @dataclass(frozen=True)
 class Lengths:
-    """The length of each row (``value``, int64 [B]) and a mask of the real steps (``live``, bool [B, T]).
+    """The lengths of the rows, and values that are computed from them.
 
-    ``time``: 0, 1, … T - 1. ``most``: the number of steps to run, at least 1, as an int64 tensor of one element; None: all steps.
+    Args:
+        value: The length of each row, int64 [B].
+        live: A mask that is True in the real steps of each row, bool [B, T].
+        time: The numbers of the steps: 0, 1, … T - 1.
+        most: The number of steps to run, at least 1, as an int64 tensor of one element. None if all T steps run.
     """
 
     value: ir.Value
@@ -40,7 +48,10 @@ class Lengths:
 
 @dataclass(frozen=True)
 class ScanSizes:
-    """The numbers of rows and steps as int64 tensors of one element. They are constants if a scan input declares them."""
+    """The numbers of rows and of steps, each as an int64 tensor of one element.
+
+    A number is a constant if a scan input declares this size.
+    """
 
     rows: ir.Value
     steps: ir.Value
@@ -56,9 +67,13 @@ class ScanSizes:
 
 
 def lengths_of(loop: ScanView, sizes: ScanSizes, b: Builder, all_steps: bool) -> Lengths | None:
-    """Return the lengths of the rows of ``loop``; None if it has none, or if all rows are full.
+    """Return the lengths of the rows of ``loop``, or None if all rows are known to be full.
 
-    ``all_steps``: run all steps even if all rows are shorter. Raise MalformedLoop if constant lengths are invalid.
+    Args:
+        all_steps: Run all T steps, even if the lengths turn out at run time to be shorter.
+
+    Raises:
+        MalformedLoop: The lengths are constant and invalid.
     """
     declared = loop.sequence_lens
     if declared is None:
@@ -90,7 +105,7 @@ def _most(loop: ScanView, b: Builder, lengths: ir.Value, known: np.ndarray | Non
 
 
 def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
-    """Return the steps of ``x`` [B, T, ...] up to the end of the longest row."""
+    """Return ``x`` [B, T, ...] without the steps after the end of the longest row."""
     if lengths.most is None:
         return x
     if b.opset < since.SLICE_INPUTS:
@@ -101,13 +116,18 @@ def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
 
 
 def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
-    """Return the final state of a Scan with a single row, or its initial state if the row has no steps."""
+    """Select the final state of a Scan of one row: ``final``, or the initial state for a row of length 0."""
     some = b.op("Less", b.const([0]), lengths.value)
     return where(b, spread(b, some, 1, final, rank_of(state.inner)), final, state.initial)
 
 
 def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int | None) -> ir.Value:
-    """Add axes of size 1 to ``flags``, which has ``own`` axes, up to the rank of ``x``, maybe unknown."""
+    """Append axes of size 1 to ``flags``, so that its rank becomes that of ``x``.
+
+    Args:
+        own: The number of axes of ``flags``.
+        inner_rank: The number of axes to append. None if it is only known at run time.
+    """
     if inner_rank is not None:
         return unsqueeze(b, flags, range(own, own + inner_rank))
     missing = b.op("Sub", b.op("Shape", b.op("Shape", x)), b.const([own]))
@@ -116,9 +136,12 @@ def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int |
 
 
 def filled(b: Builder, y: ir.Value, lengths: Lengths, inner: ir.Value, kind: ir.DataType) -> ir.Value:
-    """Extend ``y``, the stacked results of the steps that ran, to all T steps, with zeros in steps that are not real.
+    """Extend the stacked results ``y`` to all T steps, and replace the results of padding steps by zeros.
 
-    ``inner``: the result of one step.
+    Args:
+        y: The stacked results of the steps that ran.
+        inner: The result of one step.
+        kind: The element type. For strings, padding is the empty string.
     """
     if lengths.most is not None:
         last = b.op("Sub", lengths.most, b.const([1]))
@@ -140,7 +163,7 @@ def _check(loop: ScanView, lengths: np.ndarray, rows: np.ndarray | None, steps: 
 
 
 def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, sizes: ScanSizes) -> ir.Value:
-    """Return ``x`` [B, T, ...] with the real steps of each row reversed. All other steps stay in place."""
+    """Return ``x`` [B, T, ...] with the real steps of each row in reverse order. Padding stays in place."""
     if b.opset >= since.REVERSE_SEQUENCE:
         return b.op("ReverseSequence", x, lengths.value, batch_axis=0, time_axis=1)
     time = unsqueeze(b, lengths.time, [0])

@@ -2,11 +2,11 @@
 
     Scan-8(lens, h0 [B, H], xs [B, T, D])    ->    Scan(h0 [B, H], live [B, T], xs [B, T, D])  axes 1, body for all rows at once
 
-``row`` writes a Scan for one row. There are three forms in which this Scan runs for all rows:
+``row`` writes a Scan for one row. This module then runs that Scan for all rows, in the first of these forms that is possible:
 
-    one row       Squeeze, the Scan for one row, Unsqueeze
-    batched       a Scan whose body works on all rows at once; every operator of the body needs a batching rule
-    row by row    a Scan over the rows, with the Scan for one row as its body; always possible (onnxruntime runs opset-8 Scans so)
+    one row       If there is only one row: Squeeze, the Scan for one row, Unsqueeze.
+    batched       A Scan whose body computes all rows at once, as in the example. Each operator of the body needs a batching rule.
+    row by row    A Scan over the rows, whose body contains the Scan for one row. onnxruntime runs opset-8 Scans in this way.
 """
 
 from dataclasses import dataclass
@@ -36,9 +36,12 @@ _SINCE = 8
 
 @dataclass(frozen=True)
 class LiftedScan:
-    """The new ``form`` of an opset-8 Scan: ``one row``, ``batched`` or ``row by row``.
+    """Describes the Scan that replaced an opset-8 Scan.
 
-    ``lengths``: True if rows may have different lengths. ``reason``: the reason why a ``row by row`` Scan is not batched.
+    Args:
+        form: How it handles rows: ``one row``, ``batched`` or ``row by row``.
+        lengths: True if rows may have different lengths.
+        reason: For ``row by row``, the reason why the Scan is not batched.
     """
 
     name: str
@@ -50,7 +53,8 @@ class LiftedScan:
 def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
     """Replace ``node``, an opset-8 Scan whose body is already in the opset of ``ctx``, 9 or later.
 
-    If a state may change its shape, an If runs a single step separately. The result then describes the Scan for several steps.
+    If a step may change the shape of a state, ``node`` becomes an If with a branch for a single step. The result then describes the
+    Scan in the other branch.
 
     Raises:
         MalformedLoop: The Scan violates its definition or always fails. Nothing has changed.
@@ -102,7 +106,7 @@ def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
 
 
 def _one_row(row: Row, build: Builder) -> list[ir.Value]:
-    """Run the Scan of the only row, between Squeezes and Unsqueezes."""
+    """Run the Scan for the only row: remove the batch axis from its inputs, and add it to its results."""
     for i, stack in enumerate(row.stacks):
         row.node.replace_input_with(i, squeeze(build, stack, [0]))
     build.nodes.append(row.node)
@@ -110,7 +114,10 @@ def _one_row(row: Row, build: Builder) -> list[ir.Value]:
 
 
 def _batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotApplicable:
-    """Run the Scan for all rows at once. Return the reason if an operator cannot be batched."""
+    """Run the Scan for all rows at once.
+
+    Return its results, or the reason why an operator of the body cannot be batched.
+    """
     operands = tuple(Operand(stack, True, value) for stack, value in zip(row.stacks, row.inputs, strict=True))
     results = batch(Call(row.node, operands, build, rows))
     if isinstance(results, NotApplicable):
@@ -120,7 +127,7 @@ def _batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotAp
 
 
 def _row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Value]:
-    """Run the Scan of a row in a Scan over the rows."""
+    """Write a Scan over the rows, whose body contains the Scan for one row, and return its results."""
     outputs = [ScanOutput(result, None) for result in row.results]
     scans = [ScanInput(stack, value) for stack, value in zip(row.stacks, row.inputs, strict=True)]
     body = ir.Graph(row.inputs, row.results, nodes=[row.node], name=ctx.names.fresh("row"))
@@ -130,7 +137,11 @@ def _row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Va
 
 
 def _refuse_what_lengths_change(loop: ScanView) -> None:
-    """Raise MigrationError if padding steps would change the results, or if an output's type is unknown."""
+    """Raise MigrationError if a Scan with lengths of rows cannot be replaced.
+
+    This is the case if the body draws random numbers, because padding steps would change them. It is also the case if the element
+    type of an output is unknown, because zeros of this type replace the results of padding steps.
+    """
     label = loop.node.name or loop.node.outputs[0].name
     for output in loop.scan_outputs:
         _kind(output, loop.node)

@@ -1,11 +1,11 @@
-"""Runs an opset-8 Scan of a single step separately if a state may change its shape in this step.
+"""Splits the case of a single step off an opset-8 Scan whose steps may change the shape of a state.
 
-    Scan-8(lens, h0, xs) body    ->    If there is one step, of all rows: Scan(h0, the first slices of xs) body    over the rows
-                                       else:                              Scan-8(lens, h0, xs) body
+    Scan-8(lens, h0, xs) body    ->    If each row has exactly one step: Scan(h0, the first slices of xs) body    over the rows
+                                       else:                             Scan-8(lens, h0, xs) body
 
-onnxruntime runs an opset-8 Scan whose state changes its shape if there is one step, and refuses more steps. It refuses a later Scan
-even for one step. Masks for rows with lengths also select between the state before and after a step, which must have the same
-shape.
+onnxruntime accepts a step that changes the shape of a state only in an opset-8 Scan with a single step. In a Scan of a later opset,
+it refuses even a single such step. Besides, the masks of rows with lengths select between the states before and after a step, so
+both states must have the same shape.
 
 Works around ORT-SCAN-CHANGING-STATE.
 """
@@ -29,14 +29,14 @@ __all__ = ["may_be_one_step", "one_step_apart"]
 
 
 def may_be_one_step(loop: ScanView) -> bool:
-    """Return True if the Scan may have exactly one step, of all rows."""
+    """Return True if it is possible that each row of the Scan has exactly one step."""
     lengths = const_array(loop.sequence_lens)
     steps = next((dim for scan in loop.scan_inputs if isinstance(dim := dim_of(scan.outer, 1), int)), None)
     return not ((lengths is not None and (lengths > 1).any()) or (loop.sequence_lens is None and steps not in (None, 1)))
 
 
 def one_step_apart(loop: ScanView, ctx: Context) -> ir.Node:
-    """Replace ``loop`` by the If, and return the opset-8 Scan in its second branch, for several steps."""
+    """Replace ``loop`` by the If. Return the opset-8 Scan in its else branch, which runs several steps."""
     node = loop.node
     head, then, otherwise = ctx.builder(), ctx.builder(), ctx.builder()
     for state in loop.states:
@@ -61,7 +61,10 @@ def one_step_apart(loop: ScanView, ctx: Context) -> ir.Node:
 
 
 def _one_step(loop: ScanView, body: ir.Graph, b: Builder, ctx: Context) -> list[ir.Value]:
-    """Run the single step of each row, one row after the other, and return the results."""
+    """Write a Scan over the rows that runs the single step of each row.
+
+    Return the results in the form of the opset-8 Scan's results.
+    """
     outer = [state.initial for state in loop.states]
     outer += [squeeze(b, slice_axis(b, scan.outer, 1, 0, 1), [1]) for scan in loop.scan_inputs]
     outputs = list(body.outputs)

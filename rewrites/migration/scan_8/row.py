@@ -1,15 +1,17 @@
-"""Writes a detached Scan of opset 9 or later over the steps of one row of an opset-8 Scan.
+"""Writes a Scan of opset 9 or later over the steps of one row of an opset-8 Scan.
 
     Scan-8(lens, h0, xs) body(h, x) => (h2, y)
     ->    for each row: Scan(h0_row, live_row, xs_row) body(h, live, x) => (Where(live, h2, h), y)
 
-Without lengths, nothing is masked, and inputs keep their direction. With lengths, an input that is scanned backwards starts at the
-end of its row. Its real steps are therefore reversed outside, and the input is scanned forwards. Outputs of an opset-8 Scan keep
-the order in which the steps ran. If there is only one row, the Scan ends at the end of this row and needs no mask.
+The new Scan belongs to no graph yet. Like an opset-8 Scan, it stacks outputs in the order in which the steps run. If the rows have
+no lengths, it needs no mask, and its inputs keep their directions. Otherwise:
 
-States freeze after the end of a row. The later steps run on padding, and their results are dropped. If the body may fail on
-padding, these steps read the states and inputs of the row's first step instead, because that step did not fail: Where(live, h, h0)
-for h.
+* States keep their values after the end of a row. The later steps run on padding, and their results are dropped. If there is only
+  one row and the number of steps may depend on its length, the Scan stops at the end of this row and needs no mask.
+* An opset-8 Scan that scans an input backwards starts at the end of each row. So the real steps of each row are reversed outside
+  the new Scan, which scans them forwards.
+* If the body may fail on padding, padding steps read the states and inputs of the row's first step instead, because that step did
+  not fail. For example, the body then reads ``Where(live, h, h0)`` instead of ``h``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +34,13 @@ __all__ = ["Row", "make_row"]
 
 @dataclass(frozen=True)
 class Row:
-    """A Scan ``node`` for one row. ``stacks`` hold its ``inputs`` for all rows along axis 0.
+    """A Scan for one row, and the values to run it for all rows.
 
-    ``results``: the results of ``node`` that are also results of the opset-8 Scan.
+    Args:
+        node: The Scan. It belongs to no graph yet.
+        inputs: The inputs of ``node``.
+        stacks: For each of ``inputs``, the tensor that holds its values for all rows along axis 0.
+        results: The results of ``node`` that are also results of the opset-8 Scan.
     """
 
     node: ir.Node
@@ -44,7 +50,10 @@ class Row:
 
 
 def make_row(loop: ScanView, sizes: ScanSizes, lengths: Lengths | None, head: Builder, ctx: Context) -> Row:
-    """Move the body of ``loop`` into a Scan for one row. Nodes that work on all rows go to ``head``."""
+    """Move the body of ``loop`` into a Scan for one row, and return it.
+
+    Nodes that work on all rows are written to ``head``.
+    """
     body, states, scans, carried = loop.body, list(loop.states), list(loop.scan_inputs), list[State]()
     for state in states:
         _declare_rank(state)
@@ -75,7 +84,7 @@ def make_row(loop: ScanView, sizes: ScanSizes, lengths: Lengths | None, head: Bu
 
 
 def _declare_rank(state: State) -> None:
-    """Declare the rank of ``state`` in the body if it is known, because onnxruntime requires that."""
+    """Declare the rank of ``state`` in the body if the rank is known, because onnxruntime requires it."""
     shapes = (state.inner.shape, state.next.shape, without_axis(state.initial.shape, 0))
     rank = next((len(shape) for shape in shapes if shape is not None), None)
     for value in (state.inner, state.next):
@@ -84,7 +93,10 @@ def _declare_rank(state: State) -> None:
 
 
 def _live_input(rank: int, ctx: Context) -> ir.Value:
-    """Return a body input that is True in real steps. ``rank``: the rank of the states that it masks."""
+    """Return a new body input that is True in real steps.
+
+    ``rank``: the rank of the states that it masks. Its shape is [1, ..., 1] with the same rank.
+    """
     return ir.Value(name=ctx.names.fresh("live"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([1] * rank))
 
 
@@ -94,9 +106,9 @@ def _row_of(stack: ir.Value, inner: ir.Value, steps: Sequence[int | str | None],
 
 
 def _in_order(scan: ScanInput, sizes: ScanSizes, lengths: Lengths, fed_first: bool, head: Builder) -> ScanInput:
-    """Return ``scan`` as a forward scan of the steps up to the end of the longest row.
+    """Return a scan input that reads the steps of ``scan`` forwards, up to the end of the longest row.
 
-    ``fed_first``: padding steps read the input of the first step.
+    ``fed_first``: True if padding steps read the input of the first step.
     """
     x = scan.outer
     if scan.reverse:
@@ -108,7 +120,7 @@ def _in_order(scan: ScanInput, sizes: ScanSizes, lengths: Lengths, fed_first: bo
 
 
 def _mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
-    """Freeze ``states`` in steps in which ``live`` is False. ``live`` has a mask for each rank of states."""
+    """Keep the values of ``states`` in steps in which ``live`` is False. ``live`` maps a rank to its mask."""
     build = ctx.builder()
     masked = []
     for state in states:
@@ -121,9 +133,9 @@ def _mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.
 
 
 def _feed_first_step(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
-    """Let the body read the initial states in steps in which ``live`` is False.
+    """Let the body read the initial values of ``states`` in steps in which ``live`` is False.
 
-    Return new states that hold these initial values in all steps.
+    Return additional states, which carry the initial values through all steps.
     """
     head, tail = ctx.builder(), ctx.builder()
     carried = []

@@ -1,6 +1,7 @@
-"""Has a translator for each operator type: a function that adds the steps of a node and returns the views of its outputs.
+"""Has a translator for each operator type.
 
-A translation is exact. If an operator has no translator, or if the translator refuses the node, the loop has no plan.
+A translator is a function that adds the steps of a node to the body, and returns the views of the node's outputs. A translation is
+exact. If an operator has no translator, or if the translator refuses the node, the loop has no plan.
 """
 
 from collections.abc import Sequence

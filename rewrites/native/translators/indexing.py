@@ -1,10 +1,10 @@
-"""Translates operators with indices computed in a step: Gather, Scatter, ArgMax, ArgMin and TopK.
+"""Translates operators whose indices are computed in a step: Gather, Scatter, ArgMax, ArgMin and TopK.
 
-y = Gather(x [S, D], i)            y[:] = x[i[...], :]
-s1 = ScatterND(s [S, D], i, row)   s1 = s; s1[i[...], :] = row (or += row, ...), in place if the state has no other users
+    y = Gather(x [S, D], i)            y[:] = x[i[...], :]
+    s1 = ScatterND(s [S, D], i, row)   s1 = s; s1[i[...], :] = row (or += row, ...), in place if the state has no other users
 
-A negative index counts from the end. If an index is out of range, the run fails, as in onnxruntime. Operators that could fail in
-this way are refused in a branch of an If, because the plan always computes both branches.
+A negative index counts from the end. If an index is out of range, the run fails, as in onnxruntime. The plan always computes both
+branches of an If. So inside a branch, operators that could fail in this way are refused.
 """
 
 import math
@@ -26,7 +26,10 @@ _MOST_FOUND = 256
 
 
 def _indices(call: TranslatorCall, number: int) -> View:
-    """Return input ``number`` as INT64 indices. Refuse it in a branch, because indices may be invalid."""
+    """Return input ``number`` as INT64 indices.
+
+    Refuse indices in a branch of an If, because they may be out of range.
+    """
     view = call.view(number)
     if view.dtype not in (INT32, INT64):
         raise call.refuse("NATIVE-TYPE", f"its indices are {ir.DataType(view.dtype).name}")
@@ -78,7 +81,16 @@ def _gather_nd(call: TranslatorCall) -> Sequence[View]:
 
 
 def _located(call: TranslatorCall, indices: View, shape: Sequence[int], apart: int) -> tuple[View, tuple[int, int]]:
-    """Return one flat index into ``shape`` for each row of ``indices``, with the number of indexed parts and their distance."""
+    """Combine each row of ``indices`` to a single index.
+
+    Args:
+        indices: For each slice to read or write, a row with one index for each size in ``shape``.
+        shape: The sizes of the indexed axes.
+        apart: The distance between two neighbouring slices.
+
+    Returns:
+        The combined indices, and a pair: the number of slices that can be indexed, and ``apart``.
+    """
     parts = [
         View(indices.buffer, indices.shape[:-1], indices.strides[:-1], indices.offset + at * indices.strides[-1])
         for at in range(len(shape))
@@ -121,7 +133,10 @@ def _scatter_elements(call: TranslatorCall) -> Sequence[View]:
 
 
 def _put(call: TranslatorCall, x: View) -> tuple[float, View]:
-    """Return the code of the reduction that combines old and new elements, and a copy of ``x``."""
+    """Return the number of a Scatter's reduction, and a copy of ``x`` to which it writes.
+
+    The reduction combines old and new elements.
+    """
     how = call.node.attributes.get_string("reduction", "none")
     if how not in _REDUCTIONS or (how != "none" and x.truth):
         raise call.refuse("NATIVE-TYPE", f"its reduction of {ir.DataType(x.dtype).name} is '{how}'")
@@ -134,7 +149,7 @@ def _check_axis(call: TranslatorCall, x: View, axis: int) -> None:
 
 
 def _check_within(call: TranslatorCall, indices: View, x: View, axis: int) -> None:
-    """Raise PlanRefused if the indices are larger than the data along an axis other than ``axis``."""
+    """Raise PlanRefused if ``indices`` has more elements than ``x`` along an axis other than ``axis``."""
     own, others = ([*view.shape[:axis], *view.shape[axis + 1 :]] for view in (indices, x))
     call.body.free.check_same(own, others)
     if len(own) != len(others) or any(one > other for one, other in zip(own, others, strict=True)):

@@ -1,9 +1,11 @@
 """Translates operators that only move elements, and operators on shapes.
 
-A move becomes a view if strides can express it. Otherwise it becomes as few copies as possible. Concat copies into the parts of
-one buffer. ``memory`` omits these copies if the parts can be computed in place. Constants are joined when the plan is compiled,
-because they may be the sizes of a shape. During compilation, a free size is a number of the sample. If this number becomes a
-constant of the plan, the plans for the two samples differ in more than sizes, and the loop gets no plan.
+A move becomes a view if strides can express it. Otherwise it becomes as few copies as possible. Concat copies its operands into the
+parts of one buffer. ``memory`` omits these copies if the operands can be computed in place.
+
+A Concat of constants becomes a constant during compilation, because it may be a shape that another operator needs. Such a shape
+contains a sample number in place of each free size. If this number becomes part of a constant of the plan, the plans for the two
+samples differ in more than sizes, and the loop gets no plan.
 """
 
 import math
@@ -62,7 +64,7 @@ def _made(call: TranslatorCall, x: View, make: Callable[[Sequence[np.ndarray]], 
 
 
 def _collected(call: TranslatorCall, x: View, addresses: np.ndarray) -> View:
-    """Copy the elements at irregular ``addresses``, piece by piece."""
+    """Copy the elements at ``addresses``, which strides cannot express, piece by piece."""
     if x.buffer.array is not None:
         return call.body.constant(x.buffer.array[addresses], truth=x.truth)
     result = call.body.fresh(addresses.shape, x)
@@ -72,7 +74,10 @@ def _collected(call: TranslatorCall, x: View, addresses: np.ndarray) -> View:
 
 
 def _copy_pieces(body: Body, x: View, addresses: np.ndarray, target: View, left: int) -> int:
-    """Copy the elements at ``addresses``, row by row if needed. Return the number of copies, at most ``left`` + 1."""
+    """Copy the elements at ``addresses`` to ``target``, row by row if strides cannot express all of them.
+
+    Return the number of copies. Stop as soon as there are more than ``left``.
+    """
     piece = fitted(x, addresses)
     if isinstance(piece, View):
         body.emit(Op.COPY, target, piece)
@@ -99,7 +104,7 @@ def _identity(call: TranslatorCall) -> Sequence[View]:
 
 
 def _tile(call: TranslatorCall) -> Sequence[View]:
-    """Repeat an axis of size 1 by a stride of 0, and other axes by copies."""
+    """Translate Tile. An axis of size 1 is repeated by a stride of 0. If other axes are repeated, copy."""
     x, repeats = call.view(0), call.sizes(1)
     if repeats is None or repeats.shape != (len(x.shape),) or (repeats < 1).any():
         raise call.refuse("NATIVE-FORM", "its repeats are not constant")

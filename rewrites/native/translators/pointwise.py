@@ -111,7 +111,10 @@ def _pairwise(op: Op) -> Translator:
 
 
 def _power(call: TranslatorCall) -> Sequence[View]:
-    """Translate Pow as onnxruntime computes it: a single exponent of 2 or 3 by products, and integer exponents in double."""
+    """Translate Pow as onnxruntime computes it.
+
+    A single exponent of 2 or 3 becomes products. If exponent and base have different types, the power is computed in double.
+    """
     body, base, exponent, known = call.body, call.view(0), call.view(1), const_scalar(call.value(1))
     if base.dtype not in _LARGEST or exponent.truth:
         raise call.refuse("NATIVE-TYPE", "its base is not a float")
@@ -131,7 +134,8 @@ def _power(call: TranslatorCall) -> Sequence[View]:
 def _clip(call: TranslatorCall) -> Sequence[View]:
     """Translate Clip. An absent bound is the largest finite float, because onnxruntime clips infinities.
 
-    Elements within the bounds and NaN stay unchanged. MAX would replace NaN by a bound, and might replace -0 by 0.
+    NaN and elements within the bounds stay unchanged. So unless a bound is known and neither 0 nor NaN, a comparison and a
+    selection apply it: MAX or MIN would replace elements by a bound that is NaN, and might replace -0 by 0.
     """
     body, result = call.body, call.view(0)
     largest = _LARGEST.get(result.dtype)
@@ -163,7 +167,7 @@ def _division(call: TranslatorCall) -> Sequence[View]:
 def _check_divisor(call: TranslatorCall) -> None:
     """Raise PlanRefused if an integer may be divided by zero.
 
-    In a branch that is not selected, the plan would fail although the model does not. With doubles, the plan would not fail.
+    In an unselected branch of an If, the plan would fail but the model does not. In doubles, the plan would not fail.
     """
     known = call.known(1)
     if call.view(1).dtype not in _LARGEST and (known is None or not known.all()):
@@ -171,7 +175,7 @@ def _check_divisor(call: TranslatorCall) -> None:
 
 
 def _modulo(call: TranslatorCall) -> Sequence[View]:
-    """Translate Mod. The result has the sign of the divisor, or with fmod the sign of the dividend.
+    """Translate Mod. The result has the sign of the divisor, or with ``fmod`` that of the dividend.
 
     As in onnxruntime, fmod of integers is computed with doubles.
     """

@@ -100,7 +100,10 @@ def _einsum(call: TranslatorCall) -> Sequence[View]:
 
 
 def _letters(call: TranslatorCall) -> tuple[str, str, str]:
-    """Return the letters of both operands and of the result. Raise PlanRefused if the equation is not a single product."""
+    """Return the letters of the first operand, of the second operand and of the result, as three strings.
+
+    Raise PlanRefused if the equation is not a single product.
+    """
     equation = call.node.attributes.get_string("equation", "") or ""
     operands, arrow, result = equation.replace(" ", "").partition("->")
     parts = operands.split(",")
@@ -134,9 +137,10 @@ class _Axis:
         return (self.given + self.before + self.after - self.dilation * (self.size - 1) - 1) // self.stride + 1
 
     def window(self, place: int) -> tuple[int, int, int]:
-        """Return the results for which filter position ``place`` is inside the data.
+        """Return the range of results for which filter position ``place`` is on the data, not on padding.
 
-        They are returned as the first result, the number of results, and the data element that the first result reads.
+        Returns:
+            The index of the first result, the number of results, and the index of the data element that the first result reads.
         """
         start = place * self.dilation - self.before
         first = max(0, -(start // self.stride))
@@ -186,7 +190,10 @@ def _axes(call: TranslatorCall, x: View, w: View) -> list[_Axis]:
 
 
 def _columns_of(laid: View, place: Sequence[int], windows: Sequence[tuple[int, int, int]]) -> View:
-    """Return the part of ``laid`` for filter position ``place`` that lies inside the data."""
+    """Return the view of ``laid`` to which the data under filter position ``place`` is copied.
+
+    It excludes the results for which this position is on padding.
+    """
     split = 2 + len(place)
     offset = sum(at * stride for at, stride in zip(place, laid.strides[2:split], strict=True))
     offset += sum(first * stride for (first, _, _), stride in zip(windows, laid.strides[split:], strict=True))

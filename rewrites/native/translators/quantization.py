@@ -1,8 +1,9 @@
-"""Translates quantized operators. Bytes are computed as floats, which represent bytes and their products exactly.
+"""Translates quantized operators. It computes bytes as floats, which is exact for their products.
 
-y = MatMulInteger(a, b, za, zb)    y = (a - za) @ b - sum(a - za) * zb, in parts of 256 rows of b, whose sums are exact in floats
+    y = MatMulInteger(a, b, za, zb)    y = (a - za) @ b - sum(a - za) * zb
 
-Captured weights stay bytes, and the kernel packs them as floats. Other operators cannot read bytes.
+A product is computed in parts of 256 rows of b, so that the sum of each part is exact in floats. Captured weights stay bytes, and
+the kernel packs them as floats. Operators other than products cannot read captured bytes.
 """
 
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ def _quantized(body: Body, x: View, scale: View, zero: View, kind: int) -> View:
 
 
 def _dynamic(call: TranslatorCall) -> Sequence[View]:
-    """Translate DynamicQuantizeLinear. The range covers zero and all elements; NaN is ignored."""
+    """Translate DynamicQuantizeLinear. The quantized range includes zero and all elements except NaN."""
     body, x, none = call.body, call.view(0), call.body.number(0.0)
     real = body.elementwise(Op.SELECT, body.elementwise(Op.EQUAL, x, x, truth=True), x, none)
     rows = rows_along(body, real, range(len(x.shape))) if x.shape else body.reshaped(real, (1,))
@@ -94,7 +95,10 @@ def _check_plain(call: TranslatorCall) -> None:
 
 
 def _along(call: TranslatorCall, view: View, x: View) -> View:
-    """Return a scale or zero point, which has one element or one per index of an axis, broadcast to ``x``."""
+    """Return a scale or zero point in a shape that broadcasts to ``x``.
+
+    It has one element, or one for each index of the node's axis.
+    """
     if view.count == 1:
         return call.body.reshaped(view, ())
     axis = axis_of(call.node, 1, len(x.shape))
@@ -136,7 +140,7 @@ def _product(body: Body, a: View, b: View) -> View:
 
 
 def _spread(b: View, a: View) -> View:
-    """Return the matrix, broadcast to the batch axes of ``a``."""
+    """Return the matrix ``b``, broadcast to the batch axes of ``a``."""
     spread = broadcast(b, (*a.shape[:-2], *b.shape))
     return replace(spread, strides=(*spread.strides[:-2], *b.strides))
 

@@ -72,7 +72,10 @@ def _plain(op: Op) -> Translator:
 
 
 def _sum(call: TranslatorCall) -> Sequence[View]:
-    """Translate ReduceSum of floats or cast bools. onnxruntime sums integers as doubles, inexactly."""
+    """Translate ReduceSum of floats, or of bools cast to integers. Refuse other integers.
+
+    onnxruntime sums integers as doubles, which rounds large sums.
+    """
     x, cast = call.view(0), producer_of(call.value(0), "Cast")
     counts = cast is not None and cast.inputs[0] is not None and call.body.view(cast.inputs[0]).truth
     if x.dtype in (INT32, INT64) and not counts:
@@ -101,7 +104,7 @@ def _log_sum_exp(call: TranslatorCall) -> Sequence[View]:
 
 
 def _kept(call: TranslatorCall, x: View, result: View) -> View:
-    """Return a dense ``result`` of a reduction of ``x`` with the reduced axes as axes of size 1."""
+    """Return the dense ``result`` of a reduction of ``x``, with each reduced axis as an axis of size 1."""
     axes = axes_of(call.node, call.opset, len(x.shape))
     assert isinstance(axes, tuple)
     shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
