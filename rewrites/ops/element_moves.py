@@ -1,8 +1,9 @@
-"""Operators that only move elements, as functions on numpy arrays. Analyses of values use them.
+"""Describes operators that only move elements, by functions on numpy arrays.
 
     Split([B, 4], [1, 3], axis=1): axes = (0, 1), cut = {1}, make = x  ->  x[:, :1], x[:, 1:]
 
-The arrays may contain elements of a constant, factors of affine expressions, or indices of features.
+An analysis applies such a function to an array of its own: the elements of a constant, the factors of affine expressions, or the
+indices of features.
 """
 
 import math
@@ -27,10 +28,11 @@ _END = 2**31 - 1
 class Movement:
     """Describes how an operator moves elements.
 
-    ``make``: computes the results. It takes one array for each moved input (all inputs of a Concat, else the first input).
-    ``axes``: for each axis of a result, the corresponding axis of the first input, or None for a new axis of size 1. ``axes`` is
-    None if axes are merged or split. ``cut``: the axes of the first input along which elements are dropped, reordered, repeated or
-    joined.
+    Args:
+        axes: For each axis of a result, the corresponding axis of the first input, or None for a new axis of size 1. ``axes``
+            itself is None if axes are merged or split.
+        cut: The axes of the first input along which elements are dropped, reordered, repeated or joined.
+        make: Computes the results from one array for each moved input: all inputs of a Concat, otherwise the first input.
     """
 
     axes: tuple[int | None, ...] | None
@@ -39,9 +41,11 @@ class Movement:
 
 
 def movement(node: ir.Node, opset: int, dims: Sequence[Size], known: Known) -> Movement | None:
-    """Return how ``node`` moves elements. Return None if it also computes, or if an operand is unknown.
+    """Return how ``node`` moves elements, or None if it also computes, or if an operand is unknown.
 
-    ``dims``: the sizes of the first input. ``known``: returns the elements of an input, or None if they are unknown.
+    Args:
+        dims: The sizes of the first input.
+        known: Takes the index of an input. Returns its elements, or None if they are unknown.
     """
     row = _ROWS.get(node.op_type) if node.domain == "" else None
     return None if row is None else row(node, opset, dims, known)

@@ -1,6 +1,6 @@
 """The register of defects of onnxruntime and onnx, with their effects and versions.
 
-A module that works around a defect names its id in the docstring. If a defect is fixed, a test fails and names these modules.
+A module that works around a defect has its id in the docstring. If a new version has no such defect, a test names these modules.
 """
 
 import re
@@ -26,7 +26,7 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True)
 class Quirk:
-    """A defect. ``seen``: the versions that have it. ``not_shown``: why no test reproduces it; empty if a test does."""
+    """A defect. ``seen``: the affected versions. ``not_shown``: the reason why no test shows it, or empty."""
 
     id: str
     seen: str

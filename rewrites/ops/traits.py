@@ -1,12 +1,14 @@
 """The traits of the operators of the standard domain, one row per operator.
 
+An operator that never fails may run even if its result may not be needed. It is then called *speculatable*.
+
 * ``elementwise``: each element of the result depends only on the elements at the same position, after broadcasting.
-* ``total``: never fails, whatever the elements and sizes of the inputs, so it is speculatable.
-* ``calculates``: never fails because of elements. If the sizes of the inputs fit, it is speculatable.
+* ``total``: never fails, whatever the elements and sizes of the inputs. It is speculatable.
+* ``calculates``: never fails because of elements. It is speculatable if the sizes of its inputs are known to fit.
 * ``shaped``: may fail because of its later inputs (sizes, axes or indices), but not because of the elements of the first input.
 * ``indexed``: may fail because of its second input, which contains indices.
 * ``random``: returns different numbers in every run.
-* ``recurrent``: runs over steps. Its fifth input has the number of steps of each row.
+* ``recurrent``: runs over the steps of sequences. Its fifth input has the number of steps of each row.
 * ``copies``: the result contains all elements of the first input, and no others. Elements may be repeated.
 * ``survives-empty``: onnxruntime runs or refuses empty tensors without a crash. This was tested with each axis empty, and with all
   axes empty. Operators without this trait run in a subprocess if sizes may be zero.

@@ -1,12 +1,14 @@
-"""Writes a call of the Python operator, with casts and packing, and a node that fails if the call fails.
+"""Writes a call of the Python operator, and a node that fails if the call fails.
 
     y, n = f (a, b)    ->    slots = ortscan.python.Call <spec> (Concat(flat a, flat b), …)
                              facts = Reshape (slot int64, [0])                 fails if f raised an exception
                              y = Reshape (slot float, facts[0:2])              and so on
 
+Inputs and outputs of the call are slots, one for each element type (``wire``).
+
 A Python operator must not raise an exception, because this crashes the process. A failed call therefore returns an int64 tensor of
-rank 2, which the Reshape refuses. The run then ends with an error of onnxruntime in any session, and returns no wrong numbers. The
-second size of the tensor is the number under which the exception is stored.
+rank 2, which the Reshape that reads the int64 slot refuses. The run then ends with an error of onnxruntime in any session, and
+returns no wrong numbers. The second size of the tensor is the number under which the exception is stored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +30,7 @@ NEEDED_OPSET = 14
 
 
 def ports_of(values: Sequence[ir.Value]) -> tuple[Port, ...] | NotApplicable:
-    """Return the descriptions of ``values`` for a call, or a reason if a call cannot pass one of them."""
+    """Describe ``values`` as ports of a call. Return a reason if a call cannot pass one of them."""
     ports = []
     for value in values:
         kind = value.dtype.name.lower() if isinstance(value.type, ir.TensorType) and value.dtype is not None else None
@@ -48,9 +50,14 @@ def write_call(
     outputs: Sequence[ir.Value],
     ports: tuple[Any, Any],
 ) -> list[ir.Value]:
-    """Write a call and return its results, with the types and shapes of ``outputs``.
+    """Write a call, and return its results.
 
-    ``ports`` are the descriptions of the inputs and of the outputs.
+    Args:
+        what: The format of ``payload``.
+        payload: What the call runs.
+        inputs: The values that the call reads.
+        outputs: The values that the results replace. The results get their types and shapes.
+        ports: The descriptions of the inputs and of the outputs.
     """
     spec = CallSpec(what, *ports, payload)
     slots = _slots(b, inputs, spec.inputs)

@@ -2,11 +2,11 @@
 
     y = Tanh (x) of bfloat16    ->    y = Cast (Tanh (Cast (x, float)), bfloat16)
 
-The wide type represents every number of the narrow type. Processors without bfloat16 compute it in float32, and onnxruntime does
-the same for float16. When integers are cast back, they wrap around, as they would in the narrow type. This rewrite needs no Python,
-so it is tried before a call of Python.
+The wide type represents every number of the narrow type. Processors without bfloat16 also compute it in float32, and onnxruntime
+computes float16 in float32 too. When integers are cast back, they wrap around, as they would in the narrow type. This rewrite needs
+no Python, so it is tried before a call of Python.
 
-Also builds models of a single node or body. They are used to find out if the runtime has a kernel. Calls of Python run them.
+This module also builds models of a single node or body. They show if the runtime has a kernel, and calls of Python run them.
 """
 
 import copy
@@ -31,7 +31,10 @@ def missing_kernel(node: ir.Node, ctx: Context) -> bool:
 
 
 def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:
-    """Return a model of one node, with one input for each value that it reads."""
+    """Return a model of one node, with one input for each value that it reads.
+
+    Return a reason if an input or output is no tensor of a known type.
+    """
     inputs = list(dict.fromkeys(value for value in node.inputs if value is not None))
     outputs = [value for value in node.outputs if value.name]
     for value in (*inputs, *outputs):
@@ -47,7 +50,7 @@ def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:
 
 
 def body_model(body: ir.Graph, captures: Sequence[ir.Value], ctx: Context) -> onnx.ModelProto:
-    """Return a model of ``body``, which has no nested graphs. Captured values become inputs of the model."""
+    """Return a model of ``body``, which must have no nested graphs. Captured values become inputs."""
     nodes = [ir.serde.serialize_node(node) for node in body]
     for proto in nodes:
         proto.name = proto.doc_string = ""
@@ -70,7 +73,7 @@ def _model(
 
 
 def _info(value: ir.Value, name: str) -> onnx.ValueInfoProto:
-    """Return the type and rank of ``value``. Sizes and their names have no meaning in another model."""
+    """Describe ``value`` by its type and rank. Sizes and their names have no meaning in another model."""
     plain = ir.Value(name=name, type=copy.copy(value.type), shape=None)
     if value.shape is not None:
         plain.shape = ir.Shape([None] * len(value.shape))

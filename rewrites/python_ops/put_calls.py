@@ -1,11 +1,17 @@
-"""Replaces nodes without a kernel by calls of Python, as the last rewrite because calls are slow.
+"""Replaces nodes without a kernel by calls of Python.
 
     y = Erf (x) of float64    ->    y = ortscan.python.Call <Erf> (x)
 
-If neither the type of a node nor a wider type has a kernel, the node becomes a call of onnx's reference implementation. If a Scan
-of elementwise operators holds such nodes, one call runs the whole Scan, instead of one call per node and step. These nodes never
-change: nodes with a kernel, operators outside the standard set, random operators, recurrent operators (their reference is
-incomplete), and other nodes with nested graphs.
+This is the last rewrite, because calls are slow. If neither the type of a node nor a wider type has a kernel, the node becomes a
+call of onnx's reference implementation. If a Scan of elementwise operators holds such nodes, one call runs the whole Scan, instead
+of one call per node and step.
+
+These nodes never change:
+
+* nodes with a kernel, and operators outside the standard set
+* random operators, which return other numbers in every run
+* recurrent operators, because their reference is incomplete
+* other nodes with nested graphs
 """
 
 import math
@@ -42,7 +48,7 @@ _NEVER = frozenset({"RNN", "LSTM", "GRU", "Constant", "Identity"})
 def place_python_ops(ctx: Context, *, wider: bool = True) -> list[KernelGap]:
     """Replace nodes without a kernel. Report each replaced node, and each node that could not be replaced.
 
-    ``wider``: nodes may run in a wider type instead of a call.
+    ``wider``: True if nodes may run in a wider type instead of a call.
     """
     widened = []
     for node, where in list(_without_kernel(ctx.model.graph, "main", ctx, whole=False)) if wider else ():
@@ -70,7 +76,10 @@ def _without_kernel(graph: ir.Graph, path: str, ctx: Context, whole: bool) -> It
 
 
 def _is_elementwise(node: ir.Node, ctx: Context) -> bool:
-    """Return True if one call can run the Scan ``node``, because all operators of its body are elementwise and exist in numpy."""
+    """Return True if one call can run the Scan ``node``.
+
+    All operators of its body must be elementwise and exist in numpy.
+    """
     loop = view(node, ctx.opset)
     return isinstance(loop, ScanView) and not loop.batched and all(inner.op_type in ELEMENTWISE for inner in loop.body)
 
@@ -147,7 +156,10 @@ def _exchange(
 
 
 def _cost_of(shapes: Sequence[Sequence[int] | None], assumed: int) -> str:
-    """Describe the least cost of a call whose results have ``shapes``. An unknown shape is None."""
+    """Describe the least cost of a call whose results have ``shapes``.
+
+    A result of an unknown shape (None) counts as ``assumed`` elements.
+    """
     elements = sum(assumed if dims is None else math.prod(dims) for dims in shapes)
     total = _CALL_US + elements * _ELEMENT_NS / 1000
     each = f"{_CALL_US} us, and {_ELEMENT_NS} ns for each of about {elements} numbers that it returns"

@@ -1,10 +1,11 @@
-"""Decides whether onnx's reference implementation of an operator is correct, and corrects some operators.
+"""Decides if onnx's reference implementation of an operator is correct, and corrects some operators.
 
-The known errors were found by comparisons with onnxruntime on random attributes, in a type that both support. These errors are
-corrected here:
+The known errors were found by comparisons with onnxruntime on random attributes, in a type that both support. The reference has
+these errors, which are corrected here:
 
-Erf in float32 for float64    LRN along the batch axis instead of channels    OneHot with a depth of shape [1]
-Softsign of a scalar          TopK of -1, or of two numbers
+* It computes Erf of float64 in float32.
+* It computes LRN along the batch axis instead of the channels.
+* It is wrong for OneHot with a depth of shape [1], Softsign of a scalar, and TopK of -1 or of two numbers.
 
 Works around ONNX-REFERENCE-OPERATORS.
 """
@@ -109,7 +110,7 @@ def reference_evaluator(model: onnx.ModelProto) -> Any:
 
 
 def _wrong_with(node: onnx.NodeProto) -> str | None:
-    """Return the names of attributes of this node that the reference handles incorrectly, or None."""
+    """Return the attributes of this node that the reference handles incorrectly, in words, or None."""
     given = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
     same = given.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
     match node.op_type:

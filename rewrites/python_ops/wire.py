@@ -1,7 +1,8 @@
-"""Encodes the values of calls for the Python operator, which has one input and output of each type.
+"""Encodes the inputs and results of calls for the Python operator.
 
 A Python operator of onnxruntime-extensions has a fixed number of inputs and outputs of fixed types, and no operator may be added
-once a session exists. So all calls use one operator. It has a *slot* for each element type. All values of a type share its slot:
+once a session exists. So all calls use one operator, which has one input and one output of each element type: the *slot* of this
+type. All values of a type share its slot:
 
 * One value of a type: the slot holds the value unchanged.
 * Several values of a type: the slot is packed. It holds the flattened values, one after the other. Their shapes come first in the
@@ -9,8 +10,8 @@ once a session exists. So all calls use one operator. It has a *slot* for each e
 * No value of a type: the slot holds an empty tensor.
 
 Results are encoded in the same way, but their int64 slot is always packed. It starts with the facts of each result: its shape, and
-before the shape, if its slot is packed, its start and end in the slot. A type without a slot uses the slot of a wider type.
-A call holds its model as compressed text. Such a model has no large weights.
+before the shape, if its slot is packed, its start and end in the slot. A type without a slot uses the slot of a wider type. A call
+holds its model as compressed text. Such a model has no large weights.
 """
 
 import base64
@@ -53,9 +54,9 @@ def pack(model: onnx.ModelProto) -> str:
 
 
 def unpack(text: str) -> onnx.ModelProto:
-    """Return the model from the text of ``pack``.
+    """Return the model that ``pack`` wrote as ``text``.
 
-    Raise UnsupportedModel if the text is invalid or the model too large.
+    Raise UnsupportedModel if the text is invalid or the model is too large.
     """
     model, reader = onnx.ModelProto(), zlib.decompressobj()
     try:
@@ -117,7 +118,7 @@ class CallSpec:
 
 
 def parse_spec(text: str) -> CallSpec:
-    """Return the description from the text of ``CallSpec.text``.
+    """Return the description that ``CallSpec.text`` wrote as ``text``.
 
     Raise UnsupportedModel if the text is invalid.
     """
@@ -147,7 +148,10 @@ def needs_shapes(ports: Sequence[Port]) -> bool:
 
 
 def is_packed(ports: Sequence[Port], slot: str, *, results: bool) -> bool:
-    """Return True if ``slot`` is packed, that is, holds flattened values."""
+    """Return True if ``slot`` is packed, that is, holds flattened values.
+
+    ``results``: True if ``ports`` are the results of a call, False if they are its inputs.
+    """
     count = sum(port.slot == slot for port in ports)
     if slot == META:
         return results or (needs_shapes(ports) and count > 0)
@@ -155,9 +159,9 @@ def is_packed(ports: Sequence[Port], slot: str, *, results: bool) -> bool:
 
 
 def meta_offsets(outputs: Sequence[Port]) -> list[int]:
-    """Return the position of the facts of each result in the int64 slot.
+    """Return the position at which the facts of each result start in the int64 slot.
 
-    The facts are the start and end of the result if its slot is packed, then its shape.
+    The facts of a result are its start and end, if its slot is packed, and its shape.
     """
     offsets, at = [], 0
     for port in outputs:
@@ -167,5 +171,5 @@ def meta_offsets(outputs: Sequence[Port]) -> list[int]:
 
 
 def meta_length(outputs: Sequence[Port]) -> int:
-    """Return the number of integers in the int64 slot that are facts of results."""
+    """Return how many integers of the int64 slot are facts of results."""
     return sum(port.rank + (2 if is_packed(outputs, port.slot, results=True) else 0) for port in outputs)

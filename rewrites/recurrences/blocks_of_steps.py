@@ -1,15 +1,15 @@
 """Run a loop in blocks of steps if a rule needs the number of steps and it is unknown.
 
-    Scan(s0, xs)    ->    If (there are at least ``length`` steps; a nested If checks that states are as narrow as assumed)
+    Scan(s0, xs)    ->    If (there are at least ``length`` steps)
                               s1, ys = Scan(s0, xs[:n] as blocks) of Scan(s, block)        # n: a multiple of ``length``
                               If (steps remain) then the Scan on s1 and xs[n:], else s1
                           else the original Scan
 
-The rule that needs the number of steps then replaces the Scan over one block. All loops keep the directions of the original. If
-inputs are scanned backwards, the blocks cover the last rows, and the remaining steps are the first rows.
+That rule then replaces the Scan over one block. If the unknown sizes of states must be small for this, a nested If checks them. All
+loops keep their directions. For inputs scanned backwards, the blocks cover the last rows, and the first rows remain.
 
-Conditions: a rule refuses the loop only because the number of steps is unknown, or the loop has several states; rules replace the
-whole loop over one block, but not by a native cell; the target runs Scan and If; opset 14; no loop plan runs the loop.
+Conditions: a rule needs the number of steps, or the loop has several states. Rules replace the whole loop over one block, but not
+by a native cell. The target runs Scan and If, the opset is at least 14, and no loop plan runs the loop.
 """
 
 import math
@@ -54,13 +54,13 @@ _BLOCK_NS = 40_000
 
 @dataclass(frozen=True)
 class _StepCut:
-    """``length``: the steps of a block. ``assumed``: the limit for unknown sizes, or None if all sizes are known or hinted."""
+    """Blocks of ``length`` steps. ``assumed``: the limit for sizes that are neither known nor hinted."""
 
     length: int
     assumed: int | None
 
     def widest(self, loop: ScanView, ctx: Context) -> int | None:
-        """Return the largest number of elements that a state of ``loop`` may have, or None if there is no limit."""
+        """Return the largest number of elements that a state may have in a step; None if there is no limit."""
         if self.assumed is None:
             return None
         options = replace(ctx.options, assumed_dim=self.assumed)
@@ -68,7 +68,7 @@ class _StepCut:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch for a loop that other rules can replace once it runs over one block."""
+    """Return the patch that runs a loop in blocks, if other rules can replace the loop over one block."""
     scan = plain_scan(loop, ctx, since.ALLOWZERO)
     if scan is None or isinstance(scan.steps, int) or not {"If", "Scan"} <= ctx.options.target.control_flow:
         return NOTHING_HERE
@@ -95,7 +95,7 @@ def _patch(loop: ScanView, least: _StepCut, ctx: Context) -> Patch | NotApplicab
 
 
 def _least(loop: ScanView, ctx: Context) -> _StepCut | None:
-    """Return the first cut for which rules replace the loop. Large limits for sizes are tried first, and then short blocks."""
+    """Return the first cut for which rules replace the loop. Try large limits first, then short blocks."""
     sizes = StepSizes.of(loop, ctx)
     widths = (None,) if all(sizes.hinted(state.inner) for state in loop.states) else _WIDTHS
     if not _is_replaced(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the easiest case
@@ -121,7 +121,7 @@ def _is_replaced(loop: ScanView, cut: _StepCut, ctx: Context) -> bool:
 
 
 def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
-    """Return the first rule that replaces or splits ``loop``, and its patch. Return None if that rule writes a native cell."""
+    """Return the first rule that replaces or splits ``loop``, and its patch; None for a native cell."""
     for rule in ctx.rules:
         if rule.subject == "loop" and rule.phase in _CUTTING and rule.name != RULE.name:
             answer = rule.check(loop, ctx)
@@ -131,7 +131,7 @@ def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
 
 
 def _length(least: int, sizes: StepSizes) -> int:
-    """Return the block length that balances the overhead of blocks against the steps that remain, half a block on average."""
+    """Return the block length that balances the overhead of blocks against the steps that remain."""
     if not sizes.steps_known:
         return max(least, _USUAL)
     best = math.sqrt(2 * sizes.steps * _BLOCK_NS / sizes.options.costs.step)
@@ -194,7 +194,7 @@ def _states_with(loop: ScanView, initial: Sequence[ir.Value]) -> list[State]:
 
 
 def _over_a_block(loop: ScanView, cut: _StepCut, states: Sequence[ir.Value], ctx: Context) -> tuple[ir.Node, list[ScanInput]]:
-    """Return a Scan over the steps of one block that starts with ``states``, and its scan inputs with new outer values."""
+    """Return a Scan over one block that starts with ``states``, and its scan inputs, which read the block."""
     scans = []
     for scan in loop.scan_inputs:
         shape = with_axes(without_axis(scan.outer.shape, 0), 0, cut.length)
@@ -237,7 +237,7 @@ def _over_blocks(
 
 
 def _sliced(build: Builder, scan: ScanInput, start: ir.Value | None, end: ir.Value | None) -> ir.Value:
-    """Return the rows that ``scan`` reads from step ``start`` (not 0) up to but excluding ``end``. None means no limit."""
+    """Return the rows that ``scan`` reads in steps ``start`` (not 0) to ``end`` - 1. None means no limit."""
     if scan.reverse:
         start, end = (None if step is None else build.op("Neg", step) for step in (end, start))
     first = build.const([0]) if start is None else start

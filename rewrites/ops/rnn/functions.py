@@ -1,8 +1,9 @@
-"""The activations of recurrent operators, and the compact lists of their parameters.
+"""The activations of recurrent operators, and the lists of their parameters.
 
-Each entry of a list belongs to the next activation that has such a parameter. If a list is too short, the specification asks for
-"the default of the corresponding ONNX operator", but onnxruntime uses 0 for three activations. ScaledTanh, once an experimental
-operator, has no default in the specification. The defaults here are those of onnxruntime's operator of this name, 1 and 1.
+The attributes ``activation_alpha`` and ``activation_beta`` are compact lists: an activation without such a parameter has no entry.
+If a list is too short, the specification asks for "the default of the corresponding ONNX operator", but onnxruntime uses 0 for
+three activations. ScaledTanh was once an experimental operator, and has no default in the specification. So its defaults here, 1
+and 1, are those of onnxruntime's operator of this name.
 
 Works around ORT-RECURRENT-DEFAULTS.
 """
@@ -15,7 +16,10 @@ __all__ = ["DEFAULTS", "PARAMETERS", "Function", "compact", "functions_of", "spe
 
 @dataclass(frozen=True)
 class Function:
-    """An activation: its ``name`` in recurrent operators, and its parameters. ``clip``: the bound of its argument."""
+    """An activation: its ``name`` in recurrent operators, and its parameters.
+
+    ``clip``: the argument is first clipped to -clip..clip. None for no clip.
+    """
 
     name: str
     alpha: float = 0.0

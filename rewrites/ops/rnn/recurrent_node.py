@@ -30,11 +30,14 @@ _INPUTS = ("X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P")
 
 @dataclass(frozen=True)
 class RecurrentNode:
-    """The parts of a node.
+    """The attributes of an RNN, GRU or LSTM node, with defaults filled in.
 
-    For each direction, ``reverse`` is True if it runs backwards, and ``functions`` has its activations.
-
-    ``clip``: the bound on the arguments of activations, or None. ``batch_first``: True if ``layout`` is 1.
+    Args:
+        kind: The operator: "RNN", "GRU" or "LSTM".
+        reverse: For each direction, True if it runs backwards.
+        functions: For each direction, its activations.
+        clip: The bound on the arguments of activations, or None.
+        batch_first: True if ``layout`` is 1.
     """
 
     node: ir.Node
@@ -181,7 +184,10 @@ _TAKEN_AS_0 = frozenset({"Affine", "ScaledTanh", "ThresholdedRelu"})
 
 
 def taken_as_0(view: RecurrentNode) -> list[str]:
-    """Return the names of activations with omitted parameters for which onnxruntime uses 0 instead of the default."""
+    """Return the names of the activations whose omitted parameters onnxruntime takes as 0.
+
+    It should use their defaults instead. A name occurs once for each omitted parameter.
+    """
     functions = [function for each in view.functions for function in each]
     short: list[str] = []
     for which, name in enumerate(LISTS):
@@ -199,10 +205,13 @@ def write_again(
     result: Callable[[int, ir.Value], ir.Value],
     **changed: Any,
 ) -> ir.Node:
-    """Replace ``node`` by a node on ``inputs`` with ``changed`` attributes, and return it. None removes an attribute.
+    """Replace ``node`` by a new node of the same operator, and return the new node.
 
-    ``result`` takes an index and an output of the new node, and returns the replacement of the old output. Absent outputs remain
-    absent.
+    Args:
+        inputs: The inputs of the new node.
+        result: Takes the index of an output, and this output of the new node. Returns the value that replaces the old output. It is
+            not called for absent outputs.
+        changed: The attributes that differ. None removes an attribute.
     """
     outputs = b.like(node, inputs, **changed)
     new = outputs[0].producer()
@@ -222,7 +231,10 @@ def write_again(
 
 
 def put_in_place(ctx: Context, b: Builder, node: ir.Node, results: Sequence[ir.Value | None]) -> None:
-    """Replace ``node`` by the nodes of the builder, and its outputs by ``results``, which get the names of the outputs."""
+    """Replace ``node`` by the nodes of the builder.
+
+    ``results`` replace its outputs, and get their names. None leaves an output without a replacement.
+    """
     b.insert_before(node)
     for old, value in zip(node.outputs, results, strict=False):
         if value is not None:

@@ -1,9 +1,9 @@
-"""Emits one step of a cell by the operator's equations.
+"""Emits one step of a cell by the equations of its operator.
 
-The emitted operators have float64 kernels in onnxruntime.
+All operators that it emits have float64 kernels in onnxruntime.
 
-``xw`` is the input times W, plus all biases that can be added before the state is known. Its last axis concatenates the gates in
-the operator's order (RNN: i; GRU: z, r, h; LSTM: i, o, f, c).
+The value ``xw`` of a step is the input times W, plus all biases that can be added before the state is known. Its last axis
+concatenates the gates in the order of the operator (RNN: i; GRU: z, r, h; LSTM: i, o, f, c).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +24,11 @@ __all__ = ["Weights", "activate", "clipped", "number", "write_step"]
 class Weights:
     """The weights that a step reads.
 
-    ``r`` is [hidden, gates * hidden]; a GRU that resets before the product has it in two parts.
-
-    ``bias``: the bias that the reset gate of a GRU multiplies, [hidden]. ``peepholes``: the weights of i, o and f, each [hidden].
+    Args:
+        r: The recurrent weights, [hidden, gates * hidden]. If a GRU resets before the product, they are in two parts: those of z
+            and r, and those of h.
+        bias: The bias [hidden] that the reset gate of a GRU multiplies.
+        peepholes: The weights of i, o and f, each [hidden].
     """
 
     r: tuple[ir.Value, ...]

@@ -46,10 +46,12 @@ def axes_are_input(op_type: str, opset: int) -> bool:
 def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dynamic | None:
     """Return the axes of a Squeeze, Unsqueeze or Reduce* node.
 
-    They are non-negative if the ``rank`` of the data is known.
+    Returns:
+        The axes. They are non-negative if ``rank``, the rank of the data, is known. DYNAMIC if they are known only at run time.
 
-    None means all axes of a reduction of unknown rank, or all axes of size 1 of a Squeeze. For a reduction without axes, return
-    all axes, or ``()`` if ``noop_with_empty_axes`` is set.
+        A Squeeze without axes, which removes all axes of size 1, has None. A reduction without axes has all axes (None if ``rank``
+            is
+        unknown), or ``()`` if ``noop_with_empty_axes`` is set.
     """
     axes = ints_operand(node, 1) if axes_are_input(node.op_type, opset) else _attribute(node)
     if isinstance(axes, Dynamic):
@@ -65,7 +67,10 @@ def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dy
 
 
 def ints_operand(node: ir.Node, index: int) -> tuple[int, ...] | Dynamic | None:
-    """Return the integers of the constant input ``index``, flattened; None if it is absent, DYNAMIC if it is not constant."""
+    """Return the integers of the constant input ``index`` as a flat tuple.
+
+    Return None if the input is absent, and DYNAMIC if it is not a constant of integers.
+    """
     value = node.inputs[index] if index < len(node.inputs) else None
     if value is None:
         return None
@@ -76,7 +81,10 @@ def ints_operand(node: ir.Node, index: int) -> tuple[int, ...] | Dynamic | None:
 
 
 def int_operand(node: ir.Node, index: int) -> int | Dynamic | None:
-    """Return the integer of the constant input ``index``; None if it is absent, DYNAMIC if it is not a constant integer."""
+    """Return the integer of the constant input ``index``.
+
+    Return None if the input is absent, and DYNAMIC if it is not a constant of one integer.
+    """
     numbers = ints_operand(node, index)
     if numbers is None or isinstance(numbers, Dynamic):
         return numbers
@@ -112,7 +120,10 @@ def clip_bounds(node: ir.Node, opset: int) -> tuple[Bound, Bound]:
 
 
 def dropout_is_identity(node: ir.Node, opset: int) -> bool:
-    """Return True if a Dropout is known to return its input: before opset 12, or if ``training_mode`` is absent or false."""
+    """Return True if a Dropout is known to return its input.
+
+    This is the case before opset 12, and if ``training_mode`` is absent or false.
+    """
     if opset < 12 or len(node.inputs) < 3 or node.inputs[2] is None:
         return True
     return const_scalar(node.inputs[2]) is False
@@ -122,7 +133,7 @@ def dropout_is_identity(node: ir.Node, opset: int) -> bool:
 class SoftmaxSpec:
     """The axis of a Softmax, LogSoftmax or Hardmax.
 
-    ``flattens``: all axes from ``axis`` on are flattened (before opset 13).
+    ``flattens``: True if the operator flattens all axes from ``axis`` on to one axis (before opset 13).
     """
 
     axis: int

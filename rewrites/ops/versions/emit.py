@@ -54,7 +54,10 @@ def reduce(b: Builder, op_type: str, x: ir.Value, axes: Sequence[int], keepdims:
 
 
 def slice_axis(b: Builder, x: ir.Value, axis: int, start: int, end: int, step: int = 1) -> ir.Value:
-    """Return ``x[start:end:step]`` along ``axis``, with the bounds of Slice. Before opset 10, ``step`` must be 1."""
+    """Return ``x[start:end:step]`` along ``axis``. Before opset 10, ``step`` must be 1.
+
+    ``start`` and ``end`` have the same meaning as in a Slice.
+    """
     if b.opset < 10:
         if step != 1:
             raise ValueError(f"Slice has no steps in opset {b.opset}")
@@ -64,14 +67,14 @@ def slice_axis(b: Builder, x: ir.Value, axis: int, start: int, end: int, step: i
 
 
 def turned(b: Builder, rows: ir.Value, is_backwards: bool) -> ir.Value:
-    """Return ``rows``, reversed if ``is_backwards``."""
+    """Return ``rows``, in reverse order along axis 0 if ``is_backwards``."""
     return slice_axis(b, rows, 0, -1, -_END, -1) if is_backwards else rows
 
 
 def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
     """Return the end of a slice. In opset 10, compute it at run time if the size of the axis is unknown.
 
-    If the end were constant, the sliced axis would keep its name, and onnxruntime would share a buffer of the wrong size.
+    With a constant end, the sliced axis would keep the name of its old size. So onnxruntime would share a buffer of the wrong size.
     """
     if b.opset != 10 or step != 1 or isinstance(dim_of(x, axis), int):
         return b.const([end])
@@ -149,7 +152,10 @@ _BY_WAY_OF = {
 
 
 def where(b: Builder, condition: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Return ``x`` where ``condition`` is true, else ``y``, with broadcasting. ``x`` and ``y`` have the same type."""
+    """Return ``x`` where ``condition`` is true, else ``y``, with broadcasting.
+
+    ``x`` and ``y`` must have the same type.
+    """
     if x.dtype == ir.DataType.BOOL:
         return b.op("Or", b.op("And", condition, x), b.op("And", b.op("Not", condition), y))
     wider = None if x.dtype is None else _BY_WAY_OF.get(x.dtype)
@@ -165,8 +171,8 @@ _CONSTANT_UP_TO = 1 << 13
 def count_up(b: Builder, length: ir.Value, *, as_indices: bool = False) -> ir.Value:
     """Return the int64 vector 0, 1, … ``length`` - 1. ``length`` is a one-element int64 tensor.
 
-    ``as_indices``: the vector is the indices of a Gather that must fail if they are out of range. Range is not used then, because
-    onnxruntime turns a Gather at a Range into a Slice, which never fails.
+    ``as_indices``: True if the vector is the indices of a Gather that must fail for an index out of range. Then no Range is
+    emitted, because onnxruntime turns a Gather at a Range into a Slice, which never fails.
     """
     known = const_array(length)
     if known is not None and known.item() <= _CONSTANT_UP_TO:
@@ -179,7 +185,7 @@ def count_up(b: Builder, length: ir.Value, *, as_indices: bool = False) -> ir.Va
 
 
 def checked_lengths(b: Builder, lengths: ir.Value, steps: ir.Value) -> ir.Value:
-    """Return the int64 ``lengths``, checked by a Gather that fails if a length is not in 0..T.
+    """Return the int64 ``lengths`` after a check: a Gather fails if one of them is not in 0..T.
 
     ``steps`` is the vector [T].
     """

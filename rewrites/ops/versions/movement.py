@@ -27,9 +27,9 @@ class SliceSpec:
 
 @dataclass(frozen=True)
 class SplitSpec:
-    """A Split of ``axis`` into ``outputs`` parts. ``sizes`` is None for equal parts.
+    """A Split of ``axis`` into ``outputs`` parts.
 
-    From opset 18, the last may be smaller.
+    ``sizes``: the sizes of the parts. None for equal parts, of which the last may be smaller from opset 18 on.
     """
 
     axis: int
@@ -63,7 +63,7 @@ def slice_spec(node: ir.Node, opset: int, rank: int | None = None) -> SliceSpec 
 def slice_range(start: int, end: int, step: int, length: int) -> range:
     """Return the indices that a Slice reads along an axis of ``length`` elements.
 
-    With a negative step, a start before the first element is clamped to index 0.
+    If ``step`` is negative and ``start`` is before the first element, the Slice starts at index 0.
     """
     if step > 0 or not length:
         return range(length)[start:end:step]
@@ -85,7 +85,10 @@ def perm_of(node: ir.Node, rank: int) -> tuple[int, ...]:
 
 
 def zero_copies_size(node: ir.Node) -> bool:
-    """Return True if a 0 in the shape of this Reshape copies a size of its input. With ``allowzero``, it is a size of 0."""
+    """Return True if a 0 in the shape of this Reshape copies the size of its input.
+
+    Return False if the Reshape has ``allowzero``. Then a 0 is a size of 0.
+    """
     return node.attributes.get_int("allowzero", 0) == 0
 
 

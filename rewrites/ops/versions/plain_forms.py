@@ -44,7 +44,10 @@ def _fewest_inputs(op_type: str, opset: int) -> int | None:
 
 
 def make_range_inputs_scalars(graph: ir.Graph, builder: Callable[[], Builder]) -> None:
-    """Squeeze each input of a Range that is a vector of one element. ``builder`` returns a new, empty Builder."""
+    """Squeeze inputs of Range nodes that are vectors of one element, because they must be scalars.
+
+    ``builder``: returns a new, empty Builder.
+    """
     for node in list(all_nodes(graph)):
         if node.op_type != "Range" or node.domain not in ("", "ai.onnx"):
             continue

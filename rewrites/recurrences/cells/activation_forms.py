@@ -21,7 +21,7 @@ __all__ = ["ActivationForm", "complement", "merge_clips", "multiple", "normal_fo
 
 @dataclass(frozen=True)
 class ActivationForm:
-    """``function(factor * x + added)``, or ``function(factor * x)`` if ``added`` is None."""
+    """A function of a scaled argument: ``function(factor * x + added)``. ``added`` may be None."""
 
     function: Function
     factor: float
@@ -29,7 +29,10 @@ class ActivationForm:
 
 
 def normal_form(function: Function) -> ActivationForm:
-    """Return the normal form: a Clip from 0 becomes a Relu, and the factors of a HardSigmoid move into its argument."""
+    """Return the normal form of ``function``.
+
+    A Clip from 0 becomes a Relu, and the factors of a HardSigmoid move into its argument.
+    """
     if function.name in ("Clip", "Relu"):
         return ActivationForm(_clip(*_bounds(function)), 1.0)
     if function.name == "HardSigmoid" and function.clip is None and (function.alpha, function.beta) != (1.0, 0.0):
@@ -38,7 +41,7 @@ def normal_form(function: Function) -> ActivationForm:
 
 
 def merge_clips(outer: Function, inner: Function) -> Function | None:
-    """Return the Clip or Relu that equals ``outer`` of ``inner``, or None if no Clip or Relu does."""
+    """Return the Clip or Relu that equals ``outer(inner(x))``, or None if there is none."""
     if not {outer.name, inner.name} <= {"Clip", "Relu"}:
         return None
     low, high = _bounds(outer)
@@ -59,7 +62,10 @@ def _bounds(function: Function) -> tuple[float, float]:
 
 
 def stretched(function: Function, factor: float, added: float) -> ActivationForm | None:
-    """Return ``factor * function(x) + added`` as an activation by another function, or None if there is no such function."""
+    """Return ``factor * function(x) + added`` as another activation function, or None if there is none.
+
+    For example, ``0.5 * tanh(x) + 0.5`` is ``sigmoid(2 * x)``.
+    """
     if (factor, added) == (1.0, 0.0):
         return None
     doubled, halved = (None if function.clip is None else scale * function.clip for scale in (2.0, 0.5))

@@ -1,4 +1,4 @@
-"""A recurrent cell of a loop, as it is recognised, confirmed, and written as a native node.
+"""A recurrent cell of a loop: a rule recognises it, confirms it, and writes it as a native node.
 
 Its arrays are constants, or are assembled from parts of tensors that are known only at run time.
 """
@@ -28,20 +28,26 @@ Numbers = Mapping[ir.Value, np.ndarray]
 
 @dataclass(frozen=True)
 class Piece:
-    """``factor`` times the numbers of ``weight`` at the flat indices ``at``, in the shape of ``at``."""
+    """A part of a run-time weight: ``factor`` times the elements of ``weight`` at the flat indices ``at``.
+
+    It has the shape of ``at``.
+    """
 
     weight: ir.Value
     at: np.ndarray
     factor: float
 
     def value(self, numbers: Numbers) -> np.ndarray:
-        """Return the numbers of the piece if the weights hold ``numbers``."""
+        """Return the elements of the piece if the weights have the contents ``numbers``."""
         return np.asarray(self.factor * numbers[self.weight].reshape(-1)[self.at])
 
     def rectangle(self) -> tuple[int, int, bool] | None:
-        """Return (row, column, is transposed) if the piece is a rectangle of the weight, else None.
+        """Return the place of the piece in the weight, or None if the piece is no rectangle of the weight.
 
         A vector counts as one row.
+
+        Returns:
+            The first row, the first column, and whether the piece is transposed.
         """
         rows, columns = self._dims
         if not rows:
@@ -84,9 +90,9 @@ class Piece:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to assemble an array from weights.
+    """How to assemble an array from run-time weights.
 
-    ``blocks`` are joined on axis 0; each is the sum of its pieces and a constant.
+    ``blocks`` are joined on axis 0. A block is a pair, pieces and a constant, and its value is the sum of all of them.
     """
 
     blocks: tuple[tuple[tuple[Piece, ...], np.ndarray], ...]
@@ -104,7 +110,7 @@ class Recipe:
         return sum(piece.at.size for piece in pieces) - picked, picked
 
     def value(self, numbers: Numbers) -> np.ndarray:
-        """Return the array if the weights hold ``numbers``."""
+        """Return the array if the weights have the contents ``numbers``."""
         return np.concatenate([constant + sum(piece.value(numbers) for piece in pieces) for pieces, constant in self.blocks])
 
     def write(self, b: Builder, kind: ir.DataType) -> ir.Value:
@@ -120,7 +126,7 @@ class Recipe:
 
 
 def source_of(state: State) -> Hashable:
-    """Return the key by which linear maps name ``state`` as a source."""
+    """Return the key by which linear maps refer to ``state``."""
     return ("input", state.inner.name)
 
 
@@ -132,8 +138,8 @@ class Cell(Equations):
         hidden: The hidden state.
         cell: The cell state of an LSTM.
         sources: The scanned values that are concatenated to the input, with their widths.
-        recipes: The parts of each array that depends on run-time weights, by the name of the array. For such an array, the cell
-            itself holds example numbers.
+        recipes: How to assemble the arrays that depend on run-time weights, by the name of the array, such as "w". The cell itself
+            holds example numbers for these arrays.
     """
 
     hidden: State
@@ -158,7 +164,10 @@ class Cell(Equations):
         return tuple(function.name for function in self.functions) == DEFAULTS[self.op_type]
 
     def with_numbers(self, numbers: Numbers) -> "Cell":
-        """Return the cell with constant arrays, computed for run-time weights that hold ``numbers``."""
+        """Return a copy of the cell that has no recipes.
+
+        Compute the arrays that depend on run-time weights, as if the weights had the contents ``numbers``.
+        """
         arrays: dict[str, Any] = {name: recipe.value(numbers) for name, recipe in self.recipes.items()}
         return replace(self, recipes={}, **arrays)
 

@@ -32,8 +32,13 @@ class Algebra(Protocol):
 class Equations:
     """The weights and attributes of a recurrent operator. All arrays are float64.
 
-    ``w``: [gates * hidden, input width]; ``r``: [gates * hidden, hidden]; ``wb``, ``rb``: [gates * hidden]; ``peepholes``:
-    [3 * hidden] (i, o, f) or None. ``functions``: the activations in the operator's order.
+    Args:
+        w: The input weights, [gates * hidden, input width].
+        r: The recurrent weights, [gates * hidden, hidden].
+        wb: The input bias, [gates * hidden].
+        rb: The recurrent bias, [gates * hidden].
+        functions: The activations in the operator's order.
+        peepholes: The peephole weights of i, o and f, [3 * hidden], or None.
     """
 
     op_type: str
@@ -53,7 +58,7 @@ class Equations:
 
     @property
     def clip(self) -> float | None:
-        """The clip of the gates' arguments. The argument of an LSTM's output activation is not clipped."""
+        """The bound on the arguments of gates, or None. The argument of an LSTM's output activation has none."""
         return self.functions[0].clip
 
     @property

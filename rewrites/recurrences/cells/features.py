@@ -22,8 +22,12 @@ Dims = tuple[int | str | None, ...]
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """``dims``: the leading axes, for which the polynomials are the same. ``shape``: the feature axes. ``runs``: the polynomials of
-    consecutive features.
+    """A body value whose last axes are features, each described by a polynomial.
+
+    Args:
+        dims: The leading axes. The polynomials are the same for all their indices.
+        shape: The feature axes.
+        runs: The polynomials. Each describes a run of consecutive features.
     """
 
     dims: Dims
@@ -70,14 +74,20 @@ class Features:
         return Features(self.dims, self.shape, tuple(function(run) for run in self.runs))
 
     def combined(self, other: "Features", function: Callable[[Polynomial, Polynomial], Polynomial]) -> "Features":
-        """Apply ``function`` to pairs of runs, after cutting both sides at the same features. The shapes must be the same."""
+        """Apply ``function`` to pairs of runs. The shapes of both features must be the same.
+
+        The runs of both sides are first cut at the same features.
+        """
         ends = sorted({*np.cumsum([run.width for run in self.runs]), *np.cumsum([run.width for run in other.runs])})
         bounds = list(zip([0, *ends], ends, strict=False))
         pairs = zip(self._cut(bounds), other._cut(bounds), strict=True)
         return Features(max(self.dims, other.dims, key=len), self.shape, tuple(function(left, right) for left, right in pairs))
 
     def whole(self, begin: int = 0, end: int | None = None) -> Polynomial | None:
-        """Return features ``begin`` to ``end`` as one polynomial, or None if they are several runs that are not all affine."""
+        """Return features ``begin`` to ``end`` as one polynomial.
+
+        Several runs are joined if all are affine. Otherwise return None.
+        """
         part = self.gather(np.arange(begin, self.width if end is None else end))
         if len(part.runs) == 1:
             return part.runs[0]
@@ -96,12 +106,18 @@ class Features:
 
 
 def rows_of(dims: Sequence[int | str | None]) -> list[int | str | None]:
-    """Return the leading axes ``dims`` without axes of size 1. Values for which the result is equal have the same rows."""
+    """Return the leading axes ``dims`` without axes of size 1.
+
+    Two values have the same rows if their results are equal.
+    """
     return [dim for dim in dims if dim != 1]
 
 
 def same_lead(first: Features, second: Features) -> bool:
-    """Return True if the leading axes are the same; one side may have more first axes, of size 1."""
+    """Return True if both have the same leading axes.
+
+    One side may have additional axes of size 1 before them.
+    """
     short, long = sorted((first.dims, second.dims), key=len)
     extra = len(long) - len(short)
     pairs = zip(short, long[extra:], strict=True)
@@ -109,7 +125,7 @@ def same_lead(first: Features, second: Features) -> bool:
 
 
 def with_same_shape(first: Features, second: Features) -> tuple[Features, Features] | None:
-    """Return both broadcast to one shape, or None if their leading axes may differ."""
+    """Broadcast the feature axes of both to one shape. Return None if their leading axes may differ."""
     if not same_lead(first, second) or len(first.shape) != len(second.shape):
         return None
     shape = np.broadcast_shapes(first.shape, second.shape)
@@ -117,7 +133,10 @@ def with_same_shape(first: Features, second: Features) -> tuple[Features, Featur
 
 
 def with_constant(features: Features, array: np.ndarray) -> tuple[Features, Features] | None:
-    """Return ``features`` and a constant, both broadcast to one shape, or None if the constant varies over the leading axes."""
+    """Broadcast ``features`` and a constant to one shape.
+
+    Return None if the constant varies over the leading axes.
+    """
     if array.dtype.kind != "f":
         return None
     axes = len(features.shape)

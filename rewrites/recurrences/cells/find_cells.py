@@ -1,12 +1,17 @@
-"""Find the recurrent cells in a loop's body, including cells with masks or with weights that are known only at run time.
+"""Find the recurrent cells in a loop's body, including cells with masks or run-time weights.
 
     h' = f(x @ W + h @ R + b)               is an Elman RNN; GRUs and LSTMs are in ``gated_cells``
     body reads W, an input of the model     ->    LSTM(x, Transpose(Slice(W)), ...)
 
-Weights may be computed or fed at run time. The body is read with integers in place of such weights, and once more for each weight
-with its integers changed. Each element of a weight changes by a different odd integer. If an element of the cell's arrays then
-changes by s times the integer of one weight element, the array element is s times the weight element plus a term that does not
-depend on the weight. Integers avoid rounding. A last reading with new integers confirms the result.
+Run-time weights are computed or fed in each run. To find where they go, the body is read several times with integers in their
+place:
+
+* First with random integers.
+* For each weight, with a different odd integer added to each of its elements. If an element of the cell's arrays then changes by s
+  times the integer of one weight element, it is s times this weight element plus a term that does not depend on the weight.
+* At last with new random integers, which confirm the result.
+
+Integers avoid rounding.
 """
 
 import math
@@ -41,7 +46,7 @@ _STRUCTURE = ("op_type", "hidden", "cell", "sources", "functions", "linear_befor
 def find_cells(loop: ScanView, opset: int) -> Iterator[CellMatch]:
     """Yield the cells that are recognised in the body.
 
-    Cells without a mask and without run-time weights come first.
+    Cells that have no mask and no run-time weights come first.
     """
 
     def plain(numbers: Numbers) -> list[CellMatch]:
@@ -85,8 +90,8 @@ def _cells(reading: Interpretation) -> Iterator[Cell]:
 def _elman(candidate: Candidate) -> Cell | None:
     """Return the Elman RNN that computes the state, or None.
 
-    If f is linear, R must not have zeros. The body may keep units separate, but the native node multiplies by all of R, so that
-    an infinite unit times 0 would make other units NaN.
+    If f is linear, R must have no zeros. In the body, units may be separate, but the native node multiplies each unit by all of R.
+    So if a unit became infinite, its product with a zero of R would make other units NaN.
     """
     activation = gate(candidate.next)
     weights = None if activation is None else candidate.weights(activation.of)
@@ -100,9 +105,10 @@ def _elman(candidate: Candidate) -> Cell | None:
 def _partners(components: Components, state: State) -> list[State]:
     """Return the states that may be the cell state of an LSTM with the hidden state ``state``.
 
-    Return the states that depend on ``state`` and on which ``state`` depends. Also return each state from which ``state`` is
-    computed in one step, if that state and no other state depend on each other. Skipping other pairs saves time in loops of many
-    layers.
+    * States that depend on ``state`` and on which ``state`` depends.
+    * States from which ``state`` is computed in one step, if they and no other state depend on each other.
+
+    Other pairs are skipped, which saves time in loops of many layers.
     """
     behind, members = components.behind, components.members
     sources = behind.get(state.next, 0)
@@ -112,7 +118,7 @@ def _partners(components: Components, state: State) -> list[State]:
 
 
 def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
-    """Return the captured tensors of known shapes that may be run-time weights.
+    """Return the captured tensors that may be run-time weights: floats of known shapes, but not constant.
 
     Return () if there are too many.
     """
@@ -130,7 +136,7 @@ def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
 def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], list[CellMatch]]) -> Iterator[CellMatch]:
     """Yield the cells that are recognised for any contents of ``weights``.
 
-    ``find`` returns the cells for given contents.
+    ``find`` takes contents of the weights, and returns the cells that are recognised with them.
     """
     base, last = _numbers(weights, 1), _numbers(weights, 2)
     matches = find(base)
@@ -147,11 +153,12 @@ def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], l
 
 
 def _recipes(cell: Cell, others: Sequence[Cell], base: Numbers, changes: Numbers, last: Numbers) -> dict[str, Recipe] | None:
-    """Return for each array of ``cell`` how to assemble the array from run-time weights, or None if some array cannot be assembled.
+    """Return how to assemble each array of ``cell`` from run-time weights, or None if one cannot be.
 
     Args:
         cell: The cell as read with the weights ``base``.
-        others: The cell as read with ``changes`` added to one weight, for each weight, and the cell as read with ``last``.
+        others: The cell as read with other weights: for each weight, with ``changes`` added to this weight, and finally with
+            ``last``.
         base: The first contents of the weights.
         changes: The integers that are added to each weight.
         last: New contents of all weights, which confirm the result.
@@ -196,7 +203,8 @@ def _are_alike(cell: Cell, other: Cell) -> bool:
 def _recipe(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers, block: int) -> Recipe | None:
     """Return how to assemble ``array`` from run-time weights, or None if that is impossible.
 
-    Try one block and blocks of ``block`` rows, and return the variant that gathers fewer numbers one by one.
+    The array is read as one block, and as several blocks of ``block`` rows. Return the recipe that gathers fewer numbers one by
+    one.
     """
     recipes = list[Recipe]()
     for size in dict.fromkeys((len(array), block)):
@@ -225,7 +233,10 @@ def _block(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers)
 
 
 def _piece(weight: ir.Value, difference: np.ndarray, change: np.ndarray) -> Piece | None:
-    """Return the piece of ``weight`` for which a factor times ``change`` is ``difference``, or None if no piece fits."""
+    """Return the piece of ``weight`` whose change is ``difference``, or None if there is no such piece.
+
+    ``change``: the integers that were added to the elements of the weight.
+    """
     flat, first = change.reshape(-1), difference.reshape(-1)[0]
     for factor in _FACTORS:
         if (first / factor) % 2 != 1 or not 0 < first / factor <= flat[-1]:

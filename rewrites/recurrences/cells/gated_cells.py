@@ -58,7 +58,10 @@ def _update_gates(candidate: Candidate) -> Iterator[tuple[Activation, Activation
 
 
 def _after_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
-    """Read the argument of the new state if the reset gate is applied after the recurrent matrix."""
+    """Read the argument of the new state if the reset gate is applied after the recurrent matrix.
+
+    Return None if the argument does not have this form.
+    """
     (product,) = argument.products.values()
     gates = [atom for atom in product.atoms if isinstance(atom, Activation)]
     maps = [atom for atom in product.atoms if isinstance(atom, LinearMap)]
@@ -72,7 +75,10 @@ def _after_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
 
 
 def _before_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
-    """Read the argument of the new state if the reset gate is applied before the recurrent matrix."""
+    """Read the argument of the new state if the reset gate is applied before the recurrent matrix.
+
+    Return None if the argument does not have this form.
+    """
     derived = [key for key in argument.affine.terms if key in candidate.reading.derived]
     if not argument.is_affine or len(derived) != 1:
         return None
@@ -152,7 +158,10 @@ def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[tuple[Activ
 def _with_peephole(
     candidate: Candidate, argument: Polynomial, key: Hashable, state: Polynomial
 ) -> tuple[GateWeights, np.ndarray] | None:
-    """Return the weights of a gate's argument and its peephole p, the factor of ``state`` (the cell state, old or new)."""
+    """Return the weights in the argument of a gate, and the peephole p, or None if it has another form.
+
+    p is the factor of ``state``, which is the old or the new cell state. ``key`` is the key of the old cell state as a source.
+    """
     if argument.is_affine and key not in argument.affine.terms:
         weights = candidate.weights(argument)
         return None if weights is None else (weights, np.zeros(candidate.size))
@@ -162,7 +171,10 @@ def _with_peephole(
 
 
 def _peephole(argument: Polynomial, key: Hashable, state: Polynomial) -> np.ndarray | None:
-    """Return the p for which ``argument`` may contain p * ``state``, read from one summand; else None."""
+    """Return the factor p if ``argument`` may contain the term p * ``state``, else None.
+
+    p is read from a single summand. The caller checks the other summands.
+    """
     if state.is_affine:
         matrix = argument.affine.terms.get(key)
         if matrix is None or (matrix != np.diag(np.diag(matrix))).any():

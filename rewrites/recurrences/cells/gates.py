@@ -1,4 +1,4 @@
-"""Read gates: a polynomial as one activation, and the argument of the activation as weights of inputs and hidden state.
+"""Read gates: a polynomial as one activation, and its argument as weights of inputs and hidden state.
 
 Works around ORT-RECURRENT-SOFTPLUS.
 """
@@ -62,7 +62,10 @@ def atoms_of(polynomial: Polynomial) -> list[Atom]:
 
 
 def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
-    """Return the activations, multiples of activations, and linear maps that may be summands, each with its polynomial."""
+    """Return the possible summands of ``polynomial``, each as an activation and as a polynomial.
+
+    They are activations, multiples of activations, and linear maps.
+    """
     terms: dict[Hashable, tuple[Activation, Polynomial]] = {}
     for product in polynomial.products.values():
         for atom in product.atoms:
@@ -80,7 +83,10 @@ def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
 
 @dataclass(frozen=True)
 class GateWeights:
-    """The argument of one gate: ``w`` [hidden, input width], ``r`` [hidden, hidden], ``bias`` [hidden]."""
+    """The weights in the argument of one gate, ``x @ w.T + h @ r.T + bias``.
+
+    ``w`` is [hidden, input width], ``r`` is [hidden, hidden], and ``bias`` is [hidden].
+    """
 
     w: np.ndarray
     r: np.ndarray
@@ -91,7 +97,9 @@ class GateWeights:
 class Candidate:
     """A state that may be the hidden state of a cell.
 
-    ``inputs``: the scanned sources with their widths, in a fixed order.
+    Args:
+        next: The next hidden state.
+        inputs: The scanned sources with their widths, in a fixed order.
     """
 
     reading: Interpretation
@@ -121,11 +129,17 @@ class Candidate:
         return Cell(op_type=op_type, hidden=self.hidden, sources=self.inputs, **fields)
 
     def weights(self, argument: Polynomial) -> GateWeights | None:
-        """Return the weights in the argument of a gate; None if it is not linear in the inputs and the hidden state."""
+        """Return the weights in the argument of a gate.
+
+        Return None if the argument is not linear in the inputs and the hidden state.
+        """
         return self.affine_weights(argument.affine) if argument.is_affine else None
 
     def affine_weights(self, affine: LinearMap) -> GateWeights | None:
-        """Read a linear map as the argument of a gate; None if it has sources other than the inputs and the hidden state."""
+        """Return the weights in ``affine``, the argument of a gate.
+
+        Return None if it has sources other than the inputs and the hidden state.
+        """
         if not affine.terms.keys() <= {self.key, *(key for key, _ in self.inputs)}:
             return None
         parts = [affine.terms.get(key, np.zeros((width, affine.width))) for key, width in self.inputs]

@@ -1,8 +1,8 @@
 """Read a loop's body as polynomials of its sources.
 
-If a scanned tensor is a linear map of another tensor, such as an input projection before the loop, the other tensor is the source.
-Only floating-point values are read as features. Conditions may be assumed to be true or false. Values that depend on a condition
-are read under that assumption.
+A scanned tensor is a source. But if it is a linear map of another tensor, such as an input projection before the loop, the other
+tensor is the source. Only floating-point values are read as features. Conditions may be assumed to be true or false. Values that
+depend on a condition are then read under this assumption.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -36,7 +36,10 @@ _WIDEST = 2048
 
 @dataclass(frozen=True)
 class Scanned:
-    """A scanned source: ``outer`` [steps, ..., width], from the last row to the first if ``reverse``."""
+    """A scanned source, ``outer`` [steps, ..., width].
+
+    ``reverse``: True if the loop reads it from the last row to the first.
+    """
 
     outer: ir.Value
     reverse: bool
@@ -62,8 +65,8 @@ class Interpretation(Reading):
         Args:
             loop: A loop that scans axis 0 of all its scan inputs and outputs.
             opset: The opset of the model.
-            assumed: The assumed outcomes of conditions.
-            numbers: The assumed contents of captured tensors.
+            assumed: Conditions with their assumed outcomes.
+            numbers: Captured tensors with their assumed contents.
         """
         constants, same = ConstantReader(opset, numbers), dict[str, int | str]()
         while True:
@@ -146,7 +149,10 @@ class Interpretation(Reading):
         return self._source(source_of(state), value, 0)
 
     def _source(self, key: Hashable, value: ir.Value, skipped: int) -> Features | None:
-        """Return ``value`` as a source. Its first ``skipped`` axes (the steps) are not axes of one step."""
+        """Return ``value`` as a source.
+
+        ``skipped``: 1 if its first axis is the steps, which are no axis of one step, else 0.
+        """
         rank = rank_of(value)
         if rank is None or rank <= skipped or value.dtype is None or not value.dtype.is_floating_point():
             return None
@@ -164,7 +170,10 @@ class Interpretation(Reading):
         return Features(whole.dims[1:], whole.shape, whole.runs)
 
     def _outside(self, value: ir.Value, scan: ScanInput, depth: int) -> Features | None:
-        """Read a scanned tensor outside the loop, with the steps as an additional leading axis."""
+        """Read ``value``, a tensor outside the loop from which the scan input ``scan`` is computed.
+
+        The steps are an additional leading axis of the result.
+        """
         node = value.producer()
         if node is not None and depth < _DEEPEST and node.graph is self.loop.node.graph:
             inside: dict[ir.Value, Features] = {}
@@ -190,7 +199,10 @@ class Interpretation(Reading):
         return features
 
     def _is_affine_here(self, features: Features, scan: ScanInput) -> bool:
-        """Return True if ``features`` are a linear map of sources that have the leading axes of a step."""
+        """Return True if ``features`` are a linear map of sources that have the leading axes of a step.
+
+        These are the leading axes of ``scan`` in the body.
+        """
         whole = features.whole()
         if whole is None or not whole.is_affine or scan.inner.shape is None or features.lead != len(scan.inner.shape):
             return False
@@ -199,7 +211,10 @@ class Interpretation(Reading):
 
 
 def _is_spread(branch: Features, result: ir.Value) -> bool:
-    """Return True if ``branch`` is or may be broadcast to ``result``, because an axis of size 1 may have another size there."""
+    """Return True if ``branch`` may be broadcast to ``result``.
+
+    This is so if an axis has size 1 in ``branch``, but may have another size in ``result``.
+    """
     sizes = (*branch.dims, *branch.shape)
     dims = [None] * len(sizes) if result.shape is None else result.shape.dims
     return any(size == 1 != dim for size, dim in zip(sizes, dims, strict=True))

@@ -18,7 +18,10 @@ __all__ = ["LinearMap", "digest", "joined"]
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """``terms``: for each source its matrix of shape [features of the source, width]; ``bias`` of shape [width]. All float64."""
+    """A linear map of sources. All arrays are float64.
+
+    ``terms``: for each source, its matrix of shape [features of the source, width]. ``bias``: an array of shape [width].
+    """
 
     bias: np.ndarray
     terms: Mapping[Hashable, np.ndarray] = field(default_factory=dict)
@@ -89,7 +92,10 @@ def _product(own: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def digest(*parts: object) -> str:
-    """Return a hash of ``parts`` as a key. Its length is fixed, because keys are parts of other keys."""
+    """Return a hash of ``parts`` as a key.
+
+    Keys are parts of other keys. A hash has a fixed length, so that they do not grow.
+    """
     hashed = hashlib.blake2b(digest_size=16)
     for part in parts:
         content = part if isinstance(part, bytes) else str(part).encode()

@@ -26,10 +26,12 @@ _KEEP_RANK = frozenset({"Cast", "Expand", "Identity", "Not", "Tile"})
 
 @dataclass(frozen=True)
 class Mask:
-    """Rows take the step if the condition ``value`` is ``outcome``.
+    """Rows take the step if the condition ``value`` equals ``outcome``. Otherwise they keep their states.
 
-    ``active``: the body as read for rows that take the step. ``kept``: the body as read for the other rows. ``known``: like
-    ``kept``, but without assumed numbers for run-time weights.
+    Args:
+        active: The body as read for rows that take the step.
+        kept: The body as read for the other rows.
+        known: Like ``kept``, but without assumed numbers for run-time weights.
     """
 
     value: ir.Value
@@ -43,7 +45,10 @@ class Mask:
         return self.kept.are_same(state.next, state.inner)
 
     def otherwise(self, value: ir.Value) -> np.ndarray | State | None:
-        """Return ``value`` for rows that do not take the step: an array of constants, a state, or None if it is neither."""
+        """Return ``value`` for rows that do not take the step.
+
+        Return an array if it is constant in these rows, or the state that it equals. Return None if it is neither.
+        """
         whole = self.kept.whole(value)
         if whole is None:
             return None
@@ -56,7 +61,13 @@ class Mask:
 
 @dataclass(frozen=True)
 class CellMatch:
-    """A cell, the reading in which it was recognised, its mask if it has one, and the run-time weights it depends on."""
+    """A recognised cell.
+
+    Args:
+        reading: The interpretation of the body in which the cell was recognised.
+        mask: The mask of the cell, or None.
+        weights: The run-time weights on which the cell depends.
+    """
 
     cell: Cell
     reading: Interpretation
@@ -69,7 +80,10 @@ class CellMatch:
         return self.reading.dims[source_of(self.cell.hidden)]
 
     def keeps_states(self) -> bool:
-        """Return True if the mask has one element for each row, and rows that do not take the step keep all states of the cell."""
+        """Return True if the mask of the cell is usable.
+
+        It must have one element for each row. Rows that do not take the step must keep all states of the cell.
+        """
         mask = self.mask
         return mask is not None and all(map(mask.keeps, self.cell.states)) and _is_for_rows(mask.value, self.reading, self.lead)
 
@@ -84,7 +98,10 @@ def masks_of(loop: ScanView, opset: int, numbers: Numbers) -> Iterator[Mask]:
 
 
 def _conditions(loop: ScanView) -> list[ir.Value]:
-    """Return the conditions that choose between values in the body, traced back through operators that keep the rank."""
+    """Return the conditions that choose between values in the body.
+
+    A condition is traced back through operators that keep its rank.
+    """
     varying = varying_values(loop.body, [state.inner for state in loop.states])
     conditions: dict[ir.Value, None] = {}
     for node in loop.body:
@@ -105,9 +122,8 @@ def _conditions(loop: ScanView) -> list[ir.Value]:
 def _is_for_rows(value: ir.Value, reading: Interpretation, lead: Dims) -> bool:
     """Return True if ``value`` has one element for each row, or one for all rows.
 
-    By broadcasting, an unknown size may be either.
-
-    Several axes of rows are merged into one, so sizes must match: a size of 1 would not be broadcast after the merge.
+    An unknown size is accepted, because it is one of these two. If there are several axes of rows, they are merged into one. After
+    the merge, a size of 1 would no longer be broadcast, so all their sizes must match.
     """
     if value.shape is None:
         return False
