@@ -1,8 +1,8 @@
 """Replace loops by closed forms, which compute all steps of a loop at once.
 
-A family's rule reads the loop and returns a ``ClosedForm``. Its ``patch`` checks that the number of steps, the target and the costs
-allow the form. The loop is kept as a fallback if the form does not cover all inputs. If the width of the states is unknown, an If
-checks it in each run.
+The rule of each family of recurrences reads the loop and returns a ``ClosedForm``. ``ClosedForm.patch`` checks that the number of
+steps, the target and the costs allow the form. If the form does not cover all inputs, the loop is kept as a fallback. If the width
+of the states is unknown, an If checks it in each run.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -77,7 +77,7 @@ class ClosedForm:
             builder, collects nodes that run only if the form covers the inputs.
         steps: The least and the most steps for which the form runs if the number is unknown. None if the form needs the number.
         needs_fallback: True if the form does not cover all inputs.
-        work: The code of reasons about cost, and the form in words.
+        work: For reasons to keep the loop: the code of the reason, and the name of the form.
         checks_width: True if an If checks unknown widths of states in each run.
         notes: The assumptions, for the report.
     """
@@ -95,8 +95,8 @@ class ClosedForm:
     def patch(self, ctx: Context) -> Patch | NotApplicable:
         """Return the patch that writes the form, or the reason to keep the loop.
 
-        If the width of states is unknown, the patch only puts the loop under an If that checks the width. The limit is the largest
-        width for which the form pays off. A later patch then writes the form.
+        If the width of states is unknown, the patch only puts the loop under an If. The If checks that the width is at most the
+        largest width for which the form pays off. A later patch then writes the form.
         """
         loop = self.loop
         if not isinstance(loop.steps, int) and self.steps is None:
@@ -150,7 +150,10 @@ class ClosedForm:
 
 
 def plain_scan(loop: Loop, ctx: Context, opset: int, *, needs_fallback: bool = True) -> ScanView | None:
-    """Return ``loop`` if stacks can replace the states of this Scan, else None. If ``needs_fallback``, refuse a fallback."""
+    """Return ``loop`` if it is a Scan whose states can be replaced by stacks, else None.
+
+    If ``needs_fallback``, also return None for a loop that is itself a fallback.
+    """
     if isinstance(loop, LoopView) or not loop.states or ctx.opset < opset or not_plain(loop, ctx) is not None:
         return None
     return None if needs_fallback and is_fallback_loop(loop, ctx) else loop
@@ -167,26 +170,30 @@ def first_patch(answers: Iterable[Patch | NotApplicable]) -> Patch | NotApplicab
 
 
 def plan_is_faster(loop: ScanView, ctx: Context, code: str, form: str) -> NotApplicable | None:
-    """Return a reason to keep the loop if it is to be compiled to a loop plan, which is faster than ``form``."""
+    """Return a reason to keep the loop if a loop plan will replace it, which is faster than ``form``."""
     if not is_to_be_compiled(loop, ctx):
         return None
     return NotApplicable(code, f"the plan of the loop, which is to be compiled, is faster than {form}")
 
 
 def slower_than_loop(code: str, work: str, loop_ns: float, form_ns: float) -> NotApplicable | None:
-    """Return a reason if a closed form is not clearly faster at ``work`` than the loop, by the estimates in ns."""
+    """Return a reason to keep the loop unless a closed form is clearly faster, by estimates in ns.
+
+    ``work``: what both compute, in words.
+    """
     return None if form_ns * MARGIN < loop_ns else slower(code, work, loop_ns, form_ns)
 
 
 def slower(code: str, work: str, loop_ns: float, form_ns: float, form: str = "without") -> NotApplicable:
-    """Return the reason that ``work`` is slower in the new form than in the loop, with both estimates."""
+    """Return the reason that a new form computes ``work`` more slowly than the loop, with both estimates."""
     return NotApplicable(code, f"{work} take about {loop_ns / 1000:.0f} µs in the loop and {form_ns / 1000:.0f} µs {form}")
 
 
 def passes_ns(costs: Costs, operators: int, size: int, near: int, passes: tuple[int, int, int]) -> float:
-    """Return the time in ns of ``operators`` on stacks of ``size`` bytes.
+    """Return the time in ns of ``operators`` operators on stacks of ``size`` bytes.
 
-    ``passes``: the passes over stacks that fit the second-level cache (up to ``near`` bytes), the third-level cache, or neither.
+    ``passes``: the number of passes over the stacks in each of three cases. The stacks fit the second-level cache (up to ``near``
+    bytes), the third-level cache, or neither.
     """
     near_passes, others, far_passes = passes
     bytes_ns = near_passes * costs.near_byte if size <= near else (others if size <= _FAR else far_passes) * costs.far_byte
@@ -194,7 +201,7 @@ def passes_ns(costs: Costs, operators: int, size: int, near: int, passes: tuple[
 
 
 def over_budget(work: str, size: int, ctx: Context, when: str = "at a time") -> NotApplicable | None:
-    """Return a reason if the ``size`` bytes that ``work`` needs exceed the memory budget."""
+    """Return a reason if ``work`` needs more memory than the budget. It needs ``size`` bytes."""
     limit = ctx.options.memory_budget
     return NotApplicable("MEMORY-BUDGET", f"{work} about {size} bytes {when} (limit {limit})") if size > limit else None
 
@@ -214,7 +221,10 @@ def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], 
 
 
 def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
-    """Return the reason that the number of steps is unknown, with the least power of 2 for which the form ``pays``."""
+    """Return the reason that the number of steps is unknown.
+
+    It includes the least power of 2 for which the form pays off, if there is one. ``pays``: takes a number of steps.
+    """
     count = next((1 << power for power in range(1, _LONGEST) if pays(1 << power)), None)
     ahead = "" if count is None else f"; for {count} or more steps, blocks of steps would be faster, by an estimate"
     return NotApplicable("LINEAR-STEPS", f"the number of steps is not known before the model runs{ahead}")
@@ -223,7 +233,9 @@ def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
 def width_patch(
     loop: ScanView, states: list[State], widest: int, words: tuple[str, str, str, str], ctx: Context
 ) -> Patch | NotApplicable:
-    """Return the patch that puts ``loop`` under an If, which checks that ``states`` have at most ``widest`` bytes a step.
+    """Return the patch that puts ``loop`` under an If.
+
+    The If checks that each of ``states`` has at most ``widest`` bytes a step.
 
     Args:
         words: The reason code, the names of states, the form, and the start of the condition, for the report.

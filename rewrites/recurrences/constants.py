@@ -1,4 +1,4 @@
-"""Read constants as arrays, also constants that a few operators rearrange or combine."""
+"""Read constants as arrays, including constants that a few operators rearrange or combine."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ _EXACT = frozenset({"Add", "Mul", "Neg", "Sub"})
 
 
 class ConstantReader:
-    """Reads the constants of a model with one opset and caches them. ``known``: the assumed contents of some tensors."""
+    """Reads constants of a model and caches them. ``known``: the assumed contents of some tensors."""
 
     def __init__(self, opset: int, known: Mapping[ir.Value, np.ndarray] | None = None) -> None:
         self.opset = opset

@@ -1,7 +1,8 @@
-"""Write a cell as a native RNN, GRU or LSTM node over all steps, or over the steps that each row runs.
+"""Write a cell as a native RNN, GRU or LSTM node.
 
-The lists of activation parameters have one entry for each activation that takes one, because onnxruntime misreads padded lists.
-``layout`` is never written, because onnxruntime rejects it.
+The node runs all steps or, if the cell has a mask, the steps that each row takes. The lists of activation parameters have an entry
+only for activations that have the parameter, because onnxruntime misreads padded lists. ``layout`` is never written, because
+onnxruntime rejects it.
 
     LSTM(xs, ...)    ->    If(xs is not empty) then LSTM(xs, ...) else an empty sequence, and the initial states
 
@@ -16,8 +17,8 @@ With a mask, a row takes only some steps. A stable sort moves these steps to the
 original steps. Before the first step that a row takes, the row has its initial state. The results equal those of the loop for every
 mask, because no result beyond the sequence length of a row is used.
 
-Works around ORT-RECURRENT-LAYOUT, ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS
-and ORT-RECURRENT-EMPTY-ROW.
+Works around ORT-RECURRENT-LAYOUT, ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS and
+ORT-RECURRENT-EMPTY-ROW.
 """
 
 import math
@@ -41,7 +42,12 @@ _INT64, _INT32 = int(ir.DataType.INT64), int(ir.DataType.INT32)
 
 @dataclass(frozen=True)
 class NativeResults:
-    """``sequence`` [steps, ..., hidden], and the final ``states`` in the shapes of the loop's states, the hidden state first."""
+    """The results of a native node.
+
+    Args:
+        sequence: The hidden states of all steps, [steps, ..., hidden].
+        states: The final states in the shapes of the loop's states, the hidden state first.
+    """
 
     sequence: ir.Value
     states: Sequence[ir.Value]
@@ -50,13 +56,13 @@ class NativeResults:
 def write_native(
     b: Builder, cell: Cell, inputs: list[ir.Value], lead: Dims, *, reverse: bool, between_reversals: bool, mask: ir.Value | None
 ) -> NativeResults:
-    """Write ``cell`` for ``inputs``, each [steps, *lead, width].
+    """Write ``cell`` as a native node, and return its results in the order of the steps.
 
-    Results keep the order of steps; states are [*lead, hidden].
+    The final states are [*lead, hidden].
 
     Args:
         b: Collects the nodes.
-        inputs: The values of the cell's sources.
+        inputs: The values of the cell's sources, each [steps, *lead, width].
         lead: The axes of rows. If there are several, at most one may be unknown.
         reverse: True if the last step comes first.
         between_reversals: If there is no mask, write a forward node on reversed steps instead of a reverse node.
@@ -110,7 +116,10 @@ def _write_running_steps(
 
 
 def has_run(b: Builder, mask: ir.Value, backwards: bool) -> ir.Value:
-    """Return a bool tensor shaped like ``mask``, [steps, ..., 1]: True if the row has run in that step or an earlier one."""
+    """Return a bool tensor shaped like ``mask``, which is True after the first step that a row takes.
+
+    It is True in this step, too. ``mask`` is [steps, ..., 1]. ``backwards``: True if the last step comes first.
+    """
     runs = b.op("CumSum", b.op("Cast", mask, to=_INT64), b.const(0), reverse=1 if backwards else None)
     return b.op("Less", b.const(0), runs)
 
@@ -120,7 +129,10 @@ def _indices(b: Builder, first: ir.Value, second: ir.Value) -> ir.Value:
 
 
 def write_guarded(b: Builder, cell: Cell, some_input: ir.Value, write: Callable[[Builder], NativeResults]) -> NativeResults:
-    """Put the nodes of ``write`` under an If that runs them only if ``some_input`` [steps, ..., width] is not empty."""
+    """Put the nodes of ``write`` under an If that runs them only if ``some_input`` is not empty.
+
+    Otherwise, the If returns an empty sequence and the initial states. ``some_input`` is [steps, ..., width].
+    """
     is_some = b.op("Greater", b.op("Size", some_input), b.const(0))
     then_part, else_part = b.another(), b.another()
     native = write(then_part)
@@ -136,9 +148,9 @@ def write_guarded(b: Builder, cell: Cell, some_input: ir.Value, write: Callable[
 def _write_rows(
     b: Builder, cell: Cell, x: ir.Value, initial: list[ir.Value], reverse: bool, lengths: ir.Value | None = None
 ) -> tuple[ir.Value, list[ir.Value]]:
-    """Return the sequence and final states of ``cell`` for ``x`` [steps, rows, width] and initial states [rows, hidden].
+    """Write the node for ``x`` [steps, rows, width] and the ``initial`` states, each [rows, hidden].
 
-    ``lengths``: int32 [rows].
+    Return the sequence and the final states. ``lengths``: the number of steps of each row, int32 [rows]; None for all steps.
     """
 
     def array(name: str) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""Write the native node of a cell, and the body values that it computes.
+"""Write the native node of a cell, and stacks of the body values that it computes.
 
-The remaining loop scans these values.
+The loop that remains scans these stacks.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -31,7 +31,7 @@ __all__ = ["NodeValues", "Remainder", "remainder", "write_node"]
 
 @dataclass
 class NodeValues:
-    """``body``: the body values that the native node computes for all steps. ``results``: loop outputs and their new values."""
+    """The body values that the native node computes, and pairs of a loop output and its new value."""
 
     body: list[ir.Value]
     results: list[tuple[ir.Value | None, ir.Value]]
@@ -44,10 +44,10 @@ class Remainder:
     Args:
         states: The states that remain.
         after: The body values that equal the next hidden state.
-        elsewhere: The body values that equal the next hidden state in rows that take the step, and constants in other rows.
+        elsewhere: The body values that equal it in rows that take the step, and the constants that they equal in other rows.
         followers: The states that equal the hidden state except for their initial values.
         choices: Where nodes, each with the index of an operand that the next hidden state may replace.
-        needs_previous: The states (hidden state and followers) whose values before the step are read.
+        needs_previous: Those of the hidden state and the followers whose values before the step are read.
     """
 
     states: tuple[State, ...]
@@ -59,9 +59,10 @@ class Remainder:
 
 
 def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
-    """Return the part of the loop that remains, or None if there is a mask and that part needs the cell state.
+    """Return the part of the loop that remains when a native node replaces the cell.
 
-    A cell state that is needed in each step remains a state of the loop. That loop is cheap, because it scans all hidden states.
+    If it needs the cell state in each step, the cell state remains a state of the loop. This is cheap, because the hidden states
+    are scanned. With a mask, it is not supported, so return None.
     """
     cell, mask = match.cell, match.mask
     copied = through_identity(cell.hidden.next)
@@ -101,7 +102,7 @@ def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
 
 
 def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]]:
-    """Find the Where nodes whose result is the unmasked next hidden state, for rows that take the step.
+    """Find the Where nodes that select the unmasked next hidden state for rows that take the step.
 
     Return each node with the index of the operand that holds this state.
     """
@@ -122,7 +123,7 @@ def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]
 def _read_by(
     wanted: Sequence[ir.Value], loop: ScanView, computed: set[ir.Value], choices: Sequence[tuple[ir.Node, int]]
 ) -> set[ir.Value]:
-    """Return ``wanted`` and all values from which these are computed, down to the values ``computed`` by the native node."""
+    """Return ``wanted`` and all values behind them. Stop at those that the native node has ``computed``."""
     waiting, needed, chosen = list(wanted), set[ir.Value](), dict(choices)
     while waiting:
         value = waiting.pop()
@@ -138,7 +139,7 @@ def _read_by(
 
 
 def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) -> NodeValues | NotApplicable:
-    """Write the native node and return the values that it computes, or a reason if the mask or a required size is not known."""
+    """Write the native node and return its values, or a reason if the mask or a size is not known."""
     cell, reading, mask, lead = match.cell, match.reading, match.mask, match.lead
     b, backwards = stacks.build, stacks.backwards
     for value in (*rest.after, *rest.elsewhere):
@@ -195,7 +196,7 @@ def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, l
 
 
 def _may_be_empty(loop: ScanView, cell: Cell, lead: Dims, masked: bool) -> bool:
-    """Return True if there may be no steps, or if the node fails on an empty batch and there may be no rows."""
+    """Return True if the node may fail, because there may be no steps or no rows (an empty batch)."""
     if not isinstance(loop.steps, int) and not has_steps(loop.node.graph):
         return True
     return (cell.op_type != "RNN" or masked) and any(not isinstance(dim, int) for dim in lead)
@@ -208,7 +209,7 @@ def _features(reading: Interpretation, value: ir.Value) -> Features:
 
 
 def _can_be_shaped(value: ir.Value, features: Features, lead: Dims) -> bool:
-    """Return True if a stack [steps, *lead, width] can be reshaped to the axes of ``value``, as ``features`` lists them."""
+    """Return True if a stack [steps, *lead, width] can be reshaped to [steps, *axes of ``value``]."""
     axes = [*features.dims, *features.shape]
     rank = rank_of(value)
     unknown = sum(not isinstance(dim, int) for dim in features.dims)
@@ -216,7 +217,7 @@ def _can_be_shaped(value: ir.Value, features: Features, lead: Dims) -> bool:
 
 
 def _shaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir.Value:
-    """Reshape ``stack`` [steps, *lead, width] to [steps, *axes of ``features``]. These axes may include axes of size 1."""
+    """Reshape ``stack`` [steps, *lead, width] to the axes of ``features``, which may add axes of size 1."""
     same = features.dims == lead
     if same and features.shape == (features.width,):
         return stack
@@ -225,7 +226,7 @@ def _shaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir.V
 
 
 def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
-    """Return the mask for all steps: bool [steps, ..., 1], True if the row takes the step. It has one axis more than a state."""
+    """Return the mask of all steps, bool [steps, ..., 1], which is True if the row takes the step."""
     reason = stacks.add_all(nodes_behind(stacks.body, [mask.value]))
     if reason is not None:
         return reason

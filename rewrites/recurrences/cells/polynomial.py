@@ -24,12 +24,12 @@ _NEVER_CLIPPED = frozenset({"Clip", "Exp", "Relu", "Softplus"})
 
 
 class TooComplex(Exception):
-    """The value is no polynomial, or has more products or atoms than any supported cell."""
+    """Raised if a value is no polynomial, or has more products or atoms than any supported cell."""
 
 
 @dataclass(frozen=True, eq=False)
 class Activation:
-    """A function of a recurrent operator, or ``Exp``, or ``Clip`` from alpha to beta, applied to each feature of ``of``."""
+    """``function`` of each feature of ``of``: a recurrent operator's activation, ``Exp`` or ``Clip``."""
 
     function: Function
     of: "Polynomial"
@@ -46,7 +46,7 @@ class Activation:
 
     @property
     def alone(self) -> "Polynomial":
-        """The activation as a polynomial of its own."""
+        """A polynomial that is only this activation."""
         return _sum(LinearMap(np.zeros(self.of.width)), [Monomial(np.ones(self.of.width), (self,))])
 
     def gather(self, index: np.ndarray) -> "Activation":
@@ -54,7 +54,7 @@ class Activation:
         return replace(self, of=self.of.gather(index))
 
     def rewritten(self, form: ActivationForm) -> "Activation":
-        """Return the activation with its function replaced by ``form``."""
+        """Return the activation with its function, and the factor and addend of its argument, from ``form``."""
         argument = self.of if form.factor == 1.0 else self.of * form.factor
         return Activation(form.function, argument if form.added is None else argument + form.added)
 
@@ -87,7 +87,7 @@ class Monomial:
 
 @dataclass(frozen=True, eq=False)
 class Polynomial:
-    """``affine`` plus ``products``, no two of which have the same atoms. Supports ``+``, ``-`` and ``*``, also with numbers."""
+    """``affine`` plus ``products`` of different atoms. Supports ``+``, ``-`` and ``*``, also with numbers."""
 
     affine: LinearMap
     products: Mapping[Hashable, Monomial] = field(default_factory=dict)
@@ -95,12 +95,12 @@ class Polynomial:
 
     @classmethod
     def constant(cls, numbers: np.ndarray) -> "Polynomial":
-        """Return the loop-invariant polynomial of one number for each feature."""
+        """Return the loop-invariant polynomial that has one of ``numbers`` for each feature."""
         return cls(LinearMap(numbers.astype(np.float64)))
 
     @classmethod
     def activation(cls, function: Function, of: "Polynomial") -> "Polynomial":
-        """Return the normal form of ``function``, which must have no clip, applied to ``of``."""
+        """Apply ``function`` to ``of``, and return the normal form. ``function`` must have no clip."""
         inner = of.single
         clip = None if inner is None else merge_clips(function, inner.function)
         if inner is not None and clip is not None:
@@ -133,7 +133,7 @@ class Polynomial:
 
     @property
     def monomial(self) -> Monomial | None:
-        """The only product, or None if there are several or the affine part varies."""
+        """The only product. None if there is not exactly one, or if the affine part varies."""
         return next(iter(self.products.values())) if len(self.products) == 1 and self.affine.is_constant else None
 
     @property
@@ -143,7 +143,7 @@ class Polynomial:
         return product.activation if product is not None and self.affine.is_zero and product.is_plain else None
 
     def __add__(self, other: "Polynomial | float") -> "Polynomial":
-        """Add; a number is added to each feature."""
+        """Return the sum. A number is added to each feature."""
         if not isinstance(other, Polynomial):
             other = Polynomial.constant(np.full(self.width, other))
         return _sum(self.affine.plus(other.affine), [*self.products.values(), *other.products.values()])
@@ -158,7 +158,7 @@ class Polynomial:
         return -self + number
 
     def __mul__(self, other: "Polynomial | np.ndarray | float") -> "Polynomial":
-        """Multiply feature by feature; raises TooComplex if the result has too many products or atoms."""
+        """Return the product, feature by feature. Raise TooComplex if it has too many products or atoms."""
         if not isinstance(other, Polynomial):
             return self._scaled(np.broadcast_to(np.asarray(other, dtype=np.float64), (self.width,)))
         if self.is_constant:
@@ -193,12 +193,12 @@ class Polynomial:
 
 
 def uniform(numbers: np.ndarray) -> float | None:
-    """Return the number that all ``numbers`` equal, or None if they differ."""
+    """Return the number to which all ``numbers`` are equal, or None if they differ."""
     return float(numbers[0]) if len(numbers) and (numbers == numbers[0]).all() else None
 
 
 def _with_clip(atom: Activation) -> Activation:
-    """If the argument is a symmetric Clip, make it the ``clip`` of the activation's function."""
+    """Turn a symmetric Clip of the argument, such as Clip(x, -3, 3), into the ``clip`` of the function."""
     product = atom.of.monomial
     if product is None or not atom.of.affine.is_zero:
         return atom
@@ -221,7 +221,7 @@ def _parts(polynomial: Polynomial) -> list[Monomial]:
 
 
 def _sign(affine: LinearMap) -> np.ndarray:
-    """Return the sign of each feature's first weight, so that a linear map and its negative are the same atom."""
+    """Return the sign of each feature's first weight. With it, a map and its negative are the same atom."""
     weights = np.concatenate([affine.terms[source] for source in sorted(affine.terms, key=repr)])
     first = weights[(weights != 0).argmax(axis=0), np.arange(affine.width)]
     return np.where(first < 0, -1.0, 1.0)
@@ -232,7 +232,7 @@ def _ordered(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def _sum(affine: LinearMap, products: Iterable[Monomial]) -> Polynomial:
-    """Add up monomials with the same atoms. Rewrite ``factor * activation + number`` as another activation if possible."""
+    """Add up products of the same atoms. If the sum equals a single activation, write it as this one."""
     collected: dict[Hashable, Monomial] = {}
     for product in products:
         known = collected.get(product.key)

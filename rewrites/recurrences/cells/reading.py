@@ -1,7 +1,7 @@
 """The abstract values of a loop's body.
 
-A constant is read as an array. A value that varies from step to step is read as ``Features`` or as ``Transposed`` features. Any
-other value is read as None. Features are polynomials whose variables come from sources. A source is a state, a scanned tensor, or a
+A constant is read as an array. A value that varies from step to step is read as ``Features`` or as ``Transposed`` features. A value
+that cannot be read is None. Features are polynomials whose variables come from sources. A source is a state, a scanned tensor, or a
 product of activations that is multiplied by a matrix.
 """
 
@@ -40,9 +40,9 @@ class Reading:
     """The facts known so far about the values of one Scan's body.
 
     Args:
-        derived: The polynomial of each source that is a product.
+        derived: The sources that are products of activations, each with its polynomial.
         dims: The leading axes of each source in one step.
-        same: For a symbolic size, another size that was found to be equal.
+        same: Symbolic sizes, each with another size that was found to be equal.
         decided: The conditions that are assumed to be true or false, and the values that follow from these assumptions.
     """
 
@@ -66,7 +66,7 @@ class Reading:
     def learn_same(self, size: int | str, other: int | str) -> None:
         """Record that two sizes must be equal.
 
-        Values that were already read do not change, so the body is read again.
+        Values that were already read keep the old sizes, so the caller reads the body again.
         """
         first, second = self._settled(size), self._settled(other)
         if isinstance(first, str) and first != second and second is not None:
@@ -97,7 +97,10 @@ class Reading:
         return abstract if isinstance(abstract, Features) else None
 
     def whole(self, value: ir.Value) -> Polynomial | None:
-        """Return one row of ``value`` as a polynomial, or None. A constant must be the same in all rows."""
+        """Return one row of ``value`` as a polynomial, or None if this is impossible.
+
+        A constant must be the same in all rows.
+        """
         abstract = self.abstract(value)
         if not isinstance(abstract, np.ndarray):
             return abstract.whole() if isinstance(abstract, Features) else None
@@ -109,9 +112,9 @@ class Reading:
         return Polynomial.constant(flat) if abstract.ndim == 1 else None
 
     def are_same(self, value: ir.Value, other: ir.Value, *, axes: bool = False) -> bool:
-        """Return True if both hold the same numbers in each row.
+        """Return True if both values hold the same numbers in each row.
 
-        They may differ in axes of size 1, unless ``axes`` is True.
+        Their shapes may differ in axes of size 1, unless ``axes`` is True.
         """
         first, second = self.features(value), self.features(other)
         if first is None or second is None or rows_of(first.dims) != rows_of(second.dims):

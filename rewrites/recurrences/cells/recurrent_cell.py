@@ -2,10 +2,14 @@
 
     Scan(h0, c0, xs) body(h, c, x) => (o * tanh(c2), c2 = f * c + i * g, ...)    ->    LSTM(xs, W, R, B, , h0, c0)
 
-The body may use any operators for the cell: body values are read as polynomials of activations of linear maps, and cells are
-recognised in the polynomials. Conditions: weights are loop-invariant and of known shapes; states are tensors of float32 or float16
-whose last axis holds the features; the native node is faster on the target, or on onnxruntime's CPU if the target has no such node
-and cannot unroll the cell; body and cell agree on random numbers. If they disagree, the cell was recognised wrongly.
+The body may compute the cell by any operators: body values are read as polynomials of activations of linear maps, and cells are
+recognised in the polynomials. Conditions:
+
+* The weights are loop-invariant, and their shapes are known.
+* The states are tensors of float32 or float16 whose last axis holds the features.
+* The native node is faster on the target. If the target lacks the node and cannot unroll the cell, it is faster on onnxruntime's
+  CPU.
+* The cell and the body agree on random numbers. Otherwise the cell was recognised wrongly.
 
 A body may have a mask: a condition that decides for each row whether its states change in the step (opset 11). Nodes that are not
 part of the cell remain in a loop that scans the hidden states. An LSTM node returns only the last cell state. So if other nodes
@@ -107,11 +111,12 @@ def _fused(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplica
 
 
 def _why_no_cell(loop: ScanView, opset: int) -> NotApplicable:
-    """Return the reason why ``loop`` has no recurrent cell: the first operator, state or equation that no cell has.
+    """Return the first operator, state or equation of ``loop`` that no recurrent cell has, as a reason.
 
-    A quantized state is a reason, because a DynamicQuantizeLSTM computes something else. Measured: it quantizes its input once, by
-    the range of all steps, and the state by the range of the rows of one thread. Its results, which are up to 1, differ by 0.01 to
-    more than 1 from a loop that quantizes each step. Static quantization needs a constant scale, which the operator does not have.
+    A quantized state is a reason, because a DynamicQuantizeLSTM quantizes differently. It was measured to quantize its input once,
+    by the range of all steps, and the state by the range of the rows of one thread. Its results, which are up to 1, differ by 0.01
+    to more than 1 from a loop that quantizes each step. Static quantization needs a constant scale, which the operator does not
+    have.
     """
     states = [state for state in loop.states if state.inner.dtype is not None and state.inner.dtype.is_floating_point()]
     inner = [state.inner for state in loop.states]
@@ -140,10 +145,7 @@ def _why_no_cell(loop: ScanView, opset: int) -> NotApplicable:
 
 
 def _agrees(match: CellMatch, ctx: Context) -> bool:
-    """Run the cell and the body on random numbers.
-
-    Return True if they agree, False if not or if the body cannot be run.
-    """
+    """Return True if the body can be run on random numbers, and the cell has the same results."""
     cell, reading, mask = match.cell, match.reading, match.mask
     states = cell.states
     wanted = [state.next for state in states]
@@ -177,7 +179,7 @@ def _agrees(match: CellMatch, ctx: Context) -> bool:
 
 
 def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: set[ir.Value]) -> dict[ir.Value, np.ndarray] | None:
-    """Return random numbers for each body input in ``fed``. Put the random numbers of the scanned sources into ``sources``."""
+    """Return random numbers for the body inputs ``fed``. Put those of scanned sources into ``sources``."""
     rng = np.random.default_rng(7)
     reading, mask = match.reading, None if match.mask is None else match.mask.value
     loop, feeds, symbols = reading.loop, dict[ir.Value, np.ndarray](), dict[str, int]()

@@ -1,14 +1,20 @@
-"""Check that a native node can replace the loop of a cell and is faster: types and shapes, the target, the cost.
+"""Check that a native node can replace the loop of a cell, and that it is faster.
 
-Measured with onnxruntime 1.31 on CPU, against a Scan with hoisted projections: LSTM and GRU nodes are faster up to a batch of about
-8 and equally fast for larger batches, but a GRU is slightly slower from 16 rows on. An RNN node is faster for one row up to a width
-of 128 and for two rows up to 64, and two to three times slower from 4 rows on. Targets that run no loops always use native nodes.
-A reverse LSTM or GRU is 4 to 7 percent slower than a forward node between two reversing Slices at 16 rows, and within one percent
-at 4 rows.
+Measured with onnxruntime 1.31 on CPU, against a Scan with hoisted projections:
 
-Weights that are known only at run time are copied in each run, at about 1 ns a number in blocks and 5.5 ns one by one. Each step
-saves about 5 µs and 0.05 ns a number. A mask costs a sort and two gathers, about 15 µs. If the cell state of each step is needed,
-gates are computed twice; the node is still 3 times faster for states of 16 numbers, and as fast as the loop for 256.
+* LSTM and GRU nodes are faster up to a batch of about 8 and equally fast for larger batches. But from 16 rows on, a GRU node is
+  slightly slower.
+* An RNN node is faster for one row up to a width of 128, and for two rows up to 64. From 4 rows on, it is two to three times
+  slower.
+* At 16 rows, a reverse LSTM or GRU is 4 to 7 percent slower than a forward node between two reversing Slices. At 4 rows, the
+  difference is within one percent.
+* Weights that are known only at run time are copied in each run, at about 1 ns a number in blocks and 5.5 ns one by one. Each step
+  of the node saves about 5 µs and 0.05 ns a number.
+* A mask costs a sort and two gathers, about 15 µs.
+* If the cell state of each step is needed, the gates are computed twice, by the node and by a loop. This is still 3 times faster
+  than the original loop for states of 16 numbers, and equally fast for 256.
+
+Targets that run no loops always use native nodes.
 
 Works around ORT-RECURRENT-DOUBLE.
 """
@@ -39,7 +45,7 @@ _FEWEST_MASKED_STEPS = {"RNN": 8, "GRU": 4, "LSTM": 4}
 
 
 def wrong_types(match: CellMatch) -> NotApplicable | None:
-    """Return a reason if no native node has the types and shapes of the cell."""
+    """Return a reason if no native node supports the types and shapes of the cell."""
     cell, lead, dims = match.cell, match.lead, match.reading.dims
     name = cell.hidden.inner.name
     dtypes = {state.inner.dtype for state in cell.states}
@@ -67,7 +73,10 @@ def _fits_float16(array: np.ndarray) -> bool:
 
 
 def absent_from_target(cell: Cell, has_lengths: bool, target: Abilities) -> NotApplicable | None:
-    """Return a reason if ``target`` does not run ``cell``'s native node; ``has_lengths``: rows have lengths of their own."""
+    """Return a reason if ``target`` does not run the native node of ``cell``.
+
+    ``has_lengths``: True if each row has its own number of steps.
+    """
     limits = target.recurrent.get(cell.op_type)
     if limits is None:
         return NotApplicable("CELL-TARGET", f"{target.name} has no {cell.op_type}")
@@ -83,7 +92,10 @@ def absent_from_target(cell: Cell, has_lengths: bool, target: Abilities) -> NotA
 
 
 def stays_on_cpu(loop: Loop, ctx: Context) -> bool:
-    """Return True if ``loop`` runs on onnxruntime's CPU anyway: the target runs no loops, and the loop is too long to unroll."""
+    """Return True if ``loop`` would run on onnxruntime's CPU even without a native node.
+
+    This is so if the target runs no loops, and the loop is too long to unroll.
+    """
     if ctx.options.target.loops:
         return False
     steps = loop.steps
@@ -115,7 +127,10 @@ def too_slow(match: CellMatch, steps: int | str | None, options: Options) -> Not
 
 
 def too_slow_with_cells(match: CellMatch, options: Options) -> NotApplicable | None:
-    """Return a reason if the native node would be slower because a loop must also compute the cell state of each step."""
+    """Return a reason if the native node is too slow because the cell state of each step is also needed.
+
+    A loop must then compute the cell states beside the node.
+    """
     cell, rows = match.cell, _rows(match.lead, options)
     if options.native_always or (rows is not None and rows * cell.size <= _MOST_CELL_NUMBERS):
         return None
@@ -128,14 +143,14 @@ def _count(rows: int | None) -> str:
 
 
 def _fewest_steps(cell: Cell) -> int:
-    """Return the least number of steps that save more time than copying the run-time weights takes."""
+    """Return the least number of steps that save more time than copying run-time weights takes."""
     work = [recipe.work for recipe in cell.recipes.values()]
     copied, picked = sum(blocks for blocks, _ in work), sum(single for _, single in work)
     return math.ceil((copied * 1.0 + picked * 5.5) / (5000 + 0.05 * (copied + picked)))
 
 
 def reverses_slowly(cell: Cell, lead: Dims, options: Options) -> bool:
-    """Return True if a forward node between two reversals is faster than one that runs backwards."""
+    """Return True if a forward node between two reversals is faster than a reverse node."""
     rows = _rows(lead, options)
     return not options.native_always and cell.op_type != "RNN" and rows is not None and rows >= _MANY_ROWS_TO_REVERSE
 

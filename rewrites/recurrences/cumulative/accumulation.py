@@ -1,7 +1,8 @@
-"""Find states that accumulate an operand by an associative operator, ``s' = s + x`` or ``s' = max(s, x)``, and stack the operands.
+"""Find states that accumulate an operand by an associative operator, and stack the operands.
 
-A choice, ``s' = x if x > s else s``, and a latch, ``s' = x if c else s``, accumulate too. To add an operator, enter it in
-``_SIDES`` and ``neutral`` below, and in ``_FORMS`` of ``forms.py``. New Where nodes keep the loop's order of operands.
+Examples are ``s' = s + x`` and ``s' = max(s, x)``. A choice, ``s' = x if x > s else s``, and a latch, ``s' = x if c else s``,
+accumulate too. To add an operator, enter it in ``_SIDES`` and ``neutral`` below, and in ``_FORMS`` of ``forms.py``. New Where nodes
+keep the loop's order of operands, because onnxruntime's Where returns 0 for a -0 in its second input.
 
 Works around ORT-WHERE-MINUS-ZERO.
 """
@@ -39,7 +40,7 @@ class Accumulation:
     Args:
         op_type: The operator; "Max" or "Min" for a choice; "Latch" or "Mean".
         node: The node that combines ``state`` with ``operand``. The operand depends on no state.
-        makers: All nodes that compute the next value: ``node`` and its duplicates, or the Where of a mask.
+        makers: The nodes that compute the next value: ``node`` and its duplicates, or the Where of a mask.
         also: The nodes that read the state only to compute the next value.
         mask: A condition and a flag. The state changes only in steps whose condition equals the flag. None if it always changes.
         is_choice: True if ``node`` is a Where that keeps the larger (or smaller) of state and operand.
@@ -63,7 +64,7 @@ class Accumulation:
 
     @property
     def sources(self) -> list[ir.Value]:
-        """The values of the body that the next value is computed from, without the state."""
+        """The body values, other than the state, from which the next value is computed."""
         return [self.operand] if self.mask is None else [self.operand, self.mask[0]]
 
 
@@ -101,10 +102,10 @@ def _operands(node: ir.Node) -> Collection[ir.Value | None]:
 
 
 def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | None:
-    """Read a Where that either keeps the state or takes a new value.
+    """Read a Where that either keeps the state or takes a new value. Return None for any other node.
 
-    Return three things: the condition, the outcome of the condition that selects the new value, and the new value. Return None if
-    ``where`` is no such node.
+    Returns:
+        The condition, the outcome of the condition that selects the new value, and the new value.
     """
     condition, *sides = (through_identity(value) for value in where.inputs)
     kept = [index for index, side in enumerate(sides) if side is state.inner]
@@ -113,9 +114,9 @@ def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | Non
 
 
 def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accumulation | None:
-    """Read a choice or a latch: a Where between the state and a value that depends on no state.
+    """Read a choice or a latch: a Where between the state and a new value that depends on no state.
 
-    The condition of a choice compares the state with that value. The condition of a latch depends on no state.
+    The condition of a choice compares the state with the new value. The condition of a latch depends on no state.
     """
     mask = _mask(where, state)
     new_value = None if mask is None else through_identity(mask[2])
@@ -138,7 +139,10 @@ def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accu
 
 
 def _masked(where: ir.Node, state: State, varying: Collection[ir.Value], loop: ScanView) -> Accumulation | None:
-    """Read a masked accumulation: a Where that keeps the state or takes the accumulated value, which nothing else reads."""
+    """Read a masked accumulation: a Where that keeps the state or takes the accumulated value.
+
+    No other node may read the accumulated value.
+    """
     mask = _mask(where, state)
     if mask is None or mask[0] in varying or len(mask[2].uses()) != 1 or mask[2].is_graph_output():
         return None
@@ -152,7 +156,7 @@ def _masked(where: ir.Node, state: State, varying: Collection[ir.Value], loop: S
 def rows_of(stacks: Stacks, total: Accumulation) -> ir.Value:
     """Return the operands of all steps, shaped [steps, *state axes].
 
-    The operands of a difference are negated.
+    The operands of a difference are negated. In steps in which a mask keeps the state, they are the neutral element.
     """
     b, rows = stacks.build, aligned(stacks, total.operand, total.rank)
     if total.op_type == "Sub":
@@ -165,7 +169,7 @@ def rows_of(stacks: Stacks, total: Accumulation) -> ir.Value:
 
 
 def aligned(stacks: Stacks, value: ir.Value, rank: int) -> ir.Value:
-    """Return ``value`` of all steps, shaped [steps, *axes]; the ``rank`` axes broadcast to those of a state of that rank.
+    """Return ``value`` for all steps in a shape that broadcasts to stacks of states with ``rank`` axes.
 
     The rank of ``value`` comes from the body, because the rank of a scanned tensor may be unknown.
     """
@@ -198,9 +202,9 @@ def neutral(total: Accumulation) -> np.ndarray:
 
 
 def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, first: ir.Value | None = None) -> ir.Value | None:
-    """Put the states after each step, and before each step, into ``stacks`` if they are read.
+    """Put the stack of the states after each step, and of those before each step, into ``stacks``.
 
-    Return the last state if it is read.
+    Each is put there only if it is read. Return the last state if it is read, else None.
 
     Args:
         rows: The operands of all steps.
@@ -218,7 +222,7 @@ def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, 
 
 
 def shaped(stack: ir.Value, rows: ir.Value, initial: ir.Value) -> ir.Value:
-    """Return ``stack`` after setting its shape to the number of ``rows`` and the axes of the state."""
+    """Set the shape of ``stack`` to the number of ``rows`` and the axes of ``initial``. Return ``stack``."""
     if rows.shape is not None and initial.shape is not None:
         stack.shape = ir.Shape([rows.shape[0], *initial.shape.dims])
     return stack

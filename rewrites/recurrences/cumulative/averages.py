@@ -1,9 +1,11 @@
-"""Find states that are running means, ``m' = m + (x - m) / (t + 1)``, however the step writes this formula.
+"""Find states that are running means, whatever operators the step uses.
 
-Step n multiplies such a state by ``(n - 1) / n`` and adds ``x / n``. So n times the state is a running sum. The reader evaluates
-the two factors and compares numbers instead of operators. If a constant lists a number for each step of the loop, it compares all
-steps in floating point. Otherwise both factors are quotients of polynomials in n, and it compares exact fractions for
-``_SAMPLES`` steps, which is more than two different quotients of such degrees can have in common.
+An example is ``m' = m + (x - m) / (t + 1)``. Step n multiplies such a state by ``(n - 1) / n`` and adds ``x / n``. So n times the
+state is a running sum. The reader does not compare operators. It evaluates the factors of m and x, and compares numbers:
+
+* If a constant lists a number for each step of the loop, it compares all steps in floating point.
+* Otherwise both factors are quotients of polynomials in n. It compares exact fractions for ``_SAMPLES`` steps. Two different
+  quotients of such degrees are equal in fewer steps.
 """
 
 from collections.abc import Iterator
@@ -33,9 +35,10 @@ class Average(Accumulation):
     """A state that is a running mean.
 
     Args:
-        weight: The number of values that the initial state is the mean of.
-        sums: The loop itself computes the sum before the mean; the sum may overflow although the mean does not.
-        exact_to: The loop's count of steps stops at this number, so the state is no mean in later steps; None for no limit.
+        weight: The number of values whose mean is the initial state.
+        sums: True if the loop itself computes the sum before the mean. The sum may overflow although the mean does not.
+        exact_to: The number at which the loop's count of steps stops, so that the state is no mean in later steps. None for no
+            limit.
     """
 
     weight: float = 0.0
@@ -68,7 +71,10 @@ def _last(state: State, loop: ScanView) -> ir.Node | None:
 
 
 def _weight(loop: ScanView, decay: Numbers, share: Numbers, state: State) -> float | None:
-    """Return n - 1 of the first step if ``decay`` is ``(n - 1) / n`` and ``share`` is ``1 / n`` in all steps, else None."""
+    """Return n - 1 of the first step, or None if the state is no running mean.
+
+    It is one if ``decay`` is ``(n - 1) / n`` and ``share`` is ``1 / n`` in all steps, where n grows by 1 in each step.
+    """
     kind = state.inner.dtype
     assert kind is not None
     is_listed, known = decay.listed or share.listed, loop.steps if isinstance(loop.steps, int) else 0
@@ -89,7 +95,10 @@ def _weight(loop: ScanView, decay: Numbers, share: Numbers, state: State) -> flo
 
 
 def _samples(loop: ScanView, are_listed: bool) -> np.ndarray:
-    """Return the steps to compare: all steps of the loop as floats if ``are_listed``, else ``_SAMPLES`` steps as fractions."""
+    """Return the steps to compare.
+
+    If ``are_listed``, they are all steps of the loop as floats, otherwise ``_SAMPLES`` steps as fractions.
+    """
     if are_listed:
         return np.arange(loop.steps if isinstance(loop.steps, int) else 0, dtype=np.float64)
     return np.array([Fraction(step) for step in range(_SAMPLES)], object)
@@ -105,7 +114,10 @@ def _is_large(factor: Numbers, loop: ScanView) -> bool:
 
 
 class _TermReader:
-    """Read values of the body as sums of terms: other values, each times a number that depends on the step alone."""
+    """Read values of the body as sums of terms.
+
+    A term is another value times a factor that depends only on the number of the step.
+    """
 
     def __init__(self, loop: ScanView, state: State, varying: set[ir.Value], numbers: StepNumbers) -> None:
         self._loop, self._state, self._varying, self._numbers = loop, state, varying, numbers
@@ -113,7 +125,10 @@ class _TermReader:
         self.sums = False
 
     def terms(self, value: ir.Value | None) -> dict[ir.Value, Numbers] | None:
-        """Return the factor of each value, such as the state, that is a term of ``value``; None if ``value`` is no such sum."""
+        """Return the terms of ``value``: for each value, such as the state, its factor.
+
+        Return None if ``value`` is no such sum.
+        """
         value = through_identity(value)
         unit = Numbers(lambda steps: steps * 0 + 1)
         if value is None or value is self._state.inner:

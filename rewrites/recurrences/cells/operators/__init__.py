@@ -1,3 +1,6 @@
-"""Read the operators of a body. One function per operator returns the exact abstract values of its outputs, or None."""
+"""Read the operators of a body.
+
+There is one function per operator. It returns the abstract values of the operator's outputs, which are exact, or None.
+"""
 
 __all__: list[str] = []

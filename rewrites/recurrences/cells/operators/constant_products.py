@@ -1,13 +1,15 @@
 """Read products by constant matrices as linear maps.
 
-An operand that is not linear is treated as a new source.
+    h @ W
+    Transpose(Gemm(W, Transpose(h)))    = h @ W.T
+    Einsum<bi,oi->bo>(h, W)             = h @ W.T
 
-    h @ W    Transpose(Gemm(W, Transpose(h))) = h @ W.T    Einsum<bi,oi->bo>(h, W) = h @ W.T
+If the operand h is not linear, it is treated as a new source.
+
+The number of features of an operand may be a symbol. Then a product tells what the symbol is: the number of rows of the matrix. No
+conclusion is drawn if an axis of rows has the same symbol, because some exporters use one symbol for all free sizes.
 
     LSTM(Unsqueeze(x), W, R, B, , Unsqueeze(h), Unsqueeze(c))    is read as the polynomials of its equations
-
-If the number of features of an operand is a symbol, a product tells what the symbol is: the number of rows of the matrix. No
-conclusion is drawn if an axis of rows has the same symbol, because some exporters use one symbol for all free sizes.
 
 For a cell inside a loop, TorchScript writes an RNN, GRU or LSTM node of one step. Such a node is read only if it has one direction,
 constant weights, no sequence lengths and ``layout`` 0.
@@ -83,7 +85,7 @@ def _oriented(abstract: AbstractValue, transpose: bool) -> AbstractValue:
 
 
 def _matrix_product(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read the product of two matrices, one of them constant, and the addend of a Gemm."""
+    """Read the product of two matrices, one of them constant. Add the third operand of a Gemm."""
     operands = [reading.abstract(value) for value in node.inputs]
     pairs = zip(operands[:2], ("transA", "transB"), strict=True)
     left, right = (_oriented(operand, node.attributes.get_int(name, 0) != 0) for operand, name in pairs)
@@ -180,12 +182,15 @@ def _single_step(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | N
 
 
 def _array(operand: AbstractValue) -> np.ndarray | None:
-    """Return a constant without its axis of directions, or None if there is no constant or more than one direction."""
+    """Return a constant without its first axis, which is the axis of directions.
+
+    Return None if ``operand`` is not constant or has more than one direction.
+    """
     return operand[0].astype(np.float64) if isinstance(operand, np.ndarray) and len(operand) == 1 else None
 
 
 def _state(operand: AbstractValue, x: Features, size: int) -> Polynomial | None:
-    """Read an initial state [1, rows, size]. A missing one is zeros."""
+    """Read an initial state [1, rows, size]. If it is absent, it is zeros."""
     if operand is None:
         return Polynomial.constant(np.zeros(size))
     if isinstance(operand, np.ndarray):

@@ -1,6 +1,6 @@
-"""Read activations and arithmetic, also if other operators compute an activation.
+"""Read activations and arithmetic, also activations that several operators compute together.
 
-    Max(x, 0)    ->  Relu(x)                  Clip(x, a, b)       ->  Clip, from which Relu and HardSigmoid are made
+    Max(x, 0)    ->  Relu(x)                  Clip(x, a, b)       ->  Clip, which may become Relu or HardSigmoid later
     x / number   ->  x * (1 / number)         a / (1 + exp(b))    ->  a * Sigmoid(-b)
 
 Operands may be transposed.

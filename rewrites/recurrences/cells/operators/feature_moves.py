@@ -23,7 +23,10 @@ def _identity(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None
 
 
 def _cast(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read a Cast that does not round, or that rounds to the type of the states, as each step does anyway."""
+    """Read a Cast that does not round.
+
+    A Cast to the type of the states is also read, because each step rounds the states to this type anyway.
+    """
     source, to = node.inputs[0], ir.DataType(node.attributes.get_int("to", 0))
     if source is None or source.dtype is None or not source.dtype.is_floating_point() or not to.is_floating_point():
         return None
@@ -61,7 +64,10 @@ def _moved_transposed(reading: Reading, node: ir.Node, parts: Sequence[Transpose
 
 
 def _movement(reading: Reading, node: ir.Node, x: Features) -> Movement | None:
-    """Return how ``node`` moves features, or None if it changes leading axes other than those of size 1."""
+    """Return how ``node`` moves features, or None if it also moves leading axes.
+
+    It may add and remove leading axes of size 1.
+    """
     operands = [reading.abstract(value) for value in node.inputs]
     constants = [operand if isinstance(operand, np.ndarray) else None for operand in operands]
     move = movement(node, reading.opset, (*x.dims, *x.shape), lambda index: constants[index] if index < len(constants) else None)
@@ -78,7 +84,10 @@ def _indices(x: Features) -> np.ndarray:
 
 
 def _gathered(x: Features, move: Movement, index: np.ndarray) -> Features:
-    """Return the features at ``index``, the result of ``move``. New axes to the left of all feature axes are leading axes."""
+    """Return the features of ``x`` that a node moves.
+
+    ``index``: their flat indices, which ``move`` returned. New axes to the left of all feature axes become leading axes.
+    """
     assert move.axes is not None
     lead = next((i for i, axis in enumerate(move.axes) if axis is not None and axis >= x.lead), len(move.axes))
     dims = tuple(1 if axis is None else x.dims[axis] for axis in move.axes[:lead])
@@ -105,7 +114,10 @@ def _concat(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 
 
 def _common_lead(reading: Reading, parts: Sequence[Features]) -> Dims | None:
-    """Return the leading axes common to all ``parts`` of a Concat. Record them for sources whose leading axes are unknown."""
+    """Return the leading axes common to all ``parts`` of a Concat, or None if they differ.
+
+    Record them for sources whose leading axes are unknown.
+    """
     dims: list[int | str | None] = list(parts[0].dims)
     for part in parts[1:]:
         for i, dim in enumerate(part.dims):
@@ -122,7 +134,10 @@ def _common_lead(reading: Reading, parts: Sequence[Features]) -> Dims | None:
 
 
 def _reshape(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read a Reshape that keeps the leading axes or merges and splits only leading axes. The features may get new axes."""
+    """Read a Reshape that keeps the leading axes apart from the features.
+
+    It may merge and split leading axes, and give the features new axes.
+    """
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
     if x is None or sizes is DYNAMIC or sizes is None or (0 in sizes and not zero_copies_size(node)):
         return None
@@ -138,7 +153,7 @@ def _reshape(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 
 
 def _expand(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read an Expand that repeats nothing. Two unknown sizes do not count as equal."""
+    """Read an Expand that repeats nothing. Two unknown sizes are not assumed to be equal."""
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
     source, result = node.inputs[0], node.outputs[0]
     if x is None or source is None:
