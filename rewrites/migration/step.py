@@ -23,7 +23,7 @@ class Unconvertible(Exception):
 class NotKnownHere(Unconvertible):
     """Raised if a conversion needs an attribute value, a type or a rank that is not known in this graph.
 
-    If the graph is a function, it may become known when the function is inlined.
+    If the graph is a function, this may become known when the function is inlined.
     """
 
 
@@ -35,7 +35,7 @@ class Step:
         target: The opset to which the whole model is converted.
 
     Attributes:
-        written: The new nodes that are already of a later opset than that of ``builder``, with this opset.
+        written: The opset of each new node that has a later opset than ``builder``.
     """
 
     def __init__(self, node: ir.Node, constants: ConstantPool, builder: Builder, target: int) -> None:

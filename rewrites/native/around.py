@@ -29,9 +29,9 @@ class Around:
     Args:
         before: The nodes before the loop.
         after: The nodes after the loop.
-        scans: The scan inputs of the plan. A scan input that the loop itself does not have has no body value, so its ``inner`` is
-            its outer value.
-        stacked: The scan outputs of the plan. New ones are described in the same way.
+        scans: The scan inputs of the plan. Those that the loop itself lacks have no body value. Their ``inner`` is their outer
+            value.
+        stacked: The scan outputs of the plan. Those that the loop itself lacks are described in the same way.
     """
 
     before: tuple[ir.Node, ...]
@@ -74,7 +74,8 @@ def _is_plain(loop: ScanView, found: Around) -> bool:
 def _before(loop: ScanView) -> tuple[list[ir.Node], list[ScanInput]]:
     """Return the nodes before the loop that the plan includes, and the scan inputs of the plan.
 
-    A node is included if only the loop and other included nodes read its result. It is checked again after each of these nodes.
+    A node is included if only the loop and other included nodes read its result. So it is checked again each time that one of its
+    readers is included.
     """
     directions: dict[ir.Value, set[bool]] = {}
     for scan in loop.scan_inputs:

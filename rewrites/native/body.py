@@ -22,12 +22,12 @@ _INLINE = 256
 
 @dataclass(eq=False)
 class BodyStep:
-    """One operation of the compiled body. All its views have the shape over which the operation iterates.
+    """One operation of the compiled body. Its views have the shapes over which the operation iterates.
 
     Args:
         target: The view of the result. In a product, its shape is [..., M, N].
-        sources: The views of the operands. In a product: [..., M, K], [..., K, N], and [..., M, N] for an added term. None is an
-            omitted operand.
+        sources: The views of the operands; None if omitted. In a product: [..., M, K], [..., K, N], and [..., M, N] for an added
+            term.
         immediates: Two constants of the operation, such as the epsilon of a LayerNormalization.
         along: For an operation on indices: the number of elements along the indexed axis, and their stride. For TopK, the first
             number is how many elements to find.
@@ -156,7 +156,7 @@ class Body:
         return whole(buffer, array.shape, truth=truth)
 
     def number(self, number: float, dtype: int = FLOAT) -> View:
-        """Return a scalar constant. Raise PlanRefused if ``number`` is not an integer but ``dtype`` is."""
+        """Return a scalar constant. Raise PlanRefused if an integer type cannot hold ``number``."""
         if NUMPY[dtype].kind != "f" and not float(number).is_integer():
             raise PlanRefused("NATIVE-TYPE", f"it combines {number:g} with {ir.DataType(dtype).name}")
         return self.constant(np.array(number, NUMPY[dtype]))

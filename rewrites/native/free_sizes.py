@@ -39,7 +39,7 @@ class FreeSizes:
 
     Args:
         sample: The numbers that replace the free sizes.
-        known: Names of sizes that must equal another free size or a number, each with this size.
+        known: For some sizes, the free size or number that they must equal.
         numbers: The number that replaces each free size, by name.
         symbols: For each free size, an axis of an input that has this size at run time.
     """

@@ -30,7 +30,7 @@ class Home(Enum):
 class Buffer:
     """``size`` contiguous elements.
 
-    ``index``: the index of the input or state, if ``home`` is one. ``array``: the elements of a constant.
+    ``index``: the index of the input or state that the buffer is. ``array``: the elements of a constant.
     """
 
     home: Home

@@ -70,7 +70,7 @@ def write(
 
 
 def _is_copy_in_place(step: BodyStep, places: Places) -> bool:
-    """Return True if ``step`` copies a state that is stored in place onto itself. It needs no instruction."""
+    """Return True if ``step`` copies a state to its own memory, so that it needs no instruction."""
     source = step.sources[0]
     if step.op != Op.COPY or source is None or source.buffer.home != Home.OLD or not (source.is_whole and step.target.is_whole):
         return False

@@ -1,6 +1,6 @@
 """The register of defects of onnxruntime and onnx, with their effects and versions.
 
-A module that works around a defect has its id in the docstring. If a new version has no such defect, a test names these modules.
+A module that works around a defect has its id in the docstring. If a defect is fixed, a test fails and names these modules.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The traits of the operators of the standard domain, one row per operator.
 
-An operator that never fails may run even if its result may not be needed. It is then called *speculatable*.
+An operator is *speculatable* if it never fails, so that it may run even if its result is not needed.
 
 * ``elementwise``: each element of the result depends only on the elements at the same position, after broadcasting.
 * ``total``: never fails, whatever the elements and sizes of the inputs. It is speculatable.

@@ -9,8 +9,8 @@ type. All values of a type share its slot:
   int64 slot, which is then packed too.
 * No value of a type: the slot holds an empty tensor.
 
-Results are encoded in the same way, but their int64 slot is always packed. It starts with the facts of each result: its shape, and
-before the shape, if its slot is packed, its start and end in the slot. A type without a slot uses the slot of a wider type. A call
+Results are encoded in the same way, but their int64 slot is always packed. It starts with the facts of each result. These are its
+start and end in its slot, if this slot is packed, and then its shape. A type without a slot uses the slot of a wider type. A call
 holds its model as compressed text. Such a model has no large weights.
 """
 

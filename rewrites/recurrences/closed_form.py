@@ -192,8 +192,8 @@ def slower(code: str, work: str, loop_ns: float, form_ns: float, form: str = "wi
 def passes_ns(costs: Costs, operators: int, size: int, near: int, passes: tuple[int, int, int]) -> float:
     """Return the time in ns of ``operators`` operators on stacks of ``size`` bytes.
 
-    ``passes``: the number of passes over the stacks in each of three cases. The stacks fit the second-level cache (up to ``near``
-    bytes), the third-level cache, or neither.
+    ``passes``: the number of passes over the stacks if they fit the second-level cache (up to ``near`` bytes), if they fit the
+    third-level cache, and if they fit neither.
     """
     near_passes, others, far_passes = passes
     bytes_ns = near_passes * costs.near_byte if size <= near else (others if size <= _FAR else far_passes) * costs.far_byte

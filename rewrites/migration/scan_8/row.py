@@ -93,9 +93,9 @@ def _declare_rank(state: State) -> None:
 
 
 def _live_input(rank: int, ctx: Context) -> ir.Value:
-    """Return a new body input that is True in real steps.
+    """Return a new body input that is True in real steps, of shape [1] * ``rank``.
 
-    ``rank``: the rank of the states that it masks. Its shape is [1, ..., 1] with the same rank.
+    ``rank``: the rank of the states that it masks.
     """
     return ir.Value(name=ctx.names.fresh("live"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([1] * rank))
 

@@ -186,7 +186,7 @@ _TAKEN_AS_0 = frozenset({"Affine", "ScaledTanh", "ThresholdedRelu"})
 def taken_as_0(view: RecurrentNode) -> list[str]:
     """Return the names of the activations whose omitted parameters onnxruntime takes as 0.
 
-    It should use their defaults instead. A name occurs once for each omitted parameter.
+    The specification asks for their defaults instead. A name occurs once for each omitted parameter.
     """
     functions = [function for each in view.functions for function in each]
     short: list[str] = []

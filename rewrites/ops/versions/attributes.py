@@ -44,14 +44,10 @@ def axes_are_input(op_type: str, opset: int) -> bool:
 
 
 def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dynamic | None:
-    """Return the axes of a Squeeze, Unsqueeze or Reduce* node.
+    """Return the axes of a Squeeze, Unsqueeze or Reduce* node; DYNAMIC if only known at run time.
 
-    Returns:
-        The axes. They are non-negative if ``rank``, the rank of the data, is known. DYNAMIC if they are known only at run time.
-
-        A Squeeze without axes, which removes all axes of size 1, has None. A reduction without axes has all axes (None if ``rank``
-            is
-        unknown), or ``()`` if ``noop_with_empty_axes`` is set.
+    They are non-negative if ``rank``, the rank of the data, is known. A Squeeze without axes has None. It removes all axes of size
+    1. A reduction without axes has all axes, or None if ``rank`` is unknown. With ``noop_with_empty_axes``, it has ``()``.
     """
     axes = ints_operand(node, 1) if axes_are_input(node.op_type, opset) else _attribute(node)
     if isinstance(axes, Dynamic):

@@ -92,7 +92,7 @@ class Piece:
 class Recipe:
     """How to assemble an array from run-time weights.
 
-    ``blocks`` are joined on axis 0. A block is a pair, pieces and a constant, and its value is the sum of all of them.
+    ``blocks`` are joined on axis 0. A block is a pair (pieces, constant). Its value is the sum of all pieces and the constant.
     """
 
     blocks: tuple[tuple[tuple[Piece, ...], np.ndarray], ...]
@@ -164,9 +164,9 @@ class Cell(Equations):
         return tuple(function.name for function in self.functions) == DEFAULTS[self.op_type]
 
     def with_numbers(self, numbers: Numbers) -> "Cell":
-        """Return a copy of the cell that has no recipes.
+        """Return a copy of the cell with constant arrays instead of recipes.
 
-        Compute the arrays that depend on run-time weights, as if the weights had the contents ``numbers``.
+        The arrays are computed for run-time weights with the contents ``numbers``.
         """
         arrays: dict[str, Any] = {name: recipe.value(numbers) for name, recipe in self.recipes.items()}
         return replace(self, recipes={}, **arrays)

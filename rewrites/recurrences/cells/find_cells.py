@@ -7,9 +7,9 @@ Run-time weights are computed or fed in each run. To find where they go, the bod
 place:
 
 * First with random integers.
-* For each weight, with a different odd integer added to each of its elements. If an element of the cell's arrays then changes by s
-  times the integer of one weight element, it is s times this weight element plus a term that does not depend on the weight.
-* At last with new random integers, which confirm the result.
+* Then, for each weight, with a different odd integer added to each of its elements. If an element of the cell's arrays then changes
+  by s times the integer of one weight element, it is s times this weight element, plus a term that does not depend on the weight.
+* Finally with new random integers, which confirm the result.
 
 Integers avoid rounding.
 """

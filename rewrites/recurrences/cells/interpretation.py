@@ -151,7 +151,7 @@ class Interpretation(Reading):
     def _source(self, key: Hashable, value: ir.Value, skipped: int) -> Features | None:
         """Return ``value`` as a source.
 
-        ``skipped``: 1 if its first axis is the steps, which are no axis of one step, else 0.
+        ``skipped``: 1 if its first axis is the steps axis, which the value of one step does not have; otherwise 0.
         """
         rank = rank_of(value)
         if rank is None or rank <= skipped or value.dtype is None or not value.dtype.is_floating_point():

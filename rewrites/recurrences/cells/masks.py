@@ -26,7 +26,7 @@ _KEEP_RANK = frozenset({"Cast", "Expand", "Identity", "Not", "Tile"})
 
 @dataclass(frozen=True)
 class Mask:
-    """Rows take the step if the condition ``value`` equals ``outcome``. Otherwise they keep their states.
+    """A possible mask: rows take the step if the condition ``value`` equals ``outcome``.
 
     Args:
         active: The body as read for rows that take the step.

@@ -116,9 +116,9 @@ def _write_running_steps(
 
 
 def has_run(b: Builder, mask: ir.Value, backwards: bool) -> ir.Value:
-    """Return a bool tensor shaped like ``mask``, which is True after the first step that a row takes.
+    """Return a bool tensor shaped like ``mask``: True from the first step on that the row takes.
 
-    It is True in this step, too. ``mask`` is [steps, ..., 1]. ``backwards``: True if the last step comes first.
+    ``mask`` is [steps, ..., 1]. ``backwards``: True if the last step comes first.
     """
     runs = b.op("CumSum", b.op("Cast", mask, to=_INT64), b.const(0), reverse=1 if backwards else None)
     return b.op("Less", b.const(0), runs)

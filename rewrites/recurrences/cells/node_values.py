@@ -61,8 +61,8 @@ class Remainder:
 def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
     """Return the part of the loop that remains when a native node replaces the cell.
 
-    If it needs the cell state in each step, the cell state remains a state of the loop. This is cheap, because the hidden states
-    are scanned. With a mask, it is not supported, so return None.
+    If that part needs the cell state in each step, the cell state remains a state of the loop. This is cheap, because the loop
+    scans the hidden states. With a mask, it is not supported, so return None.
     """
     cell, mask = match.cell, match.mask
     copied = through_identity(cell.hidden.next)

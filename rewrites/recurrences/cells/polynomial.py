@@ -54,7 +54,7 @@ class Activation:
         return replace(self, of=self.of.gather(index))
 
     def rewritten(self, form: ActivationForm) -> "Activation":
-        """Return the activation with its function, and the factor and addend of its argument, from ``form``."""
+        """Return the activation that ``form`` describes: another function of a scaled argument."""
         argument = self.of if form.factor == 1.0 else self.of * form.factor
         return Activation(form.function, argument if form.added is None else argument + form.added)
 
@@ -221,7 +221,7 @@ def _parts(polynomial: Polynomial) -> list[Monomial]:
 
 
 def _sign(affine: LinearMap) -> np.ndarray:
-    """Return the sign of each feature's first weight. With it, a map and its negative are the same atom."""
+    """Return the signs by which to multiply a linear map, so that it and its negative are the same atom."""
     weights = np.concatenate([affine.terms[source] for source in sorted(affine.terms, key=repr)])
     first = weights[(weights != 0).argmax(axis=0), np.arange(affine.width)]
     return np.where(first < 0, -1.0, 1.0)
@@ -232,7 +232,7 @@ def _ordered(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def _sum(affine: LinearMap, products: Iterable[Monomial]) -> Polynomial:
-    """Add up products of the same atoms. If the sum equals a single activation, write it as this one."""
+    """Add up products of the same atoms. If the sum equals a single activation, return this activation."""
     collected: dict[Hashable, Monomial] = {}
     for product in products:
         known = collected.get(product.key)

@@ -85,7 +85,7 @@ def _oriented(abstract: AbstractValue, transpose: bool) -> AbstractValue:
 
 
 def _matrix_product(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read the product of two matrices, one of them constant. Add the third operand of a Gemm."""
+    """Read the product of two matrices, one of them constant. For a Gemm, add the third operand."""
     operands = [reading.abstract(value) for value in node.inputs]
     pairs = zip(operands[:2], ("transA", "transB"), strict=True)
     left, right = (_oriented(operand, node.attributes.get_int(name, 0) != 0) for operand, name in pairs)
