@@ -114,7 +114,11 @@ class Storage(IntEnum):
 
 @dataclass(frozen=True)
 class PlanState:
-    """The memory of a state between steps: either at ``offset`` in region ``place``, or the rows of output ``place``."""
+    """The memory of a state between steps.
+
+    If an output stores the state, ``place`` is the index of the output. Otherwise the state is at ``offset`` in region ``place`` of
+    the workspace.
+    """
 
     storage: Storage
     offset: Size = ZERO
@@ -150,7 +154,7 @@ class ValueKind(IntEnum):
 
 @dataclass(frozen=True)
 class Value:
-    """``count`` consecutive elements that begin at ``offset`` in the memory identified by ``kind`` and ``index``."""
+    """``count`` consecutive elements from ``offset`` on, in the memory named by ``kind`` and ``index``."""
 
     kind: ValueKind
     index: int

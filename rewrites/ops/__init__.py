@@ -1,6 +1,7 @@
-"""ONNX's operators: their traits, their versions, the recurrent operators in detail, and onnxruntime's defects.
+"""Facts about single ONNX operators, and functions that read and emit their nodes.
 
-This package has facts about single operators, and functions that read and emit their nodes. ``rewrites.loops`` handles loops.
+The facts are the operators' traits, their versions, and onnxruntime's defects. Recurrent operators are described in detail.
+``rewrites.loops`` handles loops.
 """
 
 __all__: list[str] = []

@@ -139,7 +139,7 @@ def _length(least: int, sizes: StepSizes) -> int:
 
 
 def _put_in_blocks(loop: ScanView, cut: _StepCut, ctx: Context) -> list[ir.Node]:
-    """Replace ``loop`` by loops over blocks. Return the new loops, first the loop over the steps of one block."""
+    """Replace ``loop`` by loops over blocks. Return the new loops. The first is the loop over one block."""
     build, inside = ctx.builder(), ctx.builder()
     steps = most_steps(build, loop)
     are_enough = build.op("Less", build.const([cut.length - 1]), steps)
@@ -160,7 +160,7 @@ def _put_in_blocks(loop: ScanView, cut: _StepCut, ctx: Context) -> list[ir.Node]
 def _in_blocks(
     loop: ScanView, cut: _StepCut, steps: ir.Value, inside: Builder, ctx: Context
 ) -> tuple[Sequence[ir.Value], list[ir.Node]]:
-    """Write the loops over blocks and over the remaining steps to ``inside``. Return the results, and the loops."""
+    """Write the loops over blocks and remaining steps to ``inside``. Return the results, and the loops."""
     length = inside.const([cut.length])
     blocks = inside.op("Div", steps, length)
     end = inside.op("Mul", blocks, length)

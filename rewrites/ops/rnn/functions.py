@@ -55,7 +55,7 @@ def spelling_of(name: str) -> str | None:
 
 
 def functions_of(names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]) -> list[Function]:
-    """Return the activations ``names``, with parameters taken from the compact lists ``alphas`` and ``betas``."""
+    """Return the activations ``names``. Take their parameters from the lists ``alphas`` and ``betas``."""
     alpha, beta = iter(alphas), iter(betas)
     return [Function(name, _next(alpha, PARAMETERS[name][0]), _next(beta, PARAMETERS[name][1])) for name in names]
 

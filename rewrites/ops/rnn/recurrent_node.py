@@ -1,4 +1,4 @@
-"""The view of an RNN, GRU or LSTM node (opset 7 to 26), with defaults filled in, and functions that replace such a node.
+"""Reads RNN, GRU and LSTM nodes (opset 7 to 26), fills in defaults, and replaces such nodes.
 
 onnxruntime requires more than the specification: ``hidden_size``, its own spelling of activations, and a clip above 0. If a node
 violates the specification, ``read`` returns a reason, so no rule handles the node.

@@ -1,7 +1,7 @@
-"""Reads and emits operators that changed between opset 8 and 28, for example because an attribute became an input.
+"""Reads and emits operators that changed between opset 8 and 28.
 
-``emit`` has functions that emit nodes in the opset of a builder. The other modules read nodes of any opset. They return ``DYNAMIC``
-for an operand that is not constant.
+For example, an attribute became an input. ``emit`` has functions that emit nodes in the opset of a builder. The other modules read
+nodes of any opset. They return ``DYNAMIC`` for an operand that is not constant.
 """
 
 from rewrites.ops.versions.attributes import (

@@ -39,7 +39,10 @@ _REDUCE_INPUT_SINCE = 18
 
 
 def axes_are_input(op_type: str, opset: int) -> bool:
-    """Return True if the axes of ``op_type`` (Squeeze, Unsqueeze or Reduce*) are its second input in ``opset``."""
+    """Return True if ``op_type`` (Squeeze, Unsqueeze or Reduce*) has its axes as an input in ``opset``.
+
+    They are then its second input. Otherwise they are an attribute.
+    """
     return opset >= _INPUT_SINCE.get(op_type, _REDUCE_INPUT_SINCE)
 
 

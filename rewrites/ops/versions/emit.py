@@ -83,7 +83,7 @@ def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
 
 
 def split(b: Builder, x: ir.Value, axis: int, sizes: Sequence[int] | None, outputs: int) -> tuple[ir.Value, ...]:
-    """Split ``x`` along ``axis`` into ``outputs`` parts of ``sizes``. If ``sizes`` is None, the parts are equal."""
+    """Split ``x`` along ``axis`` into ``outputs`` parts of ``sizes``, or of equal size if that is None."""
     if b.opset >= 18:
         operands = [x] if sizes is None else [x, b.const(list(sizes))]
         return b.ops("Split", operands, outputs, axis=axis, num_outputs=outputs if sizes is None else None)

@@ -37,7 +37,7 @@ class SplitSpec:
     outputs: int
 
     def sizes_of(self, length: int) -> tuple[int, ...] | None:
-        """Return the sizes of the parts if the axis has ``length`` elements; None if the sizes are not constant."""
+        """Return the sizes of the parts of an axis of ``length`` elements; None if they are not constant."""
         if isinstance(self.sizes, Dynamic):
             return None
         each = -(-length // self.outputs)

@@ -22,14 +22,20 @@ __all__ = ["drop_absent_at_the_end", "make_range_inputs_scalars", "spell_out_one
 
 
 def spell_out_onesided(graph: ir.Graph) -> None:
-    """Set ``onesided`` of every STFT of ``graph`` and its nested graphs. Call this before shapes are inferred."""
+    """Set ``onesided`` of every STFT of ``graph`` and its nested graphs.
+
+    Call this before shapes are inferred.
+    """
     for node in all_nodes(graph):
         if node.op_type == "STFT" and node.domain in ("", "ai.onnx") and "onesided" not in node.attributes:
             node.attributes["onesided"] = ir.AttrInt64("onesided", 1)
 
 
 def drop_absent_at_the_end(graph: ir.Graph, opset: int) -> None:
-    """Remove trailing absent inputs of nodes of ``graph`` and its nested graphs if the operator allows fewer inputs."""
+    """Remove the absent inputs at the end of nodes of ``graph`` and its nested graphs.
+
+    They are only removed if the operator allows fewer inputs.
+    """
     for node in all_nodes(graph):
         if node.inputs and node.inputs[-1] is None and node.domain in ("", "ai.onnx"):
             least = _fewest_inputs(node.op_type, opset)

@@ -1,4 +1,4 @@
-"""Bring activations to a normal form, so that different arithmetic for the same function has the same form.
+"""Bring activations to a normal form, so that different formulas for a function become equal.
 
     HardSigmoid(x, a, b)        ->  HardSigmoid(a * x + b, 1, 0)
     Clip(x, -3, 3) / 6 + 0.5    ->  HardSigmoid(x / 6 + 0.5, 1, 0)
@@ -87,14 +87,14 @@ def _is_unit(factor: float, added: float, low: float, high: float) -> bool:
 
 
 def complement(function: Function) -> ActivationForm | None:
-    """Return ``1 - function(x)`` as one activation of a recurrent operator, or None if no activation equals it."""
+    """Return ``1 - function(x)`` as one activation of a recurrent operator; None if there is none."""
     if function.name == "Sigmoid" or (function.name == "HardSigmoid" and function.beta == 0.5):
         return ActivationForm(function, -1.0)
     return ActivationForm(function, -1.0, 1.0) if function == Function("HardSigmoid", 1.0) else None
 
 
 def multiple(function: Function, factor: float) -> ActivationForm | None:
-    """Return ``factor * function(x)`` as one activation of a recurrent operator, or None if no activation equals it."""
+    """Return ``factor * function(x)`` as one activation of a recurrent operator; None if there is none."""
     if factor == 1:
         return ActivationForm(function, 1.0)
     if function.name != "Tanh":

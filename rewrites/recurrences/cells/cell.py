@@ -104,7 +104,7 @@ class Recipe:
 
     @property
     def work(self) -> tuple[int, int]:
-        """The number of elements that each run of the model copies in blocks, and the number that it gathers one by one."""
+        """The number of elements that each run copies in blocks, and the number that it gathers one by one."""
         pieces = [piece for parts, _ in self.blocks for piece in parts]
         picked = sum(piece.at.size for piece in pieces if piece.rectangle() is None)
         return sum(piece.at.size for piece in pieces) - picked, picked

@@ -67,7 +67,10 @@ class Equations:
         return bool(self.wb.any() or self.rb.any())
 
     def step(self, algebra: Algebra, x: Any, h: Any, c: Any = None) -> list[Any]:
-        """Return the next states for the input ``x``, the hidden state ``h`` and, of an LSTM, the cell state ``c``."""
+        """Return the next states.
+
+        ``x`` is the input, ``h`` is the hidden state, and ``c`` is the cell state of an LSTM.
+        """
         wx, rh = self._products(algebra, x, self.w, self.wb), self._products(algebra, h, self.r, self.rb)
 
         def gate(index: int, which: int = 0) -> Any:

@@ -1,6 +1,8 @@
-"""Represent a body value as features: its last axes, flattened and cut into runs that have one polynomial each.
+"""Represent a body value as features, each described by a polynomial.
 
     [B, 4 * H]  =  leading axes [B], features [4 * H] in runs such as [3 * H sigmoids, H tanhs]
+
+The features are the last axes, flattened. They are cut into runs, and one polynomial describes all features of a run.
 
 Each operator that moves features (such as Split, Slice, Concat, Gather, Reshape or Transpose) becomes one ``gather``. The two
 operands of an elementwise operator are broadcast to the same leading axes and the same feature axes.

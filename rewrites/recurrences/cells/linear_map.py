@@ -1,8 +1,9 @@
-"""Linear maps of a step's sources. MatMul, Gemm and Add with constants, and movement of features, keep a map linear.
+"""Represent body values as linear maps of the sources of a step.
 
     value[..., j] = sum over sources s and their features i of s[..., i] * terms[s][i, j]  +  bias[j]
 
-A source is anything that varies from step to step: a scan input, a state, or a product of activations that a matrix is applied to.
+A source is anything that varies from step to step: a scan input, a state, or a product of activations that is multiplied by a
+matrix. A MatMul, Gemm or Add with a constant, or a movement of features, turns a linear map into another linear map.
 """
 
 import hashlib
@@ -80,7 +81,10 @@ class LinearMap:
 
 
 def _product(own: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Multiply two matrices. Skip the zeros of ``own`` if it only selects and scales features, as most matrices do."""
+    """Multiply two matrices. Skip the zeros of ``own`` if it only selects and scales features.
+
+    Most matrices do only this.
+    """
     if np.count_nonzero(own) > len(own):
         return np.asarray(own @ matrix)
     rows, columns = np.nonzero(own)

@@ -238,7 +238,7 @@ def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
 
 
 def _with_input(stacks: Stacks, cell: Cell) -> tuple[Cell, list[ir.Value]]:
-    """Add an input of zeros [steps, ..., 1] to a ``cell`` without inputs, because the operators require one."""
+    """Add an input of zeros [steps, ..., 1] to a ``cell`` without inputs. The operators require one."""
     b, initial = stacks.build, cell.hidden.initial
     assert initial.dtype is not None
     rows = slice_axis(b, b.op("Shape", initial), 0, 0, -1)

@@ -1,4 +1,4 @@
-"""Polynomials of activations and linear maps: the normal form of everything a recurrent cell computes elementwise.
+"""Represent what a recurrent cell computes elementwise in a normal form, as polynomials.
 
     value = affine + sum over products of coefficient * atom * atom * ...
 

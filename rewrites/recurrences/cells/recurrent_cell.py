@@ -50,7 +50,7 @@ _ROWS, _TOLERANCE, _TOLERANCES = 3, 2e-3, {ir.DataType.FLOAT16: 2e-2}
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch for the first cell of ``loop`` that a native node can replace, or the reason why there is none."""
+    """Return the patch for the first cell of ``loop`` that a native node can replace, or a reason."""
     if isinstance(loop, LoopView) or loop.batched or not loop.states or ctx.opset < since.NATIVE_CELLS:
         return NOTHING_HERE
     axes = [scan.axis for scan in loop.scan_inputs] + [output.axis for output in loop.scan_outputs]
@@ -220,7 +220,7 @@ def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: se
 def _evaluated(
     nodes: list[ir.Node], feeds: Mapping[ir.Value, np.ndarray], results: list[ir.Value], ctx: Context
 ) -> Sequence[np.ndarray] | None:
-    """Run ``nodes`` once and return ``results``, or None if the nodes read a value that is neither fed nor constant."""
+    """Run ``nodes`` and return ``results``; None if they read a value that is neither fed nor constant."""
     constants, outside, outputs = dict(feeds), list[ir.Node](), {value for node in nodes for value in node.outputs}
     for value in dict.fromkeys(value for node in nodes for value in reads(node)):
         if value not in outputs and not _add_constant(value, constants, outside, 0):
@@ -231,7 +231,7 @@ def _evaluated(
 
 
 def _add_constant(value: ir.Value, constants: dict[ir.Value, np.ndarray], nodes: list[ir.Node], depth: int) -> bool:
-    """Add a captured constant to ``constants``, or its nodes to ``nodes``. Return False if the value is not constant."""
+    """Add a captured constant to ``constants``, or its nodes to ``nodes``. Return False if not constant."""
     node, array = value.producer(), const_array(value, limit=1 << 31)
     if value in constants or node in nodes:
         return True
