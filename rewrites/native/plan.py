@@ -33,7 +33,7 @@ __all__ = [
 
 
 class PlanRefused(Exception):
-    """Raised inside this package if a loop has no plan. It contains the reason."""
+    """Raised inside this package if a loop has no plan. ``reason`` says why."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(f"{code}: {detail}")

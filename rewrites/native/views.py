@@ -49,8 +49,10 @@ class Buffer:
 class View:
     """Elements of a buffer, addressed by an offset and a stride for each axis.
 
-    ``truth``: the elements are bools, stored as 0 and 1 in the type of the buffer. ``narrow``: the elements are 8-bit integers,
-    stored as floats. Operators that move elements do not keep ``narrow``, so a body that moves such elements has no plan.
+    Args:
+        truth: True if the elements are bools, stored as 0 and 1 in the type of the buffer.
+        narrow: The type of 8-bit integers that are stored as floats, else None. Operators that move elements do not keep it, so a
+            body that moves such elements has no plan.
     """
 
     buffer: Buffer

@@ -1,10 +1,10 @@
 """Translates MatMul, Gemm, Einsum of two operands and Conv into products of matrices.
 
     bij,bkj->bik                          ->    [b, i, j] @ [b, j, k]
-    y = Conv(x [N, C, L], w [M, C, K])    ->    p[N, C * K, O] = x, moved K times; y = w [M, C * K] @ p
+    y = Conv(x [N, C, L], w [M, C, K])    ->    y = w [M, C * K] @ p [N, C * K, O]    p: copies of x
 
-A captured matrix is packed. In an Einsum, a letter of both operands and the result is a batch axis, and a letter of only the two
-operands is summed. For a Conv, the elements under each position of the filter are copied, and one product computes the result.
+A captured matrix is packed. In an Einsum, a letter of both operands and the result is a batch axis. A letter of both operands that
+the result lacks is summed. For a Conv, p holds the elements under each of the K positions of the filter, for each of O results.
 """
 
 import math
@@ -123,7 +123,10 @@ _MOST_PLACES = 128
 
 @dataclass(frozen=True)
 class _Axis:
-    """The movement of a filter of ``size`` positions along an axis of ``given`` elements."""
+    """The movement of a filter of ``size`` positions along an axis of ``given`` elements.
+
+    ``before`` and ``after``: the padding on both sides.
+    """
 
     given: int
     size: int

@@ -1,6 +1,7 @@
-"""RNN, LSTM and GRU: the view of a node, its activations, and its equations as nodes.
+"""The recurrent operators RNN, LSTM and GRU.
 
-The code follows the specifications of the operators. Comments say where onnxruntime differs.
+``recurrent_node`` reads and replaces their nodes, ``functions`` has their activations, and ``step`` emits their equations. The code
+follows the specifications of the operators. Comments say where onnxruntime differs.
 """
 
 __all__: list[str] = []

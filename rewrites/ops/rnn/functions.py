@@ -61,7 +61,7 @@ def functions_of(names: Sequence[str], alphas: Sequence[float], betas: Sequence[
 
 
 def compact(functions: Sequence[Function]) -> tuple[list[float], list[float]]:
-    """Return the two compact lists of the parameters of ``functions``."""
+    """Return the compact lists ``activation_alpha`` and ``activation_beta`` for ``functions``."""
     alphas = [function.alpha for function in functions if PARAMETERS[function.name][0] is not None]
     return alphas, [function.beta for function in functions if PARAMETERS[function.name][1] is not None]
 

@@ -4,8 +4,8 @@
             n = g(x @ W + (r * h) @ R + b)    or, with linear_before_reset,    n = g(x @ W + b + r * (h @ R + c))
     LSTM    c' = f * c + i * g,  h' = o * t(c')    with gates  i, f, o = s(x @ W + h @ R + p * c + b)  (o reads c', not c)
 
-A GRU may be written ``(1 - z) * h + z * n``; then ``1 - z`` is its gate, and must be an activation. An LSTM with coupled gates is
-``c' = (1 - i) * c + i * g``, or ``c' = f * c + (1 - f) * g`` if ``1 - f`` is an activation.
+A GRU may also be written ``(1 - z) * h + z * n``. Then its gate is ``1 - z``, which must be an activation. The gates of an LSTM may
+be coupled: ``c' = (1 - i) * c + i * g``, or ``c' = f * c + (1 - f) * g`` if ``1 - f`` is an activation.
 """
 
 from collections.abc import Hashable, Iterator

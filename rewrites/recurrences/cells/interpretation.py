@@ -128,7 +128,7 @@ class Interpretation(Reading):
         return [np.asarray(outcome).reshape((1,) * (rank_of(output) or 0))]
 
     def _chosen(self, node: ir.Node, chosen: AbstractValue) -> Sequence[AbstractValue] | None:
-        """Return the branch that a Where chooses, or None if that branch would be broadcast."""
+        """Return the abstract value of the branch that a Where chooses, or None if it would be broadcast."""
         branch = next((value for value in node.inputs[1:] if value is not None and self.abstract(value) is chosen), None)
         if branch is None or chosen is None or rank_of(branch) != rank_of(node.outputs[0]):
             return [chosen] if isinstance(chosen, np.ndarray) and chosen.size == 1 else None

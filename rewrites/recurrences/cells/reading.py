@@ -26,7 +26,7 @@ __all__ = ["AbstractValue", "OperatorReader", "Reading", "Transposed"]
 class Transposed:
     """A matrix with features along axis 0 and rows along axis 1.
 
-    Bodies that multiply by weights from the left use it.
+    It occurs in bodies that multiply by weights from the left, as in W @ h.
     """
 
     features: Features

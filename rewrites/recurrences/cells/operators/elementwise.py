@@ -110,7 +110,7 @@ def _sum(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 
 
 def _also_transposed(read: OperatorReader) -> OperatorReader:
-    """Extend ``read`` to nodes whose operands are transposed."""
+    """Return a reader that reads nodes as ``read`` does, and also nodes whose operands are transposed."""
 
     def read_either(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
         upright: dict[ir.Value, AbstractValue] = {}

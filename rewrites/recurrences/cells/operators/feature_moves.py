@@ -52,7 +52,7 @@ def _transpose(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | Non
 
 
 def _moved_transposed(reading: Reading, node: ir.Node, parts: Sequence[Transposed]) -> Sequence[AbstractValue] | None:
-    """Read a node that moves features along axis 0 and keeps the rows unchanged."""
+    """Read a node that moves transposed features along axis 0 and keeps the rows unchanged."""
     first, widths = parts[0].features, [part.features.width for part in parts]
     move = movement(node, reading.opset, (first.width, *first.dims), lambda index: None)
     if move is None or move.axes != (0, 1) or not move.cut <= {0} or any(part.features.dims != first.dims for part in parts):
