@@ -1,4 +1,4 @@
-"""Lists all rules in the order in which they are tried. No other module imports the modules of rules."""
+"""Lists all rules in the order in which they are tried. Only this module imports modules with rules."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -35,9 +35,9 @@ class Patch:
 
     Args:
         what: The change in one phrase, for reports.
-        edit: Applies the change and returns the loops that replace the subject; none if no loop replaces it.
+        edit: Applies the change and returns the loops that replace the subject. The list is empty if no loop replaces it.
         notes: Assumptions and estimates, for reports.
-        made: The outcome as data, for programs.
+        made: The outcome of the change as data, for programs that read the report.
     """
 
     what: str
@@ -56,9 +56,9 @@ class Patch:
 
 
 def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
-    """Return the result of ``look``.
+    """Call ``look`` and return its result, but leave the shapes in ``body`` as they were before the call.
 
-    If ``look`` infers shapes in ``body``, set these shapes when the patch is applied.
+    If ``look`` inferred shapes in ``body`` and returned a patch, the patch sets these shapes when it is applied.
     """
     before = shapes_of([*body.inputs, *inner_values(body)])
     outcome = look()
@@ -72,12 +72,15 @@ class Rule(Generic[S]):
 
     Args:
         name: The name of the rule in ``passes=``, ``skip=`` and reports.
-        phase: The folder that holds the rule.
+        phase: The group of rules to which the rule belongs.
+        subject: What ``check`` examines (see ``Subject``).
         check: Returns a patch for a subject, or the reason why the rule does not apply.
-        recognises: True if the rule replaces a whole recurrence, so that other states should be split off first.
-        needed: Returns True for a subject on which onnxruntime may crash. It always runs on such subjects of a changed model.
+        use: When the rule is used (see ``Use``).
+        recognises: True if the rule replaces a whole recurrence, so that unrelated states of the loop should be split off first.
+        needed: Returns True for a subject on which onnxruntime may crash. On such subjects of a changed model, the rule always
+            runs.
         formerly: The name of the rule in the previous release. ``passes=`` and ``skip=`` accept it for one more release.
-        computes: What the loops that the rule replaces compute, in words for reports.
+        computes: A phrase for reports that says what the replaced loops compute.
     """
 
     name: str
@@ -92,5 +95,5 @@ class Rule(Generic[S]):
 
 
 def is_to_be_compiled(loop: Loop, ctx: Context) -> bool:
-    """Return True if a rule in use can compile the loop to a plan as the loop is now."""
+    """Return True if a rule in use can compile the loop, in its present form, to a plan."""
     return any(rule.phase == "native" and rule.subject == "loop" and isinstance(rule.check(loop, ctx), Patch) for rule in ctx.rules)

@@ -3,7 +3,8 @@
     Scan(s0, xs)    ->    If (all numbers are finite) closed form else Scan(s0, xs)
     Scan(s0, xs)    ->    If (Size(s0) <= widest) Scan(s0, xs), marked as narrow, else Scan(s0, xs)
 
-The second form is for rules whose result is slower than the loop for wide states. Such rules change only the Scan marked as narrow.
+The second If is written for rules whose closed form is slower than the loop for wide states. Such a rule later replaces only the
+Scan marked as narrow.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,7 +56,7 @@ class WrittenForm:
     Args:
         build: The nodes that always run.
         results: The new value of each used output of the loop.
-        guard: The flag that is true if the form covers the inputs, and the nodes that run only if it is true.
+        guard: A tuple (flag, nodes). The flag is true if the form covers the inputs. The nodes run only if the flag is true.
     """
 
     build: Builder
@@ -71,12 +72,15 @@ def no_fallback(ctx: Context) -> NotApplicable | None:
 
 
 def is_fallback_loop(loop: ScanView, ctx: Context) -> bool:
-    """Return True if ``loop`` is in the branch of a fallback, even under another If inside that branch."""
+    """Return True if ``loop`` is in a branch that holds a fallback, or in a further If inside it."""
     return any((graph.name or "").startswith(_FALLBACK) for graph in _branches_around(loop, ctx))
 
 
 def _branches_around(loop: ScanView, ctx: Context) -> Iterator[ir.Graph]:
-    """Yield the graphs around ``loop``, innermost first: branches of Ifs, and last the body of an outer loop, if there is one."""
+    """Yield the branches of Ifs around ``loop``, innermost first.
+
+    If an outer loop contains them, its body is the last graph.
+    """
     graph = loop.node.graph
     while isinstance(graph, ir.Graph) and graph is not ctx.model.graph:
         yield graph
@@ -93,9 +97,9 @@ def write_fallback(
     hint: str | None,
     ctx: Context,
 ) -> tuple[ir.Value, ...]:
-    """Write an If with the branches ``closed`` and ``kept``.
+    """Write an If with the branches ``closed`` and ``kept``, and return its outputs.
 
-    Mark ``scan``'s branch as a fallback. Return the If's outputs.
+    The branch that contains ``scan`` is marked as a fallback.
     """
     values = write_if(build, condition, closed, kept, hint)
     assert scan.graph is not None
@@ -104,9 +108,9 @@ def write_fallback(
 
 
 def guard_with_fallback(loop: ScanView, form: WrittenForm, ctx: Context) -> ir.Node:
-    """Replace ``loop`` by an If that runs ``form`` if its guard is true, otherwise the loop.
+    """Replace ``loop`` by an If that runs ``form`` if its guard is true, and otherwise a copy of the loop.
 
-    Return the Scan of the fallback.
+    Return this copy, a Scan.
     """
     old, scan = loop.node, written_again(loop, ctx.names)
     values = _write_choice(loop, scan, form, ctx)
@@ -117,13 +121,15 @@ def guard_with_fallback(loop: ScanView, form: WrittenForm, ctx: Context) -> ir.N
 
 
 def guard_steps(loop: ScanView, form: WrittenForm, steps: tuple[int, int | None], ctx: Context) -> list[ir.Node]:
-    """Put ``loop`` under an If on the guard of ``form``, inside an outer If on the number of steps.
+    """Replace ``loop`` by two nested Ifs, which run ``form`` or a copy of the loop.
+
+    The outer If checks the number of steps, and the inner If checks the guard of ``form``. If both checks pass, ``form`` runs.
 
     Args:
-        steps: The least and the most steps for which the closed form runs.
+        steps: The smallest and the largest number of steps for which ``form`` runs; None for no largest number.
 
     Returns:
-        The fallbacks of the inner and of the outer If.
+        The copies of the loop in the inner and in the outer If.
     """
     (least, most), outer = steps, ctx.builder()
     first, *others = loop.scan_inputs
@@ -141,9 +147,9 @@ def guard_steps(loop: ScanView, form: WrittenForm, steps: tuple[int, int | None]
 
 
 def _write_choice(loop: ScanView, scan: ir.Node, form: WrittenForm, ctx: Context) -> dict[ir.Value, ir.Value]:
-    """Append an If to ``form.build`` that runs the form or ``scan``.
+    """Append an If to ``form.build`` that runs the form if its guard is true, else ``scan``.
 
-    Return the If's output for each result of the loop.
+    Return a dictionary from each used output of the loop to the output of the If that replaces it.
     """
     (condition, inside), fallback = form.guard, ctx.builder()
     fallback.nodes.append(scan)
@@ -162,7 +168,10 @@ def all_of(build: Builder, flags: Iterable[ir.Value]) -> ir.Value:
 def all_finite_and_bounded(
     build: Builder, values: Sequence[ir.Value], largest: float, dtype: np.dtype, *, no_negative_zeros: bool = False
 ) -> ir.Value:
-    """Return a flag that is true if all ``values`` are finite and at most ``largest``, and none is -0 if ``no_negative_zeros``."""
+    """Return a flag that is true if all ``values`` are finite and their norm is below ``largest``.
+
+    If ``no_negative_zeros``, the flag is false if an element is -0.
+    """
     total = reduce(partial(build.op, "Add"), [build.op("ReduceSumSquare", value, keepdims=0) for value in values])
     flag = build.op("Less", total, build.const(np.array(largest * largest, dtype)))
     for value in values if no_negative_zeros else ():
@@ -180,7 +189,11 @@ def states_of_unknown_width(loop: ScanView, sizes: StepSizes) -> list[State]:
 
 
 def can_check_width(loop: ScanView, ctx: Context) -> bool:
-    """Return True if the target runs Ifs and ``loop`` is in no outer loop, because an If would prevent batching the outer loop."""
+    """Return True if an If around ``loop`` may check the width of its states.
+
+    The target must run loops and Ifs, and ``loop`` must not be inside another loop, because an If would prevent batching the other
+    loop.
+    """
     return no_fallback(ctx) is None and all(ctx.if_around(graph) is not None for graph in _branches_around(loop, ctx))
 
 
@@ -191,10 +204,12 @@ def sizes_at_most(build: Builder, limits: Iterable[tuple[ir.Value, int]]) -> ir.
 
 
 def guard_width(loop: ScanView, states: list[State], widest: int, ctx: Context) -> list[ir.Node]:
-    """Put ``loop`` under an If that checks that each of ``states`` has at most ``widest`` bytes.
+    """Replace ``loop`` by an If with two copies of the loop, one of them marked as narrow.
+
+    The narrow copy runs if each of ``states`` has at most ``widest`` bytes.
 
     Returns:
-        The Scan that runs if the check passes, and the fallback.
+        The narrow copy and the other copy.
     """
     build, inside = ctx.builder(), ctx.builder()
     condition = sizes_at_most(build, [(state.initial, widest // bytes_per_element(state.initial)) for state in states])
@@ -218,7 +233,10 @@ def narrow_copy(loop: ScanView, ctx: Context) -> ir.Node:
 
 @contextmanager
 def tried_whole(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Yield the new Scan ``node`` as a loop with all its outputs in use, and a context in which to try rules on the loop."""
+    """Insert the new Scan ``node`` temporarily, so that rules can be tried on it.
+
+    Yield the Scan, with all its outputs in use, and the context for the rules.
+    """
     with tried(node, ctx) as trial:
         assert isinstance(node.graph, ir.Graph)
         node.graph.outputs.extend(node.outputs)

@@ -24,7 +24,7 @@ _END = 2**63 - 1
 
 
 def is_used(value: ir.Value | None) -> bool:
-    """Return True if a node reads ``value`` or it is an output of a graph."""
+    """Return True if a node reads ``value``, or if ``value`` is an output of a graph."""
     return value is not None and bool(value.uses() or value.is_graph_output())
 
 
@@ -38,12 +38,12 @@ def bind_state(
     last: Callable[[], ir.Value] | None = None,
     backwards: bool = False,
 ) -> dict[ir.Value, ir.Value]:
-    """Return the new value of each output of ``loop`` that holds ``state``.
+    """Return the new value of each output of ``loop`` that holds ``state``, taken from ``rows``.
 
     Args:
-        rows: The state after each step, in the order of the steps, or reversed if ``backwards``.
-        first: The index of the row after the first step. Earlier rows are dropped.
-        last: Returns the state after the last step. If None, that is the last of ``rows``.
+        rows: The states after each step, in the order of the steps, or in reversed order if ``backwards``.
+        first: The index in ``rows`` of the state after the first step. Earlier rows are dropped.
+        last: Returns the state after the last step. If None, the last of ``rows`` is used.
     """
     results, ends = dict[ir.Value, ir.Value](), Ends(build, backwards)
     for output in loop.scan_outputs:
@@ -62,7 +62,10 @@ def bind_state(
 
 
 def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> NotApplicable | None:
-    """Compute ``values`` for all steps in ``stacks``. Return a reason if that is impossible or exceeds the memory budget."""
+    """Write the nodes that compute ``values`` for all steps to ``stacks``.
+
+    Return a reason if this is impossible or exceeds the memory budget, else None.
+    """
     nodes = nodes_behind(stacks.body, values, [*stacks.known, *stacks.sources()])
     varying = varying_values(stacks.body, stacks.sources())
     for node in nodes:
@@ -75,7 +78,7 @@ def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> 
 
 @dataclass(frozen=True)
 class StateUse:
-    """The values of ``state`` that are read in the loop or from its results.
+    """Which values of ``state`` other nodes read, in the loop or after it.
 
     Args:
         nexts: The body values that equal the next value of the state.
@@ -97,7 +100,10 @@ class StateUse:
 
 
 def use_of(loop: ScanView, state: State, makers: Sequence[ir.Node], also: Sequence[ir.Node] = ()) -> StateUse:
-    """Return the uses of ``state``. Reads by ``makers``, which compute its next value, and by the nodes ``also`` do not count."""
+    """Return the uses of ``state``, except those by the nodes ``makers`` and ``also``.
+
+    ``makers`` compute the next value of the state.
+    """
     nexts = tuple(node.outputs[0] for node in makers)
     read = {value for output in loop.scan_outputs for value in (output.inner, through_identity(output.inner))}
     read |= {value for another in loop.states if another is not state for value in (another.next, through_identity(another.next))}
@@ -107,7 +113,12 @@ def use_of(loop: ScanView, state: State, makers: Sequence[ir.Node], also: Sequen
 
 
 def replace_state(stacks: Stacks, use: StateUse, final: ir.Value | None, ctx: Context) -> list[ir.Node]:
-    """Let the loop scan the values of a state from ``stacks`` instead of computing them. ``final``: the last value, if read."""
+    """Let the loop scan the values of a state from ``stacks`` instead of computing them.
+
+    Return a list with the rebuilt loop. It is empty if the loop has no other results.
+
+    ``final``: the value after the last step; None if nothing reads it.
+    """
     others = [state for state in stacks.loop.states if state is not use.state]
     return read_stacks(stacks, use.values, others, [] if final is None else [(use.state.final, final)], ctx)
 
@@ -121,6 +132,8 @@ def read_stacks(
 ) -> list[ir.Node]:
     """Let the loop scan body values from ``stacks`` instead of computing them.
 
+    Outputs of the loop that stack such values are replaced by the stacks.
+
     Args:
         stacks: The values of all steps. The nodes that compute them are inserted before the loop.
         groups: The body values that the stacks hold, in groups of equal values.
@@ -128,7 +141,7 @@ def read_stacks(
         results: Other results of the loop with their new values.
 
     Returns:
-        The rebuilt loop, or nothing if all its results are replaced.
+        A list with the rebuilt loop. It is empty if all results of the loop are replaced.
     """
     loop = stacks.loop
     known = {value: stacks.full(same[0]) for same in groups for value in same}

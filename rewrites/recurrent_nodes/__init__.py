@@ -1,6 +1,6 @@
-"""Rewrites RNN, LSTM and GRU nodes that onnxruntime cannot run. All other nodes keep their results.
+"""Rewrites RNN, LSTM and GRU nodes that onnxruntime cannot run.
 
-``rewrites.ops.rnn`` has the equations of the nodes.
+The results of all other nodes stay the same. The equations of the nodes are in ``rewrites.ops.rnn``.
 """
 
 __all__: list[str] = []

@@ -19,7 +19,9 @@ __all__ = ["Absent", "absent_nodes", "is_a_recurrence", "lacks"]
 class Absent:
     """A recurrent node that the target does not run.
 
-    ``why``: the reason. ``where``: the path of names that leads to the node.
+    Args:
+        where: The names of the nodes around it and its own name, as a path.
+        why: The reason why the target does not run it.
     """
 
     node: ir.Node
@@ -28,7 +30,7 @@ class Absent:
 
     @property
     def steps(self) -> int | str | None:
-        """Return the number of steps, or the name of this size if it is symbolic, or None if neither is known."""
+        """Return the number of steps: an int, the name of a symbolic size, or None if it is unknown."""
         x = self.node.inputs[0] if self.node.inputs else None
         return None if x is None else dim_of(x, int(self.node.attributes.get_int("layout", 0) or 0))
 
@@ -52,9 +54,9 @@ def is_a_recurrence(node: ir.Node) -> bool:
 
 
 def lacks(node: ir.Node, target: Abilities) -> str | None:
-    """Return the feature that ``target`` lacks for the recurrent ``node``.
+    """Return a phrase for reports that says what ``target`` lacks to run the recurrent ``node``.
 
-    Return None if the target runs the node, or if the node cannot be read.
+    Return None if the target runs the node, or if the node is not understood.
     """
     limits = target.recurrent.get(node.op_type)
     if limits is None:

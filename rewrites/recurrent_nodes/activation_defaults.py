@@ -1,4 +1,4 @@
-"""Writes out omitted parameters of activations if onnxruntime would use 0 instead of the default.
+"""Adds omitted parameters of activations if onnxruntime would use 0 instead of their default.
 
     RNN <activations = ["Affine"]> (x, W, R)    ->    RNN <activations = ["Affine"], activation_alpha = [1], activation_beta = [0]>
 
@@ -19,7 +19,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
-    """Return a patch if the lists of parameters lack an entry for which onnxruntime uses another default."""
+    """Return a patch if the node omits a parameter for which onnxruntime uses another default."""
     short = taken_as_0(view)
     if not short:
         return NOTHING_HERE

@@ -2,7 +2,8 @@
 
     LSTM <layout = 1> (x [B, T, I], ...)    ->    Transpose(LSTM (Transpose(x) [T, B, I], ...))
 
-With ``layout`` 1, initial and final states are [B, directions, H], and the sequence is [B, T, directions, H].
+onnxruntime does not run nodes with ``layout`` 1. In such nodes, initial and final states are [B, directions, H], and the sequence
+of results is [B, T, directions, H].
 
 Works around ORT-RECURRENT-LAYOUT.
 """

@@ -2,7 +2,8 @@
 
     LSTM (x, W, R) of bfloat16    ->    Cast(LSTM (Cast(x), Cast(W), Cast(R)))
 
-onnxruntime itself does the same for float16. Each result is rounded once.
+onnxruntime does not run such a node. It runs float16 nodes in float32, with the same casts. The numbers inside the node stay
+float32, so each result is rounded only once.
 
 Works around ORT-RECURRENT-BFLOAT16.
 """
@@ -18,7 +19,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the node is of bfloat16."""
+    """Return a patch if the node computes in bfloat16."""
     if view.dtype != ir.DataType.BFLOAT16:
         return NOTHING_HERE
     return Patch("computes in float32, since onnxruntime has no kernel for bfloat16", lambda: [in_float32(view, ctx)])

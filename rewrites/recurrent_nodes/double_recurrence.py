@@ -1,7 +1,9 @@
 """Replaces a node on float64 by a Scan of its equations, because onnxruntime fails to run such nodes.
 
-LSTM (x, W, R) of double   ->    Scan (h0, c0, x @ W')
-x may have no steps        ->    If (x has steps) then the Scan else the initial states and an empty sequence
+    LSTM (x, W, R) of double    ->    Scan (h0, c0, x @ W')
+
+If ``x`` may have no steps, the result is an If: with steps it runs the Scan, without steps it returns the initial states and an
+empty sequence.
 
 Works around ORT-RECURRENT-DOUBLE.
 """
@@ -17,7 +19,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the node is of float64."""
+    """Return a patch if the node computes in float64."""
     if view.dtype != ir.DataType.DOUBLE or view.batch_first:
         return NOTHING_HERE
     return as_scans(view, ctx)

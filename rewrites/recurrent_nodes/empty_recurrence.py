@@ -1,11 +1,13 @@
-"""Protects a node from sequences without steps or rows, which onnxruntime does not handle correctly.
+"""Protects a recurrent node from sequences without steps and from empty batches.
 
     GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence and the initial states
 
-onnxruntime aborts if a GRU or LSTM has no rows, or if a GRU without lengths has no steps. An LSTM without lengths and without steps
-returns uninitialised memory as its cell state. An RNN without steps returns zeros, but its definition says that the initial state
-stays. The rule applies if onnxruntime could not run the node before a rewrite, and a size may be 0. An ``UNSHIELDED``
-node is only protected from sizes on which onnxruntime aborts.
+onnxruntime does not handle these inputs correctly. It aborts if the batch of a GRU or LSTM has no rows, or if a GRU without
+``sequence_lens`` has no steps. An LSTM without ``sequence_lens`` and without steps returns uninitialised memory as its cell state.
+An RNN without steps returns zeros, although its definition says that it returns the initial state.
+
+The rule applies to nodes that onnxruntime can run only because of a rewrite, if a size may be 0. A node with the mark
+``UNSHIELDED`` is only protected from sizes on which onnxruntime aborts.
 
 Works around ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """
@@ -20,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if onnxruntime can run the node only since a rewrite, and a size of the inputs may be 0."""
+    """Return a patch if a size may be 0 and onnxruntime can run the node only because of a rewrite."""
     return under_if(view, ctx) if WAS_REFUSED.on(view.node) else NOTHING_HERE
 
 

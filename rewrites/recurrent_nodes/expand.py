@@ -1,10 +1,11 @@
-"""Writes a recurrent node as Scans of its equations, one per direction, or as a float32 node and casts.
+"""Replaces a recurrent node by one Scan per direction, or by a float32 node between casts.
 
     Y, Y_h = GRU (x, W, R)    ->    xw = x @ W' + biases,  Y_h, Y = Scan (h0, xw) body(h, xw_t) => (h', h')
 
 The product of the inputs and W is computed outside the Scan, for all steps at once. If the sequence may have no steps, the Scans
-are in a branch of an If, and the other branch returns the initial states and an empty sequence. Shorter rows are masked in both
-directions: after the end of a row, its state stays the same and its result is 0. A row without steps ends in its initial state.
+are in a branch of an If, and the other branch returns the initial states and an empty sequence. If the rows of a batch have
+different lengths, steps after the end of a row keep its state, and their result is 0. This holds in both directions. A row without
+steps ends in its initial state.
 
 Works around ORT-SCAN-NO-STEPS, ORT-PRODUCT-OF-NOTHING and ORT-CONSTANT-BFLOAT16.
 """
@@ -53,7 +54,7 @@ def expand(view: RecurrentNode, ctx: Context) -> None:
 
 
 def _without_steps(b: Builder, view: RecurrentNode, initial: list[ir.Value]) -> list[ir.Value]:
-    """Return an empty sequence and the initial states, the results of a node without steps."""
+    """Return the results of a node without steps: an empty sequence and the initial states."""
     assert view.dtype is not None
     shape = [shape_of(b, view.x, 0), b.const([view.directions]), shape_of(b, view.x, 1), b.const([view.hidden])]
     zero = ir.tensor(np.zeros(1, view.dtype.numpy()))
@@ -61,7 +62,7 @@ def _without_steps(b: Builder, view: RecurrentNode, initial: list[ir.Value]) -> 
 
 
 def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that calls ``expand``, or a reason if the opset has no Scan of opset 9."""
+    """Return a patch that replaces the node by Scans, or a reason if the model's opset is below 9."""
     if ctx.opset < since.SCAN:
         return NotApplicable("RNN-OPSET", f"it needs a Scan of opset {since.SCAN}, and the model has opset {ctx.opset}")
 
@@ -84,7 +85,7 @@ def zero_state(b: Builder, view: RecurrentNode) -> ir.Value:
 
 
 def zeros_of(b: Builder, shape: ir.Value, kind: ir.DataType) -> ir.Value:
-    """Return zeros of the type ``kind`` (not strings). The tensor ``shape`` has their sizes."""
+    """Return a tensor of zeros with the sizes in the tensor ``shape``. ``kind``: any type except strings."""
     by_way = _NO_CONSTANT_OF.get(kind, kind)
     if b.opset < since.CONSTANT_OF_SHAPE:
         return b.op("Expand", b.const(np.zeros(1, kind.numpy())), shape)
@@ -93,7 +94,10 @@ def zeros_of(b: Builder, shape: ir.Value, kind: ir.DataType) -> ir.Value:
 
 
 def _row_lengths(b: Builder, view: RecurrentNode) -> ir.Value | None:
-    """Return the lengths of the rows as int64, or None. The model fails if a length is not in 0..T."""
+    """Return the lengths of the rows as int64; None if the node has no lengths.
+
+    At run time, the model fails if a length is negative or above the number of steps.
+    """
     lengths = view.input("sequence_lens")
     if lengths is None:
         return None
@@ -112,7 +116,7 @@ def _write_scans(
 
 
 def _live_steps(b: Builder, view: RecurrentNode, lengths: ir.Value) -> ir.Value:
-    """Return a mask [T, B, 1] that is True in the steps of each row up to its length."""
+    """Return a mask [T, B, 1] that is True where the step is before the end of the row."""
     time = count_up(b, shape_of(b, view.x, 0))
     return unsqueeze(b, b.op("Less", unsqueeze(b, time, [1]), unsqueeze(b, lengths, [0])), [2])
 
@@ -148,7 +152,10 @@ def _direction(
 
 
 def _outside(b: Builder, view: RecurrentNode, which: int) -> tuple[Weights, ir.Value]:
-    """Return two things for direction ``which``: the weights that each step reads, and x @ W' plus the biases for all steps."""
+    """Return what direction ``which`` computes outside its Scan.
+
+    Return the weights that each step reads, and ``x @ W'`` plus the biases for all steps.
+    """
     size, kind = view.hidden, view.kind
 
     def own(name: str) -> ir.Value | None:
@@ -180,7 +187,7 @@ def _inner(ctx: Context, outer: ir.Value, name: str, dims: list[int | str | None
 
 
 def in_float32(view: RecurrentNode, ctx: Context) -> ir.Node:
-    """Replace a node by a node on float32 between casts. Return the new node."""
+    """Replace a node by a float32 node between casts. Return the new node."""
     assert view.dtype is not None
     b, kind = ctx.builder(), int(view.dtype)
 

@@ -2,7 +2,8 @@
 
     LSTM (x, W, R)    ->    If (x has rows) then LSTM (x, W, R) else an empty sequence and the initial states
 
-The rule runs only if the user names it, because the If has a small cost in every run and most models never get an empty batch.
+The rule only runs if the user asks for it by name, because most models never get an empty batch, and the If costs a little time in
+every run.
 
 Works around ORT-GRU-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """

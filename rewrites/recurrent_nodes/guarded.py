@@ -1,9 +1,11 @@
-"""Protects a node from empty sequences by an If, and writes the empty results that the other branch returns.
+"""Protects a node from empty sequences by an If.
+
+One branch of the If runs the node, the other branch returns empty results. For an empty sequence, the result of a Scan is an empty stack:
 
     y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = an empty stack of values with the sizes of f(h0, zeros)
 
-If the sizes of the results of a Scan are unknown, the other branch runs a step on zeros to find them. In that case the operators
-that compute the results must not fail for any numbers, and must have no nested graphs.
+If the sizes of f(h, x) are unknown, the branch for empty sequences runs the nodes of f on zeros to find them. In that case these
+nodes must not fail for any numbers, and must have no nested graphs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,9 +38,9 @@ _TO_THE_END = (1 << 63) - 1
 
 
 def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, axes: Iterable[int]) -> bool:
-    """Return True if ``graph`` is a branch of an If whose condition depends on the sizes of ``x`` along ``axes``.
+    """Return True if ``graph`` is a branch of an If that checks the sizes of ``x`` along ``axes``.
 
-    The condition may instead depend on another value that is known to have the same sizes.
+    The condition of the If may instead depend on the sizes of another value that are known to equal those of ``x``.
     """
     owner = None if not isinstance(graph, ir.Graph) or graph is ctx.model.graph else ctx.if_around(graph)
     if owner is None:
@@ -48,7 +50,10 @@ def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, 
 
 
 def _asked(value: ir.Value | None, depth: int) -> Iterator[tuple[ir.Value, tuple[int, int]]]:
-    """Yield (source, range of axes) for each tensor whose sizes along these axes are operands of the computation of ``value``."""
+    """Yield each tensor whose sizes are used to compute ``value``.
+
+    Each is a pair (tensor, (start, end)): the sizes of the axes from ``start`` to ``end`` - 1 are used.
+    """
     node = None if value is None else value.producer()
     if node is None or depth > _DEEPEST:
         return
@@ -74,7 +79,7 @@ def _is_same_size(left: ir.Value, right: ir.Value, axis: int) -> bool:
 
 
 def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that puts a recurrent node under an If, to protect it from sizes of 0."""
+    """Return a patch that puts a recurrent node under an If, which skips it if there are no steps or rows."""
     if view.batch_first or GUARDED.on(view.node):
         return NOTHING_HERE
     free = [axis for axis in _harmful(view) if _may_be_0(view, axis)]
@@ -111,7 +116,7 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
 
 def _harmful(view: RecurrentNode) -> list[int]:
-    """Return the axes for which onnxruntime does not handle a size of 0 correctly."""
+    """Return the axes (0: steps, 1: rows) along which onnxruntime does not handle a size of 0 correctly."""
     bare = view.input("sequence_lens") is None
     if view.kind == "LSTM" and UNSHIELDED.on(view.node):
         return [_ROWS]
@@ -122,7 +127,7 @@ def _harmful(view: RecurrentNode) -> list[int]:
 
 
 def _comparable(b: Builder, sizes: ir.Value) -> ir.Value:
-    """Return ``sizes`` in a type that Less and ReduceMin support in the opset of the builder."""
+    """Return ``sizes`` in a type that Less and ReduceMin support in the opset of ``b``."""
     return b.op("Cast", sizes, to=int(ir.DataType.FLOAT)) if b.opset < since.INTEGER_LESS else sizes
 
 
@@ -132,7 +137,7 @@ def _may_be_0(view: RecurrentNode, axis: int) -> bool:
 
 
 def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
-    """Return True if a step can run on zeros to find the sizes of empty results."""
+    """Return True if ``step_on_zeros`` can run a step of ``loop`` to find the sizes of empty results."""
     scans = [(scan.outer.dtype, scan.axis) for scan in loop.scan_inputs]
     outputs = [(output.inner.dtype, output.axis) for output in loop.scan_outputs]
     if any(kind in (None, ir.DataType.STRING) or axis < 0 for kind, axis in [*scans, *outputs]):
@@ -143,7 +148,7 @@ def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
 
 
 def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Context) -> list[ir.Value]:
-    """Run the nodes that compute ``outputs`` on the initial states and rows of zeros. Return the outputs."""
+    """Write one step of ``loop`` on the initial states and rows of zeros. Return its values of ``outputs``."""
     instead = {state.inner: state.initial for state in loop.states}
     for scan in loop.scan_inputs:
         shape = b.op("Shape", scan.outer)
@@ -158,7 +163,7 @@ def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Co
 
 
 def empty_like(b: Builder, step: ir.Value, axis: int, kind: ir.DataType) -> ir.Value:
-    """Return an empty stack, along ``axis``, of values that have the sizes of ``step``."""
+    """Return a stack without entries. Axis ``axis``, of size 0, is inserted into the axes of ``step``."""
     shape = b.op("Shape", step)
     sizes = [b.const([0]), slice_axis(b, shape, 0, axis, _TO_THE_END)]
     if axis:

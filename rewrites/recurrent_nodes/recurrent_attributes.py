@@ -3,9 +3,12 @@
     LSTM <output_sequence = 1, clip = 0.0> (x, W, R)    ->    LSTM <hidden_size = 8> (x, W, R)
     RNN <activations = ["tanh"]> (x, W, R)              ->    RNN <activations = ["Tanh"]> (x, W, R)
 
-``hidden_size`` is optional in the definition of the operator. It follows from the shapes of weights and states. ``output_sequence``
-was removed in opset 7 and never changed a number. For exporters and other runtimes, a clip of 0 or less means no clip. An RNN on
-float32 keeps such a clip, because onnxruntime runs it. Names of activations are written as in the operator's definition.
+* ``hidden_size`` is optional in the definition of the operator, but not in onnxruntime. The rule sets it to the size in the shapes
+  of weights and states.
+* ``output_sequence`` was removed from the operator in opset 7. It never changed a number, so the rule drops it.
+* A clip of 0 or less means no clip in exporters and other runtimes, so the rule drops it. It stays in an RNN on float32, because
+  onnxruntime runs such a node.
+* The rule writes the names of activations as in the operator's definition.
 
 Works around ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES and ORT-RECURRENT-CLIP.
 """
@@ -21,7 +24,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
-    """Find attributes that onnxruntime refuses."""
+    """Return a patch if the node has attributes in a form that onnxruntime refuses."""
     attributes = view.node.attributes
     changes: dict[str, tuple[ir.Attr | None, str]] = {}
     if not attributes.get_int("hidden_size", 0):

@@ -2,7 +2,7 @@
 
     LSTM (x, W, R, , lengths int64 [1, B])    ->    LSTM (x, W, R, , Reshape(Cast(lengths), [-1]))
 
-The operator's definition requires int32 of shape [batch]. Some exporters write int64, or an additional axis.
+The operator's definition requires an int32 tensor of shape [batch]. Some exporters write int64, or add an axis.
 """
 
 import onnx_ir as ir
@@ -19,7 +19,7 @@ _LENGTHS = 4
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the lengths have another type or rank."""
+    """Return a patch if the lengths have another type than int32 or another rank than 1."""
     lengths = view.input("sequence_lens")
     if lengths is None:
         return NOTHING_HERE

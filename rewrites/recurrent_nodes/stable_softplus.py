@@ -1,9 +1,10 @@
-"""Replaces a node with Softplus by a Scan, because Softplus overflows in onnxruntime's recurrent nodes.
+"""Replaces a node with Softplus by a Scan, because onnxruntime's recurrent Softplus overflows.
 
     RNN <activations = ["Softplus"], layout = 1> (x, W, R)    ->    Scan (h0, x @ W') between transposes
 
-onnxruntime's recurrent kernels compute log(1 + exp(x)), which is infinite for x above 88. Float16 is computed in float32, as in
-these kernels. The rule applies only to nodes that onnxruntime could not run before a rewrite. All other nodes keep their results.
+onnxruntime's recurrent kernels compute log(1 + exp(x)), which is infinite for x above 88. A float16 node is computed in float32,
+as in these kernels. The rule applies only to nodes that onnxruntime can run only because of a rewrite. All other nodes keep the
+results that onnxruntime computes.
 
 Works around ORT-RECURRENT-SOFTPLUS.
 """
@@ -20,7 +21,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch for a node with Softplus that onnxruntime could not run before a rewrite."""
+    """Return a patch for a node with Softplus that onnxruntime can run only because of a rewrite."""
     used = any(function.name == "Softplus" for functions in view.functions for function in functions)
     if not WAS_REFUSED.on(view.node) or not used or view.batch_first:
         return NOTHING_HERE

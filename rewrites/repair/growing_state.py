@@ -1,10 +1,14 @@
-"""Turns a Scan into a Loop if a state changes its shape between steps, because onnxruntime refuses such Scans.
+"""Turns a Scan whose state changes its shape into a Loop, because onnxruntime refuses such Scans.
 
     l = Scan (s0, xs) body(s, x) => Concat(s, x)    ->    l = Loop (T, s0) body(i, s) => Concat(s, Gather(xs, i))
 
-The rule applies if the shape is certain to change: the body returns a state with other known sizes, appends to the state, or
-returns a Slice, Tile, Pad, Compress or Resize of the state, directly or in a branch. Scans over strings stay, because onnxruntime's
-Gather does not copy whole rows of strings.
+The rule applies in these cases:
+
+* The known sizes of the state that the body returns differ from those of the initial state.
+* The body appends something to the state by a Concat, also in a branch of an If.
+* The body returns a Slice, Tile, Pad, Compress or Resize of the state, also in a branch of an If.
+
+Scans over strings stay, because onnxruntime's Gather does not copy whole rows of strings.
 
 Works around ORT-SCAN-CHANGING-STATE and ORT-GATHER-STRINGS.
 """
@@ -34,7 +38,7 @@ _RESIZING = frozenset({"Compress", "Pad", "Resize", "Slice", "Tile"})
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the body returns a state with another shape."""
+    """Return a patch if a step changes the shape of a state."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
     grown = next((state for state in loop.states if _resizes(state.next, state)), None) or _reshaped(loop, ctx)
@@ -72,8 +76,8 @@ def _resizes(value: ir.Value, state: State) -> bool:
 def _reshaped(loop: ScanView, ctx: Context) -> State | None:
     """Return the first state whose known sizes change in the first step, or None.
 
-    The shapes of the body are inferred by onnx from the initial shapes. This inference also evaluates computed sizes, so a Reshape
-    to such sizes gets a rank.
+    This function lets onnx infer the shapes in the body from the shapes of the initial states and scan inputs. onnx's inference
+    also evaluates sizes that nodes compute, so it knows the rank of a Reshape to computed sizes.
     """
     if any(node_graphs(node) for node in loop.body) or not any(state.initial.shape for state in loop.states):
         return None
@@ -151,7 +155,7 @@ def _laid_out(b: Builder, value: ir.Value, axis: int, reverse: bool) -> ir.Value
 
 
 def _forget_sizes(loop: ScanView) -> None:
-    """Forget the sizes of states and results in the body, because they may hold for the first step only."""
+    """Delete the sizes from the shapes in the body, because they may be true only for the first step."""
     values = [value for node in all_nodes(loop.body) for value in node.outputs]
     for value in [*(state.inner for state in loop.states), *values]:
         value.shape = forgotten(value.shape, lambda _: True)

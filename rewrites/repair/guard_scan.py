@@ -2,10 +2,11 @@
 
     Scan (h0, xs)    ->    If (xs has steps) then Scan (h0, xs) else the initial states and empty results
 
-By the definition of the operator, the states then keep their initial values. The rule runs only if the user names it, because the
-If has a small cost in every run. It runs before rules that replace a Scan, because the replacement may return something else for a
-sequence without steps (an LSTM node returns zeros or uninitialised memory). Condition: all sizes of the empty results are known
-before the Scan, or the model can run a step on zeros to find them.
+By the definition of the operator, the states keep their initial values if there are no steps. The rule only runs if the user asks
+for it by name, because the If costs a little time in every run. It runs before rules that replace a Scan. Otherwise the replacement
+might return something else for a sequence without steps: an LSTM node, for example, returns zeros or uninitialised memory.
+
+Condition: All sizes of the empty results are known before the Scan, or the model can run a step on zeros to find these sizes.
 
 Works around ORT-SCAN-NO-STEPS.
 """
@@ -30,7 +31,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the Scan may have no step."""
+    """Return a patch if the Scan might run zero steps."""
     if isinstance(loop, LoopView) or loop.batched or (isinstance(loop.steps, int) and loop.steps > 0):
         return NOTHING_HERE
     first, graph = loop.scan_inputs[0], loop.node.graph
@@ -72,9 +73,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Value, int]] | None:
-    """Return the sizes of an empty result, or None if one of them is unknown.
+    """Return the sizes of ``output`` for a Scan without steps, or None if one of them is unknown.
 
-    Each size is a number, or an outer value and the axis of this value that has the size.
+    Each size is a number, or a pair (value, axis): the size is that of ``axis`` of ``value``, a tensor outside the loop.
     """
     sizes: list[int | tuple[ir.Value, int]]
     source = through_identity(output.inner)

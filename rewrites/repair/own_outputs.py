@@ -1,11 +1,11 @@
-"""Gives each output of a Scan body its own node, and copies the step number if a Loop body returns it.
+"""Inserts an Identity before outputs of a loop body for which onnxruntime returns wrong numbers.
 
     body(s, x) => (s2, s2)    ->    body(s, x) => (s2, Identity(s2))
     body(s, x) => (x, y)      ->    body(s, x) => (Identity(x), y)
 
-onnxruntime silently returns wrong numbers if a Scan body returns one value twice or returns an input directly, or if a Loop body
-returns its step number. This happens at every optimisation level, and the checker accepts such models. A Loop may return all other
-values directly.
+onnxruntime silently returns wrong numbers if a Scan body returns one value twice or returns an input directly. It also does so if a
+Loop body returns its step number. A Loop body may return all other values directly. The wrong numbers appear at every optimisation
+level, and onnx's checker accepts such models.
 
 Works around ORT-SCAN-SHARED-OUTPUT and ORT-LOOP-STEP-NUMBER.
 """
@@ -22,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find body outputs that have no node of their own."""
+    """Return a patch if an output of the body needs a node of its own."""
     shared = not_own(loop)
     if not shared:
         return NOTHING_HERE

@@ -2,23 +2,35 @@
 
     sT, ys = Scan(s0, xs) body(s, x) => (s2 = s + x, s2)    ->    c = CumSum([s0, *xs], axis 0);  sT = c[-1];  ys = c[1:]
 
-* Sums and products become CumSum and CumProd (opset 26), equal to the loop bit for bit. And and Or become a cumulative count.
+* Sums and products become CumSum and CumProd (opset 26). The results equal those of the loop bit for bit.
+* And and Or become a cumulative count.
 * Max and Min, also written as ``Where(x > s, x, s)``, become an associative scan over blocks of steps. The number of steps must be
   known, unless only the last value is read.
 * Latches, ``Where(c, x, s)``, such as a running argmax, become a scan of step numbers. The number of steps must be known.
-* Running means become sums, followed by the last operations of the loop's own step. If the loop counts steps in float32, the number
-  of steps must be known, because such a count stops at 2 ** 24.
+* Running means become sums. The last nodes of the loop's step then compute the mean from the sum. If the loop counts steps in
+  float32, the number of steps must be known, because a float32 count stops at 2 ** 24.
 
-In a step whose condition keeps the state, the neutral element is added. Nodes that read the state before a step read the row of the
-previous step.
+A sum that a condition leaves unchanged in some steps adds the neutral element in these steps. Nodes that read the state before a
+step read the row of the previous step instead.
 
-Conditions: the operators support the element type and compute the same as the loop; the operand depends on no state; stacks stay
-within the memory budget; rows are so narrow that stacks in memory are not slower than the loop (``forms``; all unknown sizes
-together count as 64); the loop has no plan. If every state of a loop accumulates, and a form has no kernel of its own, an If checks
-the sizes at run time and keeps the loop for wider rows (``recurrences/fallback.py``).
+Conditions:
 
-Plans are faster. Measured: a sum takes 13 µs in a plan and 17 by CumSum (1000 steps of 16 numbers), 41 and 96 (1000 of 256), 2000
-and 6900 (4096 of 1024); a maximum takes 9 to 47 µs in a plan and 19 to 325 in blocks. Also, all states share the steps of a plan.
+* The operators support the element type and compute the same as the loop.
+* The operand ``x`` depends on no state.
+* The stacks of all steps stay within the memory budget.
+* The rows are so narrow that the form is not slower than the loop. ``forms`` has the limits. All unknown sizes of a row together
+  count as 64.
+* The loop is not compiled to a plan.
+
+Max, Min, And, Or and latches are much slower than the loop for wide rows. If the width is unknown, an If checks it at run time and
+keeps the loop for wide rows (``recurrences/fallback.py``). Such an If requires that all states of the loop accumulate.
+
+A plan is faster than these forms, and all states of a loop share its steps. Measured times:
+
+* A sum of 1000 steps of 16 numbers: 13 µs in a plan, 17 µs by CumSum.
+* A sum of 1000 steps of 256 numbers: 41 µs in a plan, 96 µs by CumSum.
+* A sum of 4096 steps of 1024 numbers: 2000 µs in a plan, 6900 µs by CumSum.
+* A maximum: 9 to 47 µs in a plan, 19 to 325 µs in blocks.
 """
 
 import math
@@ -89,7 +101,7 @@ class _Candidate:
         )
 
     def _unlike(self) -> NotApplicable | None:
-        """Return a reason if the form would compute other values than the loop, or cannot be written."""
+        """Return a reason if the form cannot be written, or would compute other values than the loop."""
         kind, form = self.total.state.initial.dtype, self.form
         if kind not in form.types or (self.total.mask is not None and kind in _NO_WHERE):
             elements = "elements of a type that is not known" if kind is None else kind.name
@@ -116,7 +128,7 @@ class _Candidate:
         return NotApplicable("CUMULATIVE-STEPS", f"{self.name} could be computed by {self.form.name}{condition}")
 
     def _too_large(self, widest: int | None) -> NotApplicable | None:
-        """Return a reason if stacks of the state break the memory budget, or if rows are so wide that the loop is faster."""
+        """Return a reason if stacks exceed the memory budget, or if a row has more than ``widest`` bytes."""
         after, width = self.total.node.outputs[0], _width(self.total.state.inner, self.sizes)
         reason = self.sizes.not_a_stack(after)
         reason = reason or over_budget(f"'{after.name}' takes", self.stack_bytes, self.ctx, "for all steps at once")
@@ -126,7 +138,7 @@ class _Candidate:
         return NotApplicable("CUMULATIVE-COST", detail)
 
     def _widest(self) -> int | None:
-        """Return the largest number of bytes per step for which the form is faster than the loop; None for no limit."""
+        """Return the row size in bytes up to which the form is faster than the loop; None if it always is."""
         sizes = self.sizes
         read = through_identity(self.total.operand) in [scan.inner for scan in self.loop.scan_inputs]
         returned = any(value in sizes.stacked for values in self.use.values for value in values)
@@ -136,9 +148,10 @@ class _Candidate:
         return max(widest, min(_IN_CACHE // sizes.steps, self.form.widest_cached or _IN_CACHE))
 
     def _may_be_narrow(self) -> bool:
-        """Return True if an If on the width pays: the form loses for wide states, and this rule removes all states of the loop.
+        """Return True if an If should choose between the form and the loop by the width of the states.
 
-        If states remained in the loop, both branches of the If would contain them.
+        This requires that the form is slower than the loop for wide states, and that this rule removes all states of the loop.
+        If a state remained in the loop, both branches of the If would have to compute this state.
         """
         if not self.form.loses_when_wide or not can_check_width(self.loop, self.ctx):
             return False
@@ -158,9 +171,10 @@ class _Candidate:
 
 
 def _width(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the bytes of ``value`` per step. All unknown sizes together count as ``assumed_dim``.
+    """Return the bytes of ``value`` per step.
 
-    If the loop is marked ``ASSUMED_SIZE``, an If has checked each unknown size, and each counts separately.
+    If several sizes of ``value`` are unknown, their product counts as ``assumed_dim``. If the loop is marked ``ASSUMED_SIZE``, an
+    If around the loop checks each unknown size, so each of them counts as ``assumed_dim``.
     """
     if ASSUMED_SIZE.on(sizes.loop.node):
         return sizes.step(value)

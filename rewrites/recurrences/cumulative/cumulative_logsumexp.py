@@ -3,13 +3,14 @@
     Scan(s0, xs) body(s, x) => (m = Max(s, x), s2 = m + Log(Exp(s - m) + Exp(x - m)), s2)
     ->    If (no overflow) then Log(CumSum(Exp(xs - m0)) + Exp(s0 - m0)) + m0 else the Scan as it was    # m0 = Max(s0, xs[0])
 
-``log_sums`` recognises many forms of the step: with the larger of both subtracted as above, ReduceLogSumExp, Softplus, or without
-precautions. Sums up to ``_LARGEST`` are exact to the last bits. An If keeps the loop for infinities and NaN, for larger sums, and
-for numbers for which the loop's own form overflows. Results differ from the loop's only because terms are added in another order
-and logarithms are not rounded in each step.
+``log_sums`` recognises many forms of the step: the form above, which subtracts the larger operand, the plain ``Log(Exp(s) +
+Exp(x))``, ReduceLogSumExp, and Softplus. An If keeps the loop for infinities and NaN, for sums above ``_LARGEST``, which lose
+precision, and for numbers for which the loop itself overflows. The results differ from those of the loop only by rounding, because
+terms are added in another order and no logarithm is rounded between two steps.
 
-Conditions: the loop has one state, and its scan outputs are the state before or after each step; float or double; the sums are
-faster than the loop by a fifth; the target runs Scan and If; the loop has no plan.
+Conditions: The loop has one state, and its scan outputs are the state before or after each step. The state is float or double. By
+the cost estimate, the sums are at least a fifth faster than the loop. The target runs Scan and If. The loop is not compiled to a
+plan.
 """
 
 from functools import partial
@@ -91,7 +92,10 @@ def _at_once(log_sum: LogSum, stacks: Stacks, inside: Builder, ctx: Context) -> 
 
 
 class _LogSums:
-    """Write the sum of the exponentials of all steps and, if ``has_steps``, the sums up to each step."""
+    """Writes the nodes that sum the exponentials of all steps.
+
+    If ``has_steps``, they also compute the sum up to each step.
+    """
 
     def __init__(self, stacks: Stacks, log_sum: LogSum, *, has_steps: bool) -> None:
         b, initial, self._log_sum = stacks.build, log_sum.state.initial, log_sum
@@ -119,12 +123,12 @@ class _LogSums:
         return sums if own is None else self._ends.b.op("Add", sums, own)
 
     def _row(self, rows: ir.Value) -> ir.Value:
-        """Return the row of the first step."""
+        """Return the row of the first step: the first of ``rows``, or the last if the loop runs backwards."""
         b = self._ends.b
         return squeeze(b, slice_axis(b, rows, 0, -1, _END) if self._backwards else slice_axis(b, rows, 0, 0, 1), [0])
 
     def are_right(self) -> ir.Value:
-        """Return a flag that is True if the sums compute the same as the loop: no infinity, NaN or overflow in either."""
+        """Return a flag that is True if neither the sums nor the loop meet an infinity, a NaN or an overflow."""
         b, log_sum = self._ends.b, self._log_sum
         answers = [self._below(b.op("ReduceSum", self._last, keepdims=0), _LARGEST)]
         if self._first is None:

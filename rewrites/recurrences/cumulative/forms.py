@@ -1,16 +1,22 @@
-"""``_FORMS``, the closed form of each operator that accumulates, with its types and the row sizes for which it is faster.
+"""``_FORMS``: the closed form of each operator that accumulates, with its types and row sizes.
 
-Sums, means and flags are in ``prefix_sums``. Extremes are associative scans with the loop's own operator and order of operands, so
-that NaN propagates as in the loop. Of 0 and -0, onnxruntime's Max may return either, depending on the index of the element, in the
-loop as in the scan. A loop that chooses by a comparison never chooses NaN, so NaN operands are replaced by the neutral element.
-Latches find the last step that changed the state:
+Sums, means and flags are in ``prefix_sums``. This module writes the other forms.
+
+Max and Min become associative scans. The scan uses the loop's own operator with the same order of operands, so that NaN propagates
+as in the loop. For operands 0 and -0, onnxruntime's Max returns either of them, both in the loop and in the scan. A loop that
+chooses by a comparison, ``Where(x > s, x, s)``, never chooses NaN, so the scan replaces NaN operands by the neutral element.
+
+For latches, the form finds the last step that changed the state:
 
     s = Scan(s0, cs, xs) body(s, c, x) => Where(c, x, s)
     ->    last = running maximum of Where(cs, [1, 2, ...], 0);  s = Gather([s0, *xs], last)
 
-Measured on onnxruntime 1.32, one thread. Sums and products are at least 2.5 times faster for rows of 2 KiB, 1.3 to 1.9 times for
-rows of 8 KiB, and as fast for rows of 16 KiB, if the number of steps is unknown. Max and Min are twice as fast for rows of 1 KiB,
-and as fast for rows of 4 KiB while the stacks stay in the cache. Choices by a comparison and latches are as fast up to 2 KiB.
+Speed compared with the loop, measured on onnxruntime 1.32 with one thread:
+
+* Sums and products, if the number of steps is unknown: at least 2.5 times faster for rows of 2 KiB, 1.3 to 1.9 times faster for
+  rows of 8 KiB, and equally fast for rows of 16 KiB.
+* Max and Min: twice as fast for rows of 1 KiB, and equally fast for rows of 4 KiB while the stacks stay in the cache.
+* Choices by a comparison and latches: equally fast for rows of 2 KiB.
 
 Works around ORT-REDUCED-NAN and ORT-WHERE-MINUS-ZERO.
 """
@@ -42,14 +48,15 @@ class PrefixForm:
 
     Args:
         name: The name of the form in reports.
-        place: Writes the form: puts the states that are read into stacks and returns the last state if it is read.
+        place: Function that writes the form. It stacks those states that other nodes read. It returns the last state if it is read.
         types: The element types for which the form computes the same as the loop.
         since: The first opset that has the operators of the form.
-        widest_new: The largest number of bytes per step for which the form is not slower than the loop.
-        widest_returned: The same for a loop that already reads and returns the stacks.
-        by_blocks: The number of steps must be known if more than the last value is read.
-        for_last: The number of steps must be known even if only the last value is read.
-        widest_cached: The limit that replaces ``widest_new`` while stacks fit the processor's cache; None for no limit.
+        widest_new: The row size in bytes up to which the form is not slower than the loop.
+        widest_returned: The row size in bytes for a loop that already scans the operands and returns the stacked states.
+        by_blocks: True if the number of steps must be known to compute more than the last value.
+        for_last: True if the number of steps must be known even to compute only the last value.
+        widest_cached: The row size in bytes while the stacks fit the processor's cache, if larger than the other limits; None for
+            no limit.
     """
 
     name: str
@@ -64,14 +71,17 @@ class PrefixForm:
 
     @property
     def loses_when_wide(self) -> bool:
-        """Return True if wide rows are several times slower than the loop.
+        """Return True if the form is several times slower than the loop for wide rows.
 
-        CumSum and CumProd lose at most about a half.
+        Return False for the forms by CumSum and CumProd, which are only a little slower.
         """
         return self.place not in (place_sums, place_means)
 
     def widest(self, total: Accumulation, returned: bool) -> int | None:
-        """Return the largest number of bytes per step for which the form is not slower; None for no limit."""
+        """Return the row size in bytes up to which the form is not slower than the loop; None for no limit.
+
+        ``returned``: the loop already scans the operands and returns the stacked states.
+        """
         if returned and self.place is place_sums and starts_neutral(total):
             return None
         return self.widest_returned if returned else self.widest_new
@@ -96,7 +106,10 @@ def _place_extremes(stacks: Stacks, extreme: Accumulation, use: StateUse) -> ir.
 
 
 def _operator(extreme: Accumulation, b: Builder) -> Callable[[ir.Value, ir.Value], ir.Value]:
-    """Return the associative operator that combines an earlier state with a later one, as the loop does."""
+    """Return a function that combines an earlier state with a later one by the loop's operator.
+
+    The function keeps the loop's order of operands.
+    """
 
     def chosen(earlier: ir.Value, later: ir.Value) -> ir.Value:
         return b.op("Where", b.op("Greater" if extreme.op_type == "Max" else "Less", later, earlier), later, earlier)
@@ -109,9 +122,9 @@ def _operator(extreme: Accumulation, b: Builder) -> Callable[[ir.Value, ir.Value
 
 
 def _total(scan: AssociativeScan, rows: ir.Value, steps: int | str | None, extreme: Accumulation) -> ir.Value:
-    """Return the extreme of all steps.
+    """Return the maximum or minimum of all steps.
 
-    Unless the loop chooses by a comparison, it is NaN if any operand is NaN.
+    If an operand is NaN, the result is NaN, unless the loop chooses by a comparison.
     """
     b, kind = scan.ends.b, rows.dtype
     if isinstance(steps, int) and scan.is_wide:

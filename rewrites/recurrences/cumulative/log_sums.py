@@ -1,8 +1,9 @@
-"""Find running log-sum-exps, ``s' = log(exp(s) + exp(x))``, however the step writes this formula.
+"""Find running log-sum-exps, ``s' = log(exp(s) + exp(x))``, in any notation of this formula.
 
-The reader evaluates the step with numpy at many points and compares it with ``np.logaddexp``. In double precision this identifies
-the function; in the state's type it shows the range without overflow. Constants other than 0 and 1, and operators that could treat
-points between the samples differently, are refused.
+This module evaluates the step with numpy at many points, and compares the results with ``np.logaddexp``. The first evaluation, in
+double precision, shows whether the step computes a log-sum-exp. The second evaluation, in the type of the state, shows for which
+numbers the step does not overflow. Steps with constants other than 0 and 1 are refused. So are steps with operators that might
+behave differently between the evaluated points.
 
 Works around ORT-LOG-SUM-EXP-28.
 """
@@ -34,9 +35,9 @@ class LogSum:
 
     Args:
         nodes: The nodes that compute the next value.
-        is_power: The step adds ``operand`` itself instead of its exponential: ``s' = log(exp(s) + operand)``.
-        largest: The step does not overflow while the larger of state and operand is below this in magnitude.
-        reach: The step does not overflow while the state is less than this below the operand. Infinite: the state may be -inf.
+        is_power: True if the step adds ``operand`` instead of its exponential: ``s' = log(exp(s) + operand)``.
+        largest: The step does not overflow if ``abs(max(state, operand)) < largest``.
+        reach: The step does not overflow if ``operand - state < reach``. If ``reach`` is infinite, the state may even be -inf.
         extra: An axis of size 1 that the operand has and the state lacks.
     """
 
@@ -60,9 +61,9 @@ def log_sums(loop: ScanView, opset: int) -> Iterator[LogSum]:
 
 
 def _reduced(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
-    """Read a ReduceLogSumExp over the Concat of the state and its operand along a new axis.
+    """Match a ReduceLogSumExp over a Concat of the state and its operand along a new axis.
 
-    Return None for opsets in which onnxruntime's ReduceLogSumExp overflows.
+    Return None if nothing matches, and for opsets in which onnxruntime's ReduceLogSumExp overflows.
     """
     node = None if opset >= since.PLAIN_LOG_SUM_EXP else _producer(state.next)
     joined = None if node is None or node.op_type != "ReduceLogSumExp" or keepdims(node) else _producer(node.inputs[0])
@@ -85,7 +86,10 @@ def _reduced(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
 
 
 def _unsqueezed(value: ir.Value | None, axis: int, rank: int, opset: int) -> ir.Value | None:
-    """Return the input of the Unsqueeze that computes ``value`` by inserting only ``axis``, or None for other nodes."""
+    """Return the input of the Unsqueeze that computes ``value``, or None if another node computes it.
+
+    Also return None if the Unsqueeze inserts other axes than ``axis``.
+    """
     node = _producer(value)
     if node is None or node.op_type != "Unsqueeze" or axes_of(node, opset, rank - 1) not in ((axis,), (axis - rank,)):
         return None
@@ -99,7 +103,10 @@ def _producer(value: ir.Value | None) -> ir.Node | None:
 
 
 def _elementwise(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
-    """Read elementwise nodes that compute the log-sum-exp of the state and one other value."""
+    """Match elementwise nodes that compute the log-sum-exp of the state and one other value.
+
+    Return None if nothing matches.
+    """
     assert state.inner.dtype is not None
     step = _Step(state, varying, ConstantReader(opset))
     if not step.is_followed or len(step.leaves) != 1 or rank_of(step.leaves[0]) is None:
@@ -119,10 +126,13 @@ def _elementwise(state: State, varying: set[ir.Value], opset: int) -> LogSum | N
 
 
 def _points(largest: float, below: float, reach: float) -> list[tuple[float, float]]:
-    """Return pairs of state and operand to evaluate.
+    """Return pairs (state, operand) to evaluate.
 
-    The larger of both is at most ``largest`` in magnitude. The other is up to ``below`` smaller, or up to ``reach`` if it is the
-    state.
+    Args:
+        largest: The largest magnitude of the larger number of each pair.
+        below: The largest difference of the two numbers of a pair.
+        reach: The largest difference of pairs whose state is the smaller number. If it is infinite, the smaller number of some
+            pairs is -inf.
     """
     draw = np.random.default_rng(0)
     some = [*draw.uniform(-largest, largest, 40), *(largest * share for share in (-1, -1e-3, 0, 1e-3, 0.3, 1))]

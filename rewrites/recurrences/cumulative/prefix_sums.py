@@ -1,15 +1,20 @@
 """Running sums, products, means and flags for all steps at once, by CumSum and CumProd.
 
-onnxruntime's kernels add row after row, as the loop does. If the initial value is inserted as row 0, each result has the same bits
-as in the loop, also for NaN, infinities and overflows. If nothing reads the state before each step, the initial value is combined
-with the first row instead, from opset 16 on by ScatterND. An initial value of 1 for a product, or 0 for a sum, is omitted. But a
-sum of only -0 would then be -0, while the loop returns 0. So 0 is added to the first row or to all sums.
+onnxruntime's CumSum and CumProd add row after row, as the loop does. So each result has the same bits as in the loop, also for NaN,
+infinities and overflows. The initial value enters the sum in one of three ways:
+
+* It is inserted as row 0.
+* If nothing reads the state before each step, the initial value is added to the first row, or multiplied with it (by ScatterND).
+* An initial value of 0 for a sum, or 1 for a product, is omitted. A sum of -0 alone would then be -0, while the loop returns 0. So
+  0 is added to the first row or to all sums.
+
+Running means:
 
     m = Scan(m0, xs) body(m, x) => m + (x - m) / (t + 1)    ->    before = CumSum(xs) / t;  m = before + (xs - before) / (t + 1)
 
-The mean before each step comes from a sum. From this mean, the loop's own nodes compute the mean after the step, so infinite means
-and the signs of zeros are those of the loop. The operands are divided by a power of two, or by the number of steps, before they are
-added, so that no sum overflows unless a mean does. If the loop computes the sum itself, they are not divided.
+The mean before each step is computed from a sum. The loop's own nodes then compute the mean after the step from the mean before
+it. So infinite means and the signs of zeros are those of the loop. The operands are divided by a power of two, or by the number of
+steps, before they are added. So no sum overflows unless a mean does. If the loop itself computes the sum, nothing is divided.
 """
 
 import numpy as np
@@ -42,9 +47,9 @@ def starts_neutral(total: Accumulation) -> bool:
 
 
 def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value | None:
-    """Compute the running sums or products and put those that are read into ``stacks``.
+    """Compute the running sums or products. Put those that other nodes read into ``stacks``.
 
-    Return the last one if it is read.
+    Return the sum or product of all steps if it is read, else None.
     """
     b, initial, ends = stacks.build, total.state.initial, Ends(stacks.build, stacks.backwards)
     counted = _counted(stacks, total)
@@ -78,7 +83,7 @@ def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value |
 
 
 def _combined_with_initial(stacks: Stacks, rows: ir.Value, total: Accumulation, steps: int) -> ir.Value:
-    """Return a copy of ``rows`` whose first step is combined with the initial value."""
+    """Return a copy of ``rows`` with the initial value added to (or multiplied with) the first step's row."""
     b, index, initial = stacks.build, steps - 1 if stacks.backwards else 0, total.state.initial
     if b.opset >= since.SCATTER_REDUCTION:
         return b.op("ScatterND", rows, b.const([index]), initial, reduction="mul" if total.op_type == "Mul" else "add")
@@ -88,7 +93,10 @@ def _combined_with_initial(stacks: Stacks, rows: ir.Value, total: Accumulation, 
 
 
 def _counted(stacks: Stacks, total: Accumulation) -> np.ndarray | None:
-    """Return the state before the first and after each step as an array if state and operand are constants, else None."""
+    """Return the initial state and the state after each step as one array [steps + 1, ...].
+
+    If the loop runs backwards, the array is in reversed order. Return None if the initial state or the operand is not constant.
+    """
     initial, number, steps = const_array(total.state.initial), const_array(total.operand), stacks.loop.steps
     if total.mask is not None or initial is None or number is None or initial.size != 1 or number.size != 1:
         return None
@@ -119,9 +127,9 @@ def _without_minus_zeros(b: Builder, whole: ir.Value, total: Accumulation) -> ir
 
 
 def place_means(stacks: Stacks, mean: Average, use: StateUse) -> ir.Value | NotApplicable | None:
-    """Compute the running means and put those that are read into ``stacks``.
+    """Compute the running means. Put those that other nodes read into ``stacks``.
 
-    Return the last one if it is read.
+    Return the mean of all steps if it is read, else None; or the reason why the means cannot be computed.
     """
     initial, ends, after = mean.state.initial, Ends(stacks.build, stacks.backwards), use.nexts[0]
     rows = rows_of(stacks, mean)
@@ -151,7 +159,10 @@ def _means_before(stacks: Stacks, rows: ir.Value, mean: Average) -> ir.Value:
 
 
 def _divisor(stacks: Stacks, mean: Average) -> ir.Value | None:
-    """Return the divisor of the operands, at least the number of all values of the mean; None if they are not divided."""
+    """Return the number by which each operand is divided before the sum; None if operands are not divided.
+
+    It is at least as large as the number of all values in the last mean.
+    """
     steps, b, kind = stacks.loop.steps, stacks.build, mean.state.initial.dtype
     if mean.sums:
         return None
@@ -162,9 +173,10 @@ def _divisor(stacks: Stacks, mean: Average) -> ir.Value | None:
 
 
 def _factors(stacks: Stacks, mean: Average, divisor: ir.Value | None) -> ir.Value:
-    """Return the factor, one per step, that turns a sum into the mean before the step.
+    """Return one factor per step: the mean before the step is the sum before the step times the factor.
 
-    The factor is ``divisor`` divided by the number of values before the step. If that number is 0, the factor may be any number.
+    The factor of a step is ``divisor`` (1 if None) divided by the number of values before the step. If there is no value before
+    the step, any number may be returned.
     """
     b, initial, steps, rank = stacks.build, mean.state.initial, stacks.loop.steps, mean.rank
     assert initial.dtype is not None
@@ -184,9 +196,9 @@ def _number(b: Builder, number: float, mean: Average) -> ir.Value:
 
 
 def place_flags(stacks: Stacks, flag: Accumulation, use: StateUse) -> ir.Value | None:
-    """Compute the running And or Or by a cumulative count and put the flags into ``stacks``.
+    """Compute the running And or Or by a cumulative count.
 
-    Return the last one if it is read.
+    Put the flags that other nodes read into ``stacks``. Return the flag after the last step if it is read, else None.
     """
     b, initial, ends = stacks.build, flag.state.initial, Ends(stacks.build, stacks.backwards)
     rows = rows_of(stacks, flag)

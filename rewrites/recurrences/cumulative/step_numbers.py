@@ -1,8 +1,8 @@
-"""Read values that depend on the step number alone, such as ``1 / (t + 1)``, as functions of the step number.
+"""Read values that depend only on the step number t, such as ``1 / (t + 1)``, as functions of t.
 
-Such values are scan inputs that count by a Range or a CumSum of ones, constant scan inputs, and values that the body computes from
-these. In each step, all elements of a value must be equal. A count that adds up float32 numbers stops at 2 ** 24; ``exact_to`` is
-this limit.
+Three kinds of values are read: scan inputs that count the steps (a Range or a CumSum of ones), constant scan inputs, and values
+that the body computes from these scan inputs. In each step, all elements of a value must be equal. A count in float32 stops at
+2 ** 24, because adding 1 to this number changes nothing. ``Numbers.exact_to`` holds this limit.
 """
 
 from collections.abc import Callable
@@ -30,10 +30,12 @@ _FURTHEST = 32
 
 @dataclass(frozen=True)
 class Numbers:
-    """A function of the step number: ``of`` maps an array of step numbers to an array of values.
+    """A function of the step number.
 
-    ``listed``: the values are only known for the steps of the loop. ``exact_to``: a count in float32, which is exact up to this
-    number, is part of the values; None for no limit.
+    Args:
+        of: Maps an array of step numbers to an array of values.
+        listed: True if a constant lists the values, so that ``of`` only accepts the step numbers of the loop.
+        exact_to: The largest exact number of a float32 count on which the values depend; None for no limit.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -49,7 +51,10 @@ def combined(compute: Callable[..., np.ndarray], *parts: Numbers) -> Numbers:
 
 
 def _once(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return ``of`` with a cache of its last answer, because a value that is read twice would double the work at each level."""
+    """Return ``of`` with a cache of its last result.
+
+    Without the cache, a chain of n values that each read the previous value twice would take 2 ** n calls.
+    """
     answers: list[tuple[np.ndarray, np.ndarray]] = []
 
     def remembered(steps: np.ndarray) -> np.ndarray:
@@ -71,7 +76,10 @@ class StepNumbers:
         self._outside = dict[tuple[ir.Value | None, bool], Numbers | None]()
 
     def of(self, value: ir.Value | None) -> Numbers | None:
-        """Return ``value``, of the body or captured, as a function of the step number, or None if it is no such function."""
+        """Return ``value`` as a function of the step number, or None if it depends on anything else.
+
+        The body computes ``value`` or captures it from outside.
+        """
         value = through_identity(value)
         if value is None or self._depth > _FURTHEST:
             return None
@@ -93,11 +101,11 @@ class StepNumbers:
         return _computed(node, self.of)
 
     def _rows(self, value: ir.Value | None, backwards: bool, depth: int = 0) -> Numbers | None:
-        """Return the rows of ``value``, outside the loop, as a function of the step number.
+        """Return the function that maps a step number to the row of ``value`` that this step scans.
 
-        ``backwards``: step 0 is the last row.
+        ``value`` is a tensor outside the loop. If ``backwards``, step 0 scans its last row. Return None if the function is unknown.
 
-        Each value is read once, because thousands of nodes may precede a loop, such as the unrolled steps of another loop.
+        The result is cached, because thousands of nodes may precede a loop, such as the unrolled steps of another loop.
         """
         value = through_identity(value)
         if depth > _FURTHEST:
@@ -127,7 +135,7 @@ class StepNumbers:
         return _computed(node, lambda operand: self._rows(operand, backwards, depth + 1))
 
     def _counted(self, node: ir.Node, backwards: bool) -> Numbers | None:
-        """Read a CumSum of one repeated number, whose first row may be another number."""
+        """Read a CumSum over rows that all hold the same number. Only the first row may hold another number."""
         summed, axis = through_identity(node.inputs[0]), self._constants.of(node.inputs[1])
         if summed is None or axis is None or axis.any() or bool(node.attributes.get_int("reverse", 0)) != backwards:
             return None
@@ -142,7 +150,12 @@ class StepNumbers:
         return _arithmetic(np.zeros(1) if exclusive else number, number, summed.dtype)
 
     def _led(self, summed: ir.Value, backwards: bool) -> tuple[np.ndarray | None, ir.Value | None]:
-        """Return the row that a Concat inserts as the first step of ``summed`` (an empty array if none), and the other rows."""
+        """Split ``summed``, if it is a Concat of a constant first row and other rows, into both parts.
+
+        Returns:
+            The row of the first step as an array, empty if ``summed`` is no Concat and None if the row is not known; and the tensor
+            of the other rows, or None for an unsupported Concat.
+        """
         node = summed.producer()
         if node is None or node.op_type != "Concat":
             return np.zeros(0), summed
@@ -165,7 +178,7 @@ class StepNumbers:
 
 
 def _filled(array: np.ndarray) -> Numbers | None:
-    """Return the number that all elements of ``array`` equal, as a constant function; None if they differ."""
+    """Return the constant function of the one number that fills ``array``; None if its elements differ."""
     if array.dtype.kind not in "iuf" or not array.size or not (array == array.flat[0]).all() or not np.isfinite(array.flat[0]):
         return None
     number = Fraction(array.flat[0].item())

@@ -1,4 +1,4 @@
-"""Compute linear states with constant coefficients, such as a filter, by one matrix product for each block of steps.
+"""Compute linear states with constant coefficients, such as filters, by a product per block of steps.
 
     Scan(s1, s2, xs) body => (y = b0 x + s1, s1 = b1 x - a1 y + s2, s2 = b2 x - a2 y)
     ->    If (all numbers are finite) then Y = MatMul([X, Z], V) ... (``scans/linear_system.py``) else the original Scan
@@ -8,12 +8,20 @@ infinities, NaN, and numbers so large that a sum might overflow. If a -0 could r
 Results differ from the loop by rounding only: sums have another order, and products of constants are computed in advance. If the
 number of steps is unknown, an outer If keeps the loop for few steps.
 
-Conditions: next states and scan outputs are linear in states, inputs and constants, with constant coefficients, in float or double;
-inputs do not depend on states. Either coefficients are single numbers and all values have one shape, or states are few and of known
-sizes, as in a Kalman filter with a constant gain. Powers of the state matrix do not grow by more than ``_MOST``; the trip count or
-the sizes of a row are known; the products are faster than the loop by a fifth; the target runs Scan and If; no loop plan runs the
-loop. Two kinds of independent states are left to other rules: states that decay and whose stacks exceed the second-level cache to
-``linear-recurrence``, which needs no If, and states that only accumulate to ``cumulative``.
+Conditions:
+
+* Next states and scan outputs are sums of states, inputs and constants, each multiplied by a constant, in float or double.
+* Inputs do not depend on states.
+* Either all coefficients are single numbers and all values have one shape, or the states are few and their sizes are known, as in a
+  Kalman filter with a constant gain.
+* Powers of the state matrix do not grow by more than ``_MOST``.
+* The trip count or the sizes of a row are known.
+* By the cost estimate, the products are at least a fifth faster than the loop.
+* The target runs Scan and If.
+* The loop is not compiled to a plan.
+
+The rule leaves two kinds of independent states to other rules. States that decay and whose stacks exceed the second-level cache are
+left to ``linear-recurrence``, which needs no If. States that only accumulate are left to ``cumulative``.
 """
 
 import math
@@ -104,7 +112,10 @@ def _has_one_shape(system: System) -> bool:
 
 
 def _is_left_to_others(loop: ScanView, system: System, ctx: Context) -> bool:
-    """Return True if another rule takes states that decay or accumulate alone (see the conditions of this module)."""
+    """Return True if all states are independent and this rule leaves them to another rule.
+
+    The end of this module's docstring says which states those are.
+    """
     decays = np.diag(system.matrices.step)
     if (system.matrices.step - np.diag(decays)).any() or not ((decays > 0) & (decays <= 1)).all():
         return False
@@ -140,7 +151,7 @@ def _too_slow(loop: ScanView, system: System, sizes: StepSizes, steps: int) -> N
 
 
 def _largest(system: System, steps: int, dtype: np.dtype) -> float | None:
-    """Return the largest magnitude of inputs and states for which no sum overflows, or None if states grow too much."""
+    """Return the largest magnitude of inputs and states without overflow; None if states grow too much."""
     total = reach(system.matrices.step, steps)
     states = (np.abs(system.matrices.drive).sum(0) + np.abs(system.matrices.more) + 1) @ total
     count = len(system.matrices.step)
@@ -178,7 +189,10 @@ def _filtered(system: System, reader: SystemReader, stacks: Stacks, inside: Buil
 def _results(
     system: System, inputs: Sequence[ir.Value], build: Builder, steps: int | ir.Value
 ) -> Iterator[tuple[ir.Value, ir.Value]]:
-    """Yield each used output of the loop with its new value. ``inputs`` are in the order of steps."""
+    """Yield a pair (old value, new value) for each used output of the loop.
+
+    ``inputs``: the inputs of the system for all steps, in the order of steps.
+    """
     kind, dims = system.states[0].inner.dtype, static_dims(system.states[0].inner)
     assert kind is not None
     dtype, count = np.dtype(kind.numpy()), steps if isinstance(steps, int) else -1

@@ -1,11 +1,12 @@
-"""Read the next value of a state as decay times state, plus a drive that does not depend on the states.
+"""Read the next value of a state as ``decay * state + drive``.
 
-The reader follows Identity, Neg, Add, Sub, Mul and Div, with any broadcasting. The drive stays an expression of the body's own
-operators, so that it is computed as in the loop.
+Decay and drive do not depend on the states. For ``s' = 0.5 * (s + x)``, the decay is 0.5 and the drive is ``0.5 * x``. The reader
+follows Identity, Neg, Add, Sub, Mul and Div, with any broadcasting. The drive keeps the operators of the body, so that it is
+computed as in the loop.
 
-A body may have exponentially many paths to a state: each Add of ``a = Add(h, h)  b = Add(a, a)  ...`` doubles their number. So
-paths with the same factors are merged, and a drive that is read twice is one object. Bodies with more than ``_MOST`` factors are
-refused.
+A path is a way from the next value through the body to the state. A body may have exponentially many paths: in ``a = Add(h, h)  b =
+Add(a, a)  ...``, each Add doubles their number. So paths with the same factors are merged, and a drive that is read twice is one
+object. If all paths together have more than ``_MOST`` factors, the body is refused.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -39,9 +40,9 @@ S = TypeVar("S")
 
 
 class NotLinear(Exception):
-    """The value is not linear in the states, or not in a supported form.
+    """Raised if a value is not linear in the states, or linear but not in a supported form.
 
-    In the second case ``reason`` explains why.
+    For a form that is not supported, ``reason`` explains why.
     """
 
     def __init__(self, reason: NotApplicable | None = None) -> None:
@@ -51,9 +52,13 @@ class NotLinear(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Drive:
-    """The result of ``node`` for ``operands``, one drive or body value for each input; None if an input has no drive.
+    """The part of a node's result that does not depend on the states.
 
-    Drives compare by identity. Because drives share operands, a comparison of operands would take exponential time.
+    Drives compare by identity. A comparison by content would take exponential time, because drives share operands.
+
+    Args:
+        node: A node of the body whose result depends on a state.
+        operands: For each input of the node, its part that does not depend on the states; None if there is no such part.
     """
 
     node: ir.Node
@@ -62,7 +67,7 @@ class Drive:
 
 @dataclass(frozen=True)
 class StepFactor:
-    """A factor, or a divisor if ``divides``, that changes from step to step."""
+    """A factor that changes from step to step. If ``divides``, it is a divisor."""
 
     value: ir.Value
     divides: bool
@@ -70,9 +75,12 @@ class StepFactor:
 
 @dataclass(frozen=True)
 class Path:
-    """A summand of the form ``state * numbers * factors``. ``numbers``: a constant in float64.
+    """A summand of the form ``state * numbers * factors``.
 
-    ``is_sum``: the body adds up several such summands with the same ``factors``; ``numbers`` is the sum of their constants.
+    Args:
+        numbers: A constant in float64.
+        factors: The factors that change from step to step.
+        is_sum: True if the body adds several summands with the same ``factors``. Then ``numbers`` is the sum of their constants.
     """
 
     state: State
@@ -83,16 +91,18 @@ class Path:
 
 @dataclass(frozen=True)
 class Linear:
-    """A value that is a sum of ``paths``, the summands with a state, and ``drive``, the rest of the sum or None.
+    """A value as the sum of ``paths`` and ``drive``.
 
-    The factors of all paths with the same state add up to the decay of that state.
+    Args:
+        paths: The summands that contain a state. The sum of their factors is the decay of that state.
+        drive: The sum of the summands without a state; None if there are none.
     """
 
     paths: tuple[Path, ...]
     drive: Drive | ir.Value | None
 
     def through(self, factor: np.ndarray | float | StepFactor, drive: Drive | ir.Value | None) -> "Linear":
-        """Multiply all paths by ``factor``, and replace the drive by ``drive``."""
+        """Return a copy with all paths multiplied by ``factor`` and with the given ``drive``."""
         if isinstance(factor, StepFactor):
             paths = [replace(path, factors=(*path.factors, factor)) for path in self.paths]
         else:
@@ -100,7 +110,10 @@ class Linear:
         return Linear(_bounded(paths), drive)
 
     def plus(self, other: "Linear", drive: Drive | ir.Value | None) -> "Linear":
-        """Add the paths of both, and replace the drive by ``drive``. Paths with the same factors are merged."""
+        """Return the sum of the paths of ``self`` and ``other``, with the given ``drive``.
+
+        Paths with the same state and factors are merged.
+        """
         paths = {(path.state, path.factors): path for path in self.paths}
         for path in other.paths:
             key = (path.state, path.factors)
@@ -110,7 +123,10 @@ class Linear:
 
 
 class DecayReader:
-    """Reads body values of ``loop`` as linear in the states. ``opset`` is the opset of the model."""
+    """Reads values in the body of ``loop`` as sums of paths to the states and a drive.
+
+    ``opset``: the opset of the model.
+    """
 
     def __init__(self, loop: ScanView, opset: int) -> None:
         self._constants = ConstantReader(opset)
@@ -141,7 +157,10 @@ class DecayReader:
         return result
 
     def own(self, state: State) -> Linear:
-        """Return the next value of ``state``. Raise NotLinear if it depends on another state or has no drive."""
+        """Return the next value of ``state`` as a sum of paths and a drive.
+
+        Raise NotLinear if it depends on another state or has no drive.
+        """
         linear = self.linear(state.next)
         if linear.drive is None or not linear.paths or any(path.state is not state for path in linear.paths):
             raise NotLinear
@@ -181,9 +200,9 @@ class DecayReader:
 
 
 def read_states(loop: ScanView, opset: int, read: Callable[[State, DecayReader], S]) -> list[S] | NotApplicable:
-    """Apply ``read`` to each state of ``loop``.
+    """Return the results of ``read`` for all states of ``loop``.
 
-    Return a reason if it raises NotLinear, or if a scan output is not a state.
+    Return a reason instead if ``read`` raises NotLinear, or if a scan output is not the value of a state.
     """
     try:
         reader = DecayReader(loop, opset)
@@ -194,7 +213,7 @@ def read_states(loop: ScanView, opset: int, read: Callable[[State, DecayReader],
 
 
 def drives_in_order(drive: Drive | ir.Value) -> list[Drive | ir.Value]:
-    """Return ``drive`` and everything it is computed from, operands first and without duplicates."""
+    """Return ``drive`` and all drives and values behind it, operands first and without duplicates."""
 
     def operands(part: Drive | ir.Value) -> list[Drive | ir.Value]:
         return [operand for operand in part.operands if operand is not None] if isinstance(part, Drive) else []
@@ -209,7 +228,10 @@ def gives_states_alone(loop: ScanView) -> bool:
 
 
 def _bounded(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return ``paths``. Raise NotLinear if they have too many factors, or a number that is not finite."""
+    """Return ``paths``.
+
+    Raise NotLinear if they have too many factors in all, or if a number in a path is not finite.
+    """
     if any(not np.isfinite(path.numbers).all() for path in paths):
         raise NotLinear
     if sum(1 + len(path.factors) for path in paths) > _MOST:

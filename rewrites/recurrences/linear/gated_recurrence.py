@@ -3,15 +3,21 @@
     Scan(s0, as, bs) body(s, a, b) => (s2 = Add(Mul(a, s), b), y = s2)
     ->    S = blocks of steps (``scans/decay.py``);  If (S is finite) then S else the original Scan
 
-minGRU, SRU and state space models have such states. A product of several decays may overflow or become 0 although no value in the
-loop does, and then infinities reach other steps than in the loop. So an If keeps the loop if a state is not finite, or exceeds 1e18
-(1e150 in double). It also keeps the loop if a state is 0, because the sign of that zero may differ. The signs do not differ if all
-decays are positive and the drive is added after all products. Results differ from the loop by rounding only: sums have another
-order, and ``s + z * (h - s)`` becomes ``(1 - z) * s + z * h``. If such a decay is not between -4 and 4, the If keeps the loop.
+minGRU, SRU and state space models have such states. The factor ``a`` is the decay and the summand ``b`` is the drive. The If keeps
+the loop in these cases:
 
-Conditions: each state depends on itself alone; decays and drives do not depend on states; float or double; the trip count or the
-sizes of a row are known; scan outputs are states; blocks are faster than the loop by a fifth; the target runs Scan and If; no loop
-plan runs the loop.
+* A state is not finite, or exceeds 1e18 (1e150 in double). Then a product of several decays may have overflowed or become 0,
+  although no value in the loop does.
+* A state is 0, because the sign of this zero may differ. If the loop adds the drive after all products and all decays are positive,
+  the signs agree, so the loop is not kept.
+* A decay is a sum of several terms and is not between -4 and 4. Such a decay results from ``s + z * (h - s)``, which becomes
+  ``(1 - z) * s + z * h``.
+
+Otherwise the results differ from the loop by rounding only, because sums have another order.
+
+Conditions: Each state depends on no other state. Decays and drives do not depend on states. The states are float or double. The
+trip count or the sizes of a row are known. Scan outputs are states. By the cost estimate, blocks are at least a fifth faster than
+the loop. The target runs Scan and If. The loop is not compiled to a plan.
 """
 
 import math
@@ -52,7 +58,10 @@ _FIRST = 16
 
 @dataclass(frozen=True)
 class _GatedState:
-    """A state with its paths and its drive. ``is_plain``: the drive is added once, after all products."""
+    """A state with its paths and its drive (see ``decay_reader``).
+
+    ``is_plain``: the body first multiplies the state, and then adds the drive.
+    """
 
     state: State
     paths: tuple[Path, ...]
@@ -79,7 +88,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _read(state: State, reader: DecayReader) -> _GatedState:
-    """Return ``state`` with its paths and drive. Raise NotLinear if it is not gated."""
+    """Return ``state`` with its paths and drive.
+
+    Raise NotLinear if the state is not gated: no factor of it changes from step to step.
+    """
     linear = reader.own(state)
     known = rank_of(state.inner) is not None and state.inner.dtype in _LARGEST
     if not known or linear.drive is None or not any(path.factors for path in linear.paths):
@@ -88,7 +100,7 @@ def _read(state: State, reader: DecayReader) -> _GatedState:
 
 
 def _multiplies_first(state: State, reader: DecayReader) -> bool:
-    """Return True if the body only multiplies the state, and then adds one value that does not depend on a state."""
+    """Return True if the body first multiplies the state, and then adds a value without a state."""
     value, sums = through_identity(state.next), 0
     while value is not None and value is not state.inner:
         node = value.producer()
@@ -143,7 +155,7 @@ def _states(state: State, decays: ir.Value, drives: ir.Value, radices: Radices, 
 
 
 def _equals_loop(build: Builder, gated: _GatedState, decays: ir.Value, states: ir.Value, ctx: Context) -> ir.Value:
-    """Return a flag that is true only if the loop computes the same ``states``."""
+    """Return a flag that is true only if the loop would compute the same ``states``, except for rounding."""
     kind = gated.state.inner.dtype
     assert kind is not None
     dtype = np.dtype(kind.numpy())

@@ -1,4 +1,7 @@
-"""Compute the drives and decays of a state for all steps, with the body's own operators."""
+"""Compute the drives and decays of a state for all steps, with the operators of the body.
+
+``decay_reader`` explains drives and decays.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +23,10 @@ __all__ = ["decays_of", "stack_of"]
 
 
 def stack_of(drive: Drive | ir.Value, state: State, stacks: Stacks, sizes: StepSizes) -> ir.Value | NotApplicable:
-    """Return the drive of ``state`` for all steps on axis 0. Return a reason if the drive may have another shape."""
+    """Return the drives of all steps, stacked along axis 0.
+
+    Return a reason if they cannot be computed for all steps, or if a drive may have another shape than ``state``.
+    """
     values = [part for part in drives_in_order(drive) if isinstance(part, ir.Value)]
     refusal, emitted = put_stacks(values, stacks, sizes), dict[Drive | ir.Value, Operand]()
     if refusal is not None:
@@ -60,7 +66,10 @@ def _other_shape(value: ir.Value, wanted: ir.Value) -> NotApplicable:
 
 
 def decays_of(paths: Sequence[Path], state: State, stacks: Stacks, sizes: StepSizes) -> ir.Value | NotApplicable:
-    """Return the decay of ``state``, the sum of ``paths``, for all steps on axis 0. Return a reason if it cannot be computed."""
+    """Return the decays of all steps, stacked along axis 0, or the reason why they cannot be computed.
+
+    The decay of ``state`` in a step is the sum of the factors of ``paths``.
+    """
     build, rank, kind = stacks.build, rank_of(state.inner), state.inner.dtype
     assert kind is not None
     factors = dict.fromkeys(factor.value for path in paths for factor in path.factors)

@@ -1,4 +1,7 @@
-"""Loops that are linear systems with constant matrices: ``s' = s A + u B + a`` and ``y = s C + u D + d``."""
+"""Classes for loops that are linear systems with constant matrices.
+
+The next state is ``s' = s A + u B + a`` and the output is ``y = s C + u D + d``, for the state s and the input u.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,13 +18,16 @@ __all__ = ["AffineMap", "System"]
 
 @dataclass(frozen=True)
 class System:
-    """A loop as a linear system with n state numbers, m input numbers and k output numbers.
+    """A loop as a linear system. Its states have n elements in all, its inputs m, and its outputs k.
 
     Args:
         matrices: The matrices of the next states and of the outputs.
-        largest: [n + m, ...], one column of coefficients for each number that the body computes, including intermediate ones.
-        state_sizes: The number of elements of each state; ``input_sizes`` and ``output_sizes`` likewise.
-        is_elementwise: True if the same system applies to each element. Each state, input and output is then one number.
+        largest: A matrix [n + m, ...] with one column for each number that the body computes, including intermediate results. The
+            column holds the coefficients of the states and inputs in this number.
+        state_sizes: The number of elements of each state.
+        input_sizes: The number of elements of each input.
+        output_sizes: The number of elements of each output.
+        is_elementwise: True if the same system applies to each element of the states. All sizes are then 1.
     """
 
     states: tuple[State, ...]
@@ -36,25 +42,28 @@ class System:
 
     @property
     def kept(self) -> list[State]:
-        """The states whose final values are read."""
+        """The states whose values after the last step are read."""
         return [state for state in self.states if is_used(state.final)]
 
 
 @dataclass(frozen=True)
 class AffineMap:
-    """The sum of a constant ``bias`` and of linear terms, one for each source: [elements of the source, *axes of ``bias``]."""
+    """A tensor that is a constant ``bias`` plus a linear function of other values, the sources.
+
+    ``terms``: the coefficients of each source, an array [elements of the source, *axes of ``bias``].
+    """
 
     bias: np.ndarray
     terms: Mapping[ir.Value, np.ndarray] = field(default_factory=dict)
 
     @staticmethod
     def source(value: ir.Value, dims: Sequence[int]) -> "AffineMap":
-        """Return the identity map of ``value``, which has the shape ``dims``."""
+        """Return ``value``, of shape ``dims``, as a linear function of itself."""
         bias = np.zeros(dims)
         return AffineMap(bias, {value: np.eye(bias.size).reshape(bias.size, *dims)})
 
     def plus(self, other: "AffineMap", sign: float = 1.0) -> "AffineMap":
-        """Add ``sign`` times ``other``, with broadcasting."""
+        """Return ``self + sign * other``, with broadcasting."""
         bias = self.bias + sign * other.bias
         terms = dict[ir.Value, np.ndarray]()
         for part, factor in ((self, 1.0), (other, sign)):
@@ -64,12 +73,12 @@ class AffineMap:
         return AffineMap(bias, terms)
 
     def times(self, factor: np.ndarray) -> "AffineMap":
-        """Multiply by constants, with broadcasting."""
+        """Return ``self * factor``, with broadcasting."""
         wide = self.plus(AffineMap(np.zeros_like(factor)))
         return AffineMap(wide.bias * factor, {source: term * factor for source, term in wide.terms.items()})
 
     def product(self, matrix: np.ndarray, is_left: bool) -> "AffineMap":
-        """Multiply by a matrix, which is the left factor if ``is_left``."""
+        """Return ``matrix @ self`` if ``is_left``, else ``self @ matrix``."""
         if self.bias.ndim == 1 and is_left:
             matrix, is_left = np.moveaxis(matrix, -1, 0) if matrix.ndim <= 2 else matrix, matrix.ndim > 2
         if matrix.ndim > 2 or (self.bias.ndim == 1 and is_left):
@@ -83,5 +92,5 @@ class AffineMap:
         return AffineMap(self.bias.reshape(-1)[index], terms)
 
     def transposed(self) -> "AffineMap":
-        """Return the transposed matrix."""
+        """Return the transpose of this matrix."""
         return self.gathered(np.arange(self.bias.size).reshape(self.bias.shape).T)

@@ -1,9 +1,13 @@
 """Read a loop as one linear system with constant coefficients.
 
-An elementwise body, whose values have one shape, is the same system for each element. It consists of Identity, Neg, and Add, Sub,
-Mul and Div with constants of one number. A body that mixes the elements of few small states is one system of all elements. It may
-also have MatMul and Gemm by constants, sums over axes, and operators that move elements. Other values that do not depend on the
-states are inputs of the system.
+There are two kinds of systems:
+
+* In an elementwise body, all values have the same shape, and the same system applies to each element. Such a body consists of
+  Identity, Neg, Add, Sub, and Mul and Div by constants of one element.
+* Other bodies mix the elements of their states. Then all elements of all states form one system, so they must be few. Such a body
+  may also have MatMul and Gemm by constants, sums over axes, and operators that move elements.
+
+All other values that do not depend on the states are inputs of the system.
 """
 
 import math
@@ -31,9 +35,9 @@ _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "MatMul", "Gemm"})
 
 
 class SystemReader:
-    """Reads body values of ``loop`` as affine maps of the states and of inputs.
+    """Reads values in the body of ``loop`` as linear functions of the states and inputs, plus a constant.
 
-    ``is_elementwise``: treat each value as one number.
+    ``is_elementwise``: the same system applies to each element, so each value is read as one number.
     """
 
     def __init__(self, loop: ScanView, opset: int, *, is_elementwise: bool) -> None:
@@ -53,7 +57,7 @@ class SystemReader:
 
     @staticmethod
     def may_mix(loop: ScanView) -> bool:
-        """Return True if every operator that computes a value from the states is supported."""
+        """Return True if this class supports every operator of the body whose result depends on a state."""
         varying = varying_values(loop.body, [state.inner for state in loop.states])
         return all(node.op_type in _FOLLOWED for node in loop.body if any(value in varying for value in node.outputs))
 
@@ -62,12 +66,12 @@ class SystemReader:
         return None if value is None or value in self._varying else self._constants.of(value)
 
     def is_input(self, value: ir.Value) -> bool:
-        """Return True if ``value`` is a source, or is not read as a map of sources."""
+        """Return True if ``value`` is a state, an input, or a value that is not read as a function of these."""
         own = self._of(value)
         return own is None or value in own.terms
 
     def system(self) -> System | None:
-        """Return the loop as a linear system, or None if it is not linear or too large."""
+        """Return the loop as a linear system, or None if it is not linear or has too many elements."""
         loop = self._loop
         states = [state.inner for state in loop.states]
         results = [*(state.next for state in loop.states), *(output.inner for output in loop.scan_outputs)]
@@ -114,7 +118,7 @@ class SystemReader:
         return self._known[value]
 
     def _number(self, value: ir.Value | None) -> np.ndarray | None:
-        """Return a constant ``value`` as a scalar if it is one number that broadcasts to every state, else None."""
+        """Return the one element of a constant ``value`` that broadcasts to every state; None for others."""
         array = self.constant(value)
         if array is None or array.size != 1 or array.ndim > self._rank or array.dtype.kind != "f":
             return None
@@ -152,7 +156,10 @@ class SystemReader:
         return _moved(moved.make, [part for part in parts if part is not None])
 
     def _scaled(self, node: ir.Node, first: AffineMap, second: AffineMap) -> list[AffineMap] | None:
-        """Return the product of a map and a constant number, or the quotient of a map and a constant number."""
+        """Return the result of ``node``, a Mul or Div by a constant number; None if no such number is known.
+
+        ``first`` and ``second`` are the operands.
+        """
         left, right = (self._number(value) for value in node.inputs)
         if node.op_type == "Div":
             return [first.times(1 / right)] if right is not None and right != 0 else None
@@ -211,7 +218,10 @@ def _moved(make: Callable[..., Sequence[np.ndarray]], parts: list[AffineMap]) ->
 
 
 def _matrix(maps: list[AffineMap], sources: list[ir.Value], widths: list[int]) -> np.ndarray:
-    """Return the coefficients of all ``maps`` as one matrix [elements of sources, elements of maps]."""
+    """Return the coefficients of all ``maps`` as one matrix [elements of sources, elements of maps].
+
+    ``widths``: the number of elements of each source.
+    """
     count = sum(own.bias.size for own in maps)
     rows = np.zeros((sum(widths), count))
     starts = np.cumsum([0, *widths])

@@ -1,7 +1,11 @@
-"""Find the values of a linear body that may be -0, because a matrix product over a block of steps may turn -0 into +0.
+"""Find the values of a linear body that may be -0.
 
-A sum is -0 only if both operands are -0; operands that cancel have the sum +0. The sign of a product is the product of the signs.
-onnxruntime's matrix products start from +0, or from the addend if the kernel also adds one. Underflow is not considered.
+A matrix product over a block of steps may turn -0 into +0, so a body with such values needs a check. These rules decide:
+
+* A sum is -0 only if both operands are -0. If the operands cancel, the sum is +0.
+* The sign of a product is the product of the signs.
+* A matrix product of onnxruntime adds up terms from +0 on. A kernel that also adds an operand (Gemm) adds up from this operand on.
+* Zeros that result from underflow are not considered.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +25,12 @@ _PLUS, _MINUS, _BOTH, _PRODUCT = 1, 2, 3, 4
 def gives_negative_zeros(
     loop: ScanView, system: System, reader: SystemReader, constants: Mapping[ir.Value, np.ndarray | None], *, is_clean: bool
 ) -> bool:
-    """Return True if a result of ``loop`` may be -0. ``constants``: initial states. ``is_clean``: no other number is -0."""
+    """Return True if a result of ``loop`` may be -0.
+
+    Args:
+        constants: The constant initial value of each state; None if it is not constant.
+        is_clean: Assume that no input, and no initial value that is not constant, is -0.
+    """
     free = _PLUS if is_clean else _BOTH
     signs = {state.inner: _of_numbers(constants.get(state.inner), free) for state in loop.states}
     while True:
@@ -46,13 +55,21 @@ def _negated(signs: int) -> int:
 
 
 def _added(left: int, right: int) -> int:
-    """Return the signs of a sum. A matrix product plus an addend may be -0 if the addend may be -0."""
+    """Return the signs that zeros of a sum may have, given those of both operands.
+
+    If one operand is a matrix product, the sum may be -0 if the other operand may be -0.
+    """
     with_product = (left if right & _PRODUCT else 0) | (right if left & _PRODUCT else 0)
     return _PLUS | ((left & right | with_product) & _MINUS)
 
 
 class _Signs:
-    """The signs that zeros may have in each value of a body. ``states``: their signs in each state."""
+    """The signs that zeros may have in each value of a body.
+
+    Args:
+        states: The signs that zeros may have in each state.
+        free: The signs that zeros may have in values that do not depend on a state.
+    """
 
     def __init__(self, loop: ScanView, reader: SystemReader, states: Mapping[ir.Value, int], free: int) -> None:
         self._reader, self._free = reader, free
@@ -87,7 +104,10 @@ class _Signs:
 
 
 def _moved(signs: list[int]) -> int:
-    """Return the signs of zeros after elements are moved or summed."""
+    """Return the signs that zeros may have in the result of a node that moves or sums elements.
+
+    ``signs``: those of each operand.
+    """
     body_signs = _PLUS
     for left in signs:
         body_signs |= left & _BOTH

@@ -1,3 +1,3 @@
-"""Matrix states to which each step adds an outer product: linear attention and similar recurrences."""
+"""Rewrite matrix states to which each step adds an outer product, as in linear attention."""
 
 __all__: list[str] = []

@@ -1,14 +1,15 @@
-"""Accumulate the outer products of a block of steps, or of many blocks at once, by products of matrices.
+"""Accumulate the outer products of a block of steps, or of all blocks at once, by matrix products.
 
     results = (Q K^T * within) V + (Q S) * before        S' = whole * S + K^T (V * left)
 
-Q, K and V are the queries, keys and values of the steps of a block, and S is the matrix before the block. The weights ``within``,
-``before``, ``whole`` and ``left`` (``BlockWeights``) are products of the decays between two steps, or exponentials of the sums of
-their exponents. They are never quotients of cumulative products, so a decay of 0 needs no special case.
+Q, K and V are the queries, keys and values of the steps of a block. S is the matrix before the block, and S' the matrix after it.
+The weights ``within``, ``before``, ``whole`` and ``left`` (see ``BlockWeights``) are products of the decays between two steps. If
+the decays are known as exponentials, the weights are exponentials of sums of exponents instead. A weight is never computed as the
+quotient of two cumulative products, so a decay of 0 needs no special case.
 
-If each key of a head has its own decay, the product of a query and a key of two steps also contains the decays between the steps,
-key by key (``key_products``). Blocks of 1, 2, 4, ... steps are merged in pairs. The queries of the later block are multiplied by
-the decays of that block up to their step, and the keys of the earlier block by the decays of that block after their step. Then one
+If each key of a head has its own decay, ``key_products`` merges blocks of 1, 2, 4, ... steps in pairs. The product of a query in
+the later block and a key in the earlier block must contain all decays between their steps. To get these decays, each query is
+multiplied by the decays of the later block up to its step, and each key by the decays of the earlier block after its step. Then one
 product of matrices computes all pairs of a query and a key.
 """
 
@@ -26,13 +27,15 @@ __all__ = ["Products", "by_step", "constant_weights", "exponent_weights", "key_p
 
 @dataclass(frozen=True)
 class BlockWeights:
-    """The weights of a block. All except ``within`` are None if nothing decays.
+    """The factors by which the decays reduce what reaches the results of a block and the matrix after it.
+
+    The letters s and t are steps of the block. If nothing decays, all weights except ``within`` are None, because they would be 1.
 
     Args:
-        within: [..., heads, t, s], the weight of the input of step s in the result of step t; 0 if t is before s.
-        before: [..., heads, t, 1], the weight of the matrix before the block in the result of step t.
-        left: [..., heads, s, 1], the weight of the input of step s in the matrix after the block.
-        whole: [..., heads, 1 or keys, 1], the weight of the matrix before the block in the matrix after the block.
+        within: [..., heads, t, s], how much of what step s adds remains in the result of step t; 0 if t is before s.
+        before: [..., heads, t, 1], how much of the matrix before the block remains in the result of step t.
+        left: [..., heads, s, 1], how much of what step s adds remains in the matrix after the block.
+        whole: [..., heads, 1 or keys, 1], how much of the matrix before the block remains in the matrix after the block.
     """
 
     within: ir.Value | None = None
@@ -42,7 +45,10 @@ class BlockWeights:
 
 
 def constant_weights(build: Builder, decay: np.ndarray | None, length: int, dtype: np.dtype) -> BlockWeights:
-    """Return the weights for a ``decay`` [heads] that is the same in each step, or for no decay. Their first axis is the heads."""
+    """Return the weights for a constant ``decay`` [heads], or for no decay if it is None.
+
+    Axis 0 of the weights is the heads. Without a decay, there is only the weight ``within``, [t, s].
+    """
     lag = np.arange(length)[:, None] - np.arange(length)[None, :]
     if decay is None:
         return BlockWeights(build.const((lag >= 0).astype(dtype)))
@@ -53,7 +59,10 @@ def constant_weights(build: Builder, decay: np.ndarray | None, length: int, dtyp
 
 
 def product_weights(build: Builder, decays: ir.Value, length: int, dtype: np.dtype, *, is_flat: bool) -> BlockWeights:
-    """Return the weights for ``decays`` [steps, heads, 1], or [blocks, steps, heads, 1] if ``is_flat``."""
+    """Return the weights for the decays of each step, computed as products of these decays.
+
+    ``decays``: [steps, heads, 1], or [blocks, steps, heads, 1] if ``is_flat``.
+    """
     rank, unit = 4 if is_flat else 3, build.const(np.array(1, dtype))
     weights, reach = _between(build, decays, length, unit, rank), 1
     while reach < length:
@@ -66,7 +75,10 @@ def product_weights(build: Builder, decays: ir.Value, length: int, dtype: np.dty
 
 
 def exponent_weights(build: Builder, exponents: ir.Value, length: int, dtype: np.dtype, *, is_flat: bool) -> BlockWeights:
-    """Return the weights for decays with the ``exponents`` [steps, heads, 1], or [blocks, steps, heads, 1] if ``is_flat``."""
+    """Return the weights for decays ``exp(exponents)``, computed as exponentials of sums.
+
+    ``exponents``: [steps, heads, 1], or [blocks, steps, heads, 1] if ``is_flat``.
+    """
     rank, zero = 4 if is_flat else 3, build.const(np.array(0, dtype))
     axis = build.const(np.array(rank - 2, np.int64))
     sums = build.op("CumSum", _between(build, exponents, length, zero, rank), axis)
@@ -74,7 +86,10 @@ def exponent_weights(build: Builder, exponents: ir.Value, length: int, dtype: np
 
 
 def _between(build: Builder, rows: ir.Value, length: int, neutral: ir.Value, rank: int) -> ir.Value:
-    """Return a tensor [..., heads, t, s + 1] that has the row of step t if t is after s, else ``neutral``."""
+    """Return a tensor [..., heads, length, length + 1] whose products or sums along t are the weights.
+
+    The element [..., t, i] is the number of step t in ``rows`` if ``i <= t``, else ``neutral``.
+    """
     is_between = np.arange(length)[:, None] >= np.arange(length + 1)[None, :]
     return where(build, build.const(is_between), by_step(build, rows, rank == 4), neutral)
 
@@ -90,10 +105,14 @@ def _parted(build: Builder, weights: ir.Value, length: int, dtype: np.dtype, ran
 
 @dataclass(frozen=True)
 class Products:
-    """Write the products of ``keys``, ``values`` and ``queries``, [..., heads, steps, size] each, to ``build``.
+    """Writes the products of keys, values and queries of a block, or of all blocks, to ``build``.
 
-    A tensor that all heads share has one head. ``is_flat``: axis 0 is the blocks. ``scores``: the products of query t and key s,
-    [..., heads, t, s], if each key has its own decay; then keys, queries and scores already contain the decays.
+    ``keys``, ``values`` and ``queries`` are [..., heads, steps, size] each, with one head if all heads share the tensor.
+
+    Args:
+        is_flat: True if the tensors hold all blocks, along axis 0.
+        scores: The products of query t and key s, [..., heads, t, s], if each key has its own decay. In this case, keys, queries
+            and scores have already been multiplied by the decays. None otherwise.
     """
 
     build: Builder
@@ -105,11 +124,11 @@ class Products:
     scores: ir.Value | None = None
 
     def after(self, state: ir.Value) -> ir.Value:
-        """Return the matrix after the block."""
+        """Return the matrix after the block, given the matrix ``state`` before the block."""
         return state_after(self.build, state, self.weights.whole, self.drive())
 
     def drive(self) -> ir.Value:
-        """Return what the steps of the block add to the matrix, decayed to the end of the block."""
+        """Return the sum of what the steps add to the matrix, decayed up to the end of the block."""
         build, left, keys, values = self.build, self.weights.left, self.keys, self.values
         if left is not None and _size(values) <= _size(keys):
             values = build.op("Mul", values, left)
@@ -118,7 +137,10 @@ class Products:
         return build.op("MatMul", _transposed(build, keys, self.is_flat), values)
 
     def read(self, state: ir.Value) -> ir.Value:
-        """Return the results of the queries, [..., steps, heads, values]. ``state`` is the matrix before the block."""
+        """Return the products of queries and matrices, [..., steps, heads, values].
+
+        ``state`` is the matrix before the block.
+        """
         build, before, within, queries = self.build, self.weights.before, self.weights.within, self.queries
         assert queries is not None
         scores = self.scores
@@ -154,7 +176,11 @@ def key_products(
     *,
     is_flat: bool,
 ) -> Products:
-    """Merge blocks in pairs, from single steps up to ``length`` steps, a power of 2. Operands are [..., heads, steps, size]."""
+    """Return the products of a block if each key has its own decays.
+
+    Blocks are merged in pairs, from single steps up to ``length`` steps, which must be a power of 2 (see this module's docstring).
+    All operands are [..., heads, steps, size].
+    """
     front, size = [0, 0] if is_flat else [0], _size(keys)
     axis = len(front)
     unit = build.const(np.array(1, dtype))
@@ -202,6 +228,6 @@ def _transposed(build: Builder, rows: ir.Value, is_flat: bool) -> ir.Value:
 
 
 def _size(rows: ir.Value) -> int:
-    """Return the size of the last axis, 0 if it is unknown."""
+    """Return the size of the last axis of ``rows``; 0 if it is unknown."""
     size = None if rows.shape is None else rows.shape.dims[-1]
     return size if isinstance(size, int) else 0

@@ -4,13 +4,25 @@
     ->  If (finite, bounded) then Scan over blocks: (Q K^T * weights) V + (Q S) * weights, S = weight S + K^T (V * weights)
                              else the Scan as it was
 
-The If keeps the loop for infinities and NaN, for decays above 1 in magnitude, and if the squares of the keys, values, queries or
-the initial matrix add up to more than 1e14 (1e200 in double). If the last matrix is read, the If also keeps the loop for decays of
-0 or less and for -0 in the initial matrix. Results differ from the loop's only because terms are added in another order.
+Q, K and V stack the queries, keys and values of a block. A matrix state may consist of several independent matrices, the heads. The
+If keeps the loop in these cases:
 
-Conditions: float or double; no delta rule; a decay for each head or each key; the sizes of the matrix are known, except for one
-size of the heads; besides the query, only the last value of the matrix is read; the target runs Scan and If; blocks are faster than
-the loop by a fifth; the loop has no plan.
+* An operand is infinite or NaN.
+* A decay ``a`` is above 1 in magnitude.
+* The squares of all keys, values and queries, or those of the initial matrix, add up to more than 1e14 (1e200 in double).
+* The last matrix is read, and a decay is 0 or less, or an element of the initial matrix is -0.
+
+Otherwise the results differ from the loop only because terms are added in another order.
+
+Conditions:
+
+* The state is float or double, and the step is no delta rule.
+* There is no decay, one decay for each head, or one decay for each key.
+* The sizes of the matrix are known. One size of the heads may be unknown.
+* In the body, nothing reads the matrix except one product with a query. The last matrix may be read.
+* The target runs Scan and If.
+* By the cost estimate, blocks are at least a fifth faster than the loop.
+* The loop is not compiled to a plan.
 """
 
 from dataclasses import dataclass
@@ -51,7 +63,7 @@ _LARGEST = {4: 1e7, 8: 1e100}
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return the patch for the first matrix state of ``loop`` that blocks can compute."""
+    """Return the patch for the first matrix state of ``loop`` that can be computed in blocks."""
     scan = plain_scan(loop, ctx, since.CUM_SUM)
     if scan is None:
         return NOTHING_HERE
@@ -110,7 +122,7 @@ class _BlocksOrLoop:
     """An If that runs blocks of steps or, as the fallback, a loop that computes only the matrix.
 
     Args:
-        rows: The rows of the matrix, for which the stacks of all factors exist.
+        rows: Writes the keys, values and other factors of the matrix as rows. Their stacks must already exist.
         constant: The decay of each head if it is the same constant in all steps, else None.
     """
 
@@ -119,7 +131,9 @@ class _BlocksOrLoop:
     constant: np.ndarray | None
 
     def put(self, plan: BlockPlan, least: int) -> list[ir.Node]:
-        """Replace the matrix in the loop by the If, and return the loops that exist then.
+        """Take the matrix out of the loop and compute it by the If.
+
+        Return the loops that replace the old loop: the rest of it, the loops over blocks, and the fallback.
 
         ``least``: the smallest number of steps for which blocks run.
         """
@@ -149,7 +163,11 @@ class _BlocksOrLoop:
         return [*read_stacks(stacks, [(output.inner,) for output in outputs], others, finals, ctx), *loops, scan]
 
     def _blocks_and_checks(self, plan: BlockPlan, inside: Builder) -> tuple[MatrixBlocks, list[ir.Value], ir.Value | None]:
-        """Return the blocks, the values that must be finite and bounded, and the decays to check at run time, if any."""
+        """Return a tuple (blocks, bounded, decays).
+
+        The numbers in ``bounded`` must be finite and bounded. The numbers in ``decays`` must be at most 1 in magnitude; None if no
+        decays need a check at run time.
+        """
         rows, matrix, stacks, constant = self.rows, self.rows.matrix, self.rows.stacks, self.constant
         steps = stacks.loop.steps
         if constant is not None and matrix.has_last and not (isinstance(steps, int) and steps % plan.length == 0):
@@ -180,7 +198,7 @@ class _BlocksOrLoop:
         return blocks, bounded, decays if self.constant is None else None
 
     def _condition(self, bounded: list[ir.Value], decays: ir.Value | None, least: int) -> ir.Value:
-        """Return a flag that is True if blocks compute the same as the loop and there are at least ``least`` steps."""
+        """Return a flag that is true if blocks equal the loop and there are at least ``least`` steps."""
         build, loop, initial = self.rows.stacks.build, self.rows.stacks.loop, self.rows.matrix.state.initial
         known = isinstance(loop.steps, int)
         if known and static_dims(initial) is not None:
@@ -212,7 +230,7 @@ class _BlocksOrLoop:
 
 
 def _is_small(array: np.ndarray, largest: float) -> bool:
-    """Return True if the squares of a constant add up to less than the square of ``largest``, and no element is -0."""
+    """Return True if the squares of ``array`` add up to less than ``largest ** 2``, and no element is -0."""
     squares = float(np.square(array.astype(np.float64)).sum())
     return squares < largest * largest and not bool(np.signbit(array[array == 0]).any())
 

@@ -1,6 +1,7 @@
-"""Write decays as exponents: the operand of an Exp, or the logarithm of a decay that is never negative.
+"""Find or compute the exponents of decays: the values e with ``decay = exp(e)``.
 
-The logarithm of 0 is -inf, whose exponential is 0 again.
+If an Exp computes the decay, the exponent is the operand of this Exp. Otherwise a Log computes it from the decay, which must never
+be negative. The logarithm of 0 is -inf, and the exponential of -inf is 0 again.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,13 +28,19 @@ def is_never_negative(decay: Product, stacks: Stacks) -> bool:
 
 
 def exponents(decay: Product, stacks: Stacks, put: Callable[[Product], ir.Value]) -> ir.Value:
-    """Return the exponents of ``decay``, which must never be negative. ``put`` writes a product as a tensor."""
+    """Return a tensor with the exponents of ``decay``, which must never be negative.
+
+    ``put``: writes the nodes that compute a Product for all steps, and returns the result.
+    """
     source_exponent = exponent(decay, stacks)
     return stacks.build.op("Log", put(decay)) if source_exponent is None else put(source_exponent)
 
 
 def exponent(decay: Product, stacks: Stacks) -> Product | None:
-    """Return the exponent of a ``decay`` that is one factor, a constant or computed by Exp; None if it would require a Log."""
+    """Return the exponent of ``decay`` if no Log node is needed to compute it, else None.
+
+    No Log node is needed if ``decay`` is a single factor that is constant or computed by Exp.
+    """
     if len(decay.factors) != 1 or decay.number != 1:
         return None
     b, (factor,) = stacks.build, decay.factors
@@ -55,13 +62,19 @@ def exponent(decay: Product, stacks: Stacks) -> Product | None:
 
 
 def _outer(value: ir.Value, stacks: Stacks) -> ir.Value:
-    """Return ``value`` of all steps: the stack of a scan input, or the result of its node."""
+    """Return the tensor outside the loop that holds ``value`` for all steps.
+
+    It is the operand of a scan input, or the result of a node that was moved out of the loop.
+    """
     scans = {scan.inner: scan.outer for scan in stacks.loop.scan_inputs}
     return scans[value] if value in scans else stacks.get(value).value
 
 
 def _signed_operands(value: ir.Value | None) -> Sequence[ir.Value | None]:
-    """Return the operands that must not be negative to ensure that ``value`` is not negative."""
+    """Return the operands of ``value``'s node that must not be negative so that ``value`` is not negative.
+
+    Return an empty list if the operator alone decides, as for Exp, or if nothing is known.
+    """
     node = value.producer() if value is not None and const_array(value) is None else None
     if node is None or node.domain != "":
         return ()
@@ -71,7 +84,7 @@ def _signed_operands(value: ir.Value | None) -> Sequence[ir.Value | None]:
 
 
 def _keeps_above_zero(value: ir.Value | None) -> bool:
-    """Return True if ``value`` is never negative, provided that its ``_signed_operands`` are not."""
+    """Return True if ``value`` is never negative, provided that none of its ``_signed_operands`` is."""
     array = const_array(value)
     if array is not None:
         return array.dtype.kind == "f" and bool((array >= 0).all()) and not bool(np.signbit(array).any())
@@ -80,7 +93,10 @@ def _keeps_above_zero(value: ir.Value | None) -> bool:
 
 
 def _exponent(value: ir.Value | None, b: Builder) -> ir.Value | None:
-    """Return the operand of the Exp that computes ``value``, with the same moves (Reshape, Transpose, ...) applied, or None."""
+    """Return the exponent of ``value`` if an Exp computes it, else None.
+
+    If nodes such as Reshape or Transpose follow the Exp, copies of them are applied to the exponent.
+    """
     value = through_identity(value)
     node = None if value is None else value.producer()
     if node is None or node.domain != "":

@@ -1,8 +1,8 @@
-"""Reshape the factors of all steps to rows, and results and matrices back to their own axes.
+"""Reshape keys, values, queries and decays of all steps to rows, and the results back.
 
-``HeadRows`` writes rows ``[steps, heads, size]``, for blocks of steps. ``Packing`` writes ``[batch, steps, heads * size]``, for
-LinearAttention. There, axes of known size become heads, so that the steps axis need not move, and an axis of unknown size becomes
-the batch.
+``HeadRows`` writes rows ``[steps, heads, size]``, for blocks of steps. ``Packing`` writes rows ``[batch, steps, heads * size]``,
+for LinearAttention. A matrix state may have several axes of independent matrices. ``Packing`` merges those of known size into the
+heads, so that the steps axis need not move. An axis of unknown size becomes the batch.
 """
 
 from collections.abc import Sequence
@@ -23,20 +23,27 @@ __all__ = ["HeadRows", "Packing"]
 
 @dataclass(frozen=True)
 class HeadRows:
-    """Write factors of ``matrix`` as rows ``[steps, heads, size]``. The size of one axis of the heads may be unknown."""
+    """Writes keys, values, queries and decays of ``matrix`` as rows ``[steps, heads, size]``.
+
+    The size of one axis of the heads may be unknown.
+    """
 
     matrix: MatrixState
     stacks: Stacks
     dtype: np.dtype
 
     def whole(self, product: Product, along: tuple[int, ...]) -> ir.Value:
-        """Return ``product`` of all steps, with axes that broadcast to ``[steps, *heads, *along]``."""
+        """Return ``product`` for all steps, as a tensor that broadcasts to ``[steps, *heads, *along]``.
+
+        ``along``: the labels of the key axis or the value axes.
+        """
         return multiplied(self.stacks, product, (*self.matrix.heads, *along), self.dtype, alone=False)
 
     def rows(self, b: Builder, whole: ir.Value, product: Product, along: tuple[int, ...], *, full: bool = False) -> ir.Value:
-        """Reshape ``whole``, the result of ``self.whole(product, along)``, to rows in the order of steps.
+        """Reshape ``whole`` to rows ``[steps, heads, size]`` in the order of steps.
 
-        ``full``: write a row for every head, even if all heads share one.
+        ``whole`` is the result of ``self.whole(product, along)``. If all heads share their rows, the heads axis has size 1, unless
+        ``full``.
         """
         heads = self.matrix.heads
         own = [label for label in heads if label in product.named]
@@ -51,7 +58,10 @@ class HeadRows:
         return reshape(b, whole, [0, self.matrix.size(heads) if own or full else 1, self.matrix.size(along)])
 
     def constant(self, decay: Product) -> np.ndarray | None:
-        """Return ``decay``, one number per head or one for all heads, if it is the same constant in each step; else None."""
+        """Return ``decay`` as an array with one number per head, or one number for all heads.
+
+        Return None if it is not the same constant in all steps.
+        """
         heads = self.matrix.heads
         whole = np.full([1] * len(heads), decay.number)
         for factor in decay.factors:
@@ -70,7 +80,10 @@ class HeadRows:
         return None if -1 in known else np.broadcast_to(whole, known).reshape(-1)
 
     def unpacked(self, b: Builder, read: ir.Value, labels: Labels) -> ir.Value:
-        """Reshape rows ``[steps, heads, values]``, in the order of steps, to ``[steps, *labels]``, in the order of the stacks."""
+        """Reshape rows ``[steps, heads, values]`` to ``[steps, *labels]``.
+
+        The rows are in the order of steps. The result is in the order of the stacks, which is reversed if the loop runs backwards.
+        """
         own = (*self.matrix.heads, *self.matrix.values)
         whole = reshape(b, read, [0, *(self.matrix.size([label]) for label in own)])
         return turned(b, _with_axes(b, whole, own, labels, 1), self.stacks.backwards)
@@ -89,14 +102,17 @@ class HeadRows:
 
 @dataclass(frozen=True)
 class Packing:
-    """Write factors of ``matrix``, whose values are in ``stacks``, as operands of LinearAttention."""
+    """Writes keys, values, queries and decays of ``matrix`` as operands of LinearAttention.
+
+    ``stacks`` must hold their values for all steps.
+    """
 
     matrix: MatrixState
     stacks: Stacks
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """The axis of the heads whose size is unknown, as a tuple; empty if all are known."""
+        """A tuple with the axis of the heads whose size is unknown; empty if all sizes are known."""
         return tuple(label for label in self.matrix.heads if self.matrix.size([label]) < 0)
 
     @property
@@ -106,11 +122,14 @@ class Packing:
 
     @property
     def count(self) -> int:
-        """The number of heads."""
+        """The number of heads, without the batch."""
         return self.matrix.size(self.heads)
 
     def product(self, product: Product, along: tuple[int, ...]) -> ir.Value:
-        """Return ``product`` of all steps, reshaped to ``[batch, steps, heads * along]`` and repeated along axes that it lacks."""
+        """Return ``product`` for all steps, reshaped to ``[batch, steps, heads * along]``.
+
+        The product is repeated along those of these axes that it lacks.
+        """
         b, labels = self.stacks.build, (*self.batch, *self.heads, *along)
         whole = multiplied(self.stacks, product, labels, np.dtype(np.float32), alone=not self.batch)
         batched = any(self.stacks.get(factor.value).batched for factor in product.factors)
@@ -155,14 +174,17 @@ class Packing:
 
 
 def _initial(b: Builder, matrix: MatrixState, order: Sequence[int]) -> ir.Value:
-    """Return the initial state, transposed to the axes ``order``, without axes of size 1."""
+    """Return the initial state, without axes of size 1 and with its other axes transposed to ``order``."""
     named = [label for label in matrix.labels if label is not None]
     initial = squeeze(b, matrix.state.initial, [axis for axis, label in enumerate(matrix.labels) if label is None])
     return transpose(b, initial, [named.index(label) for label in order])
 
 
 def _with_axes(b: Builder, whole: ir.Value, own: Sequence[int], labels: Labels, lead: int) -> ir.Value:
-    """Transpose ``whole``, whose axes are ``lead`` others followed by ``own``, so that ``labels`` follow instead of ``own``."""
+    """Transpose a tensor ``[*leading axes, *own]`` to ``[*leading axes, *labels]``.
+
+    ``lead``: the number of leading axes. They do not change.
+    """
     order = [lead + own.index(label) for label in labels if label is not None]
     whole = transpose(b, whole, [*range(lead), *order])
     return unsqueeze(b, whole, [lead + axis for axis, label in enumerate(labels) if label is None])

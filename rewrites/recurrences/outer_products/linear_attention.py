@@ -1,15 +1,22 @@
-"""Compute a matrix state that accumulates outer products, and its products with queries, by one LinearAttention.
+"""Compute accumulated outer products, and their products with queries, by one LinearAttention.
 
     Scan(S0, ks, vs, qs) body(S, k, v, q) => (S2 = S + k v, q S2)    ->    com.microsoft.LinearAttention(qs, ks, vs, S0)
 
-The matrix may decay, with a factor for each head or each key, and may have a delta rule, which subtracts the product of key and
-matrix from the value. Independent matrices in one state are heads. onnxruntime's kernel computes step by step, so an infinity does
-not affect earlier steps. But it computes ``q S + (q k) v`` instead of ``q (S + k v)``. So an infinity may become NaN, or NaN an
-infinity, and q k may overflow although q (k v) does not.
+A state may consist of several independent matrices, the heads. Each step may multiply the matrix by a decay, one for each head or
+one for each key. A step may also follow the delta rule, which first subtracts the product of key and matrix from the value.
 
-Conditions: the target has ``com.microsoft``; float32, the only type of onnxruntime's kernel; the sizes of the matrix are known; the
-decays are known not to be negative, because the operator takes their logarithms; besides the query, only the last value of the
-matrix is read; the operator is faster than the loop and than blocks of steps (``blocked_outer_products.py``).
+onnxruntime's kernel computes step by step, so an infinity does not affect earlier steps. But the kernel computes ``q S + (q k) v``
+instead of ``q (S + k v)``. So an infinity may become NaN, NaN may become an infinity, and ``q k`` may overflow although
+``q (k v)`` does not.
+
+Conditions:
+
+* The target has ``com.microsoft``.
+* The state is float32, the only type of onnxruntime's kernel.
+* The sizes of the matrix are known. One size of the heads may be unknown.
+* The decays are known not to be negative, because the operator takes their logarithms.
+* In the body, nothing reads the matrix except one product with a query. The last matrix may be read.
+* The operator is faster than the loop and than blocks of steps (``blocked_outer_products.py``).
 """
 
 from math import prod
@@ -70,7 +77,7 @@ def _attended(loop: ScanView, matrix: MatrixState, ctx: Context) -> Patch | NotA
 
 
 class _Attention:
-    """A LinearAttention for the matrix of ``packing`` in ``loop``."""
+    """Replaces a matrix state of ``loop`` by a LinearAttention. ``packing`` writes its operands."""
 
     def __init__(self, packing: Packing, loop: ScanView, ctx: Context) -> None:
         self.packing, self.loop, self.ctx, self.sizes = packing, loop, ctx, StepSizes.of(loop, ctx)
@@ -106,7 +113,10 @@ class _Attention:
         return Patch(what, edit, self.sizes.note(self.stack_bytes, []))
 
     def _place(self) -> ir.Value | None:
-        """Write the LinearAttention and put its result into the stacks. Return the last matrix if it is read."""
+        """Write the LinearAttention and put its result into the stacks.
+
+        Return the matrix after the last step if it is read, else None.
+        """
         packing, matrix, stacks, key = self.packing, self.packing.matrix, self.packing.stacks, self.packing.matrix.key_axes
         keys, values = packing.product(matrix.keys, key), packing.product(matrix.added, matrix.values)
         query = keys if matrix.query is None else packing.product(matrix.query, key)
@@ -138,7 +148,10 @@ class _Attention:
         return packing.unpacked_state(present) if matrix.has_last else None
 
     def _too_slow(self) -> NotApplicable | None:
-        """Return a reason if the loop or blocks of steps are as fast. The kernel works row by row, so it is slow for short rows."""
+        """Return a reason if the loop or blocks of steps are at least as fast as LinearAttention.
+
+        The kernel of LinearAttention works row by row, so it is slow for short rows.
+        """
         matrix, sizes, loop, heads = self.packing.matrix, self.sizes, self.loop, self.heads
         keys, values = matrix.size(matrix.key_axes), matrix.size(matrix.values)
         plan = plan_is_faster(loop, self.ctx, "ATTENTION-COST", "LinearAttention") if min(keys, values) < _LARGE else None
@@ -163,7 +176,10 @@ class _Attention:
 
 
 def _step_ns(loop: ScanView, sizes: StepSizes, state_bytes: int) -> float:
-    """Return the time of a step in the loop. If the model had unrolled the loop, return the time of the unrolled nodes instead."""
+    """Return the estimated time of a step in the loop, in ns.
+
+    If the steps of ``loop`` were unrolled in the original model, return the time of the nodes of one unrolled step.
+    """
     costs, nodes = sizes.options.costs, sum(node.op_type not in ("Constant", "Identity") for node in loop.body)
     if ROLLED_UP.of(loop.node):
         return costs.operator * (nodes + len(loop.scan_inputs))

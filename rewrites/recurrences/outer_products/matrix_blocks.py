@@ -1,7 +1,8 @@
-"""Write a matrix state that accumulates outer products for all steps, block by block, as products of matrices.
+"""Compute a matrix state that accumulates outer products for all steps, in blocks of steps.
 
-One layout is a Scan over blocks whose state is the matrix. The flat layout computes everything that does not depend on the matrix
-for all blocks at once. Then a small Scan computes the matrices before each block, or one more product if there are few blocks.
+There are two layouts. The first is a Scan over blocks, whose state is the matrix. The second, the flat layout, computes everything
+that does not depend on the matrix for all blocks at once. Then a small Scan computes the matrix before each block. If there are few
+blocks, one more product of matrices replaces this Scan.
 """
 
 from collections.abc import Sequence
@@ -36,12 +37,13 @@ class MatrixBlocks:
     """The operands of a matrix state, as rows [steps, heads, size], and their layout in blocks.
 
     Args:
-        queries: None if only the last matrix is read.
-        decays: The decays of each step, or their exponents if ``are_exponents``; None if ``constant`` has the decays.
-        by_key: Each key has its own decays; then the keys have a row for every head.
-        constant: The decay of each head, the same in all steps; None if nothing decays.
+        queries: The queries of each step; None if only the last matrix is read.
+        decays: The decays of each step, or their exponents if ``are_exponents``; None if all steps have the same decay.
+        by_key: True if each key has its own decays. In this case, ``keys`` must have a row for every head.
+        constant: The decay of each head if ``decays`` is None; None if nothing decays.
         initial: The initial matrix, [heads, keys, values].
-        is_flat: Use the flat layout.
+        cut: How the steps are cut into blocks.
+        is_flat: True to use the flat layout.
     """
 
     keys: ir.Value
@@ -57,7 +59,10 @@ class MatrixBlocks:
     dtype: np.dtype
 
     def all_steps(self) -> tuple[ir.Value | None, ir.Value, list[ir.Node]]:
-        """Return the results of the queries [steps, heads, values] (None without queries), the last matrix, and the new loops."""
+        """Return the products with the queries, the last matrix, and the new loops.
+
+        The products are [steps, heads, values], or None without queries.
+        """
         build, initial, names = self.cut.build, self.initial, ("keys", "values", "queries", "decays")
         blocks = {name: self._blocks_of(rows, name) for name in names if (rows := getattr(self, name)) is not None}
         if self.cut.steps != self.cut.length:
@@ -96,7 +101,9 @@ class MatrixBlocks:
         return self._joined(products.read(states[0])) if reads else None, last, _loops(last)
 
     def _between(self, drives: ir.Value, whole: ir.Value | None, blocks: int) -> tuple[ir.Value | None, ir.Value]:
-        """Return the matrices before each block (None without queries) and the matrix after the last block, by one product.
+        """Compute the matrices between blocks by one product of matrices.
+
+        Return the matrix before each block (None without queries), and the matrix after the last block.
 
         Args:
             drives: What each block adds to the matrix, [blocks, heads, keys, values].
@@ -121,7 +128,11 @@ class MatrixBlocks:
         return transpose(build, reshape(build, before, [0, blocks, *sides]), [1, 0, 2, 3]), last
 
     def _products(self, build: Builder, rows: dict[str, ir.Value], *, is_flat: bool) -> Products:
-        """Return the products for ``rows``, [steps, heads, size] each, or [blocks, steps, heads, size] if ``is_flat``."""
+        """Return an object that writes the products of one block, or of all blocks if ``is_flat``.
+
+        ``rows``: keys, values, queries and decays by name, [steps, heads, size] each, or [blocks, steps, heads, size] if
+        ``is_flat``.
+        """
         keys, values = (by_step(build, rows[name], is_flat) for name in ("keys", "values"))
         queries = by_step(build, rows["queries"], is_flat) if "queries" in rows else None
         decays, length = rows.get("decays"), self.cut.length
@@ -139,7 +150,10 @@ class MatrixBlocks:
         return self.cut.blocks if isinstance(self.cut.steps, int) else None
 
     def _blocks_of(self, rows: ir.Value, name: str) -> ir.Value:
-        """Reshape rows [steps, heads, size] to [blocks, length, heads, size], padded with steps that change nothing."""
+        """Reshape rows [steps, heads, size] to [blocks, length, heads, size].
+
+        The last block is padded with steps that do not change the matrix. ``name``: "keys", "values", "queries" or "decays".
+        """
         neutral = 1 if name == "decays" and not self.are_exponents else 0
         padded = self.cut.pad(rows, np.array(neutral, self.dtype))
         blocks = with_lead(self.cut.build, padded, [self.cut.blocks, self.cut.length], 1, rows)

@@ -1,9 +1,9 @@
-"""Find matrix states that accumulate outer products, and the role of each factor: key, value, decay or query.
+"""Find matrix states that accumulate outer products, with their keys, values, decays and queries.
 
     S' = a S + k v^T    or, with a delta rule,    S' = a S + b k (v - (a S)^T k)^T;    y = q^T S'
 
-The decay ``a`` is optional. The product with the query sums over the key axis. The axes that only values have are value axes. All
-other axes are heads, which are independent matrices.
+The decay ``a`` is optional. A state may have more than two axes. The key axis is the one over which the product with the query
+sums. The value axes are those that only S and v have. All other axes are heads: the state holds an independent matrix for each.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,13 +28,12 @@ class MatrixState:
     """A matrix state and the factors of its step, named as in the formula above.
 
     Args:
-        labels: The axes of ``state``.
-        heads: The axes of independent matrices.
-        key: The key axis; None if its size is 1.
-        values: The value axes.
-        decay: The factors of a. Likewise ``keys`` are those of k, ``added`` of v, and ``query`` of q.
+        labels: The labels of the axes of ``state``.
+        heads: The labels of the axes of independent matrices. Likewise ``values`` are those of the value axes.
+        key: The label of the key axis; None if its size is 1.
+        decay: The factors of a. Likewise ``keys``, ``added`` and ``query`` are the factors of k, v and q.
         written: The factors of b; None without a delta rule.
-        read: The result y and its axes; None if only the last matrix is read.
+        read: The result y and the labels of its axes; None if only the last matrix is read.
     """
 
     state: State
@@ -57,13 +56,13 @@ class MatrixState:
 
     @property
     def factors(self) -> list[ir.Value]:
-        """The values of all factors: those that compute the matrix and those that read it."""
+        """The values of the factors of a, k, v, b and q."""
         products = (self.decay, self.keys, self.added, self.written, self.query)
         return [factor.value for product in products if product is not None for factor in product.factors]
 
     @property
     def has_last(self) -> bool:
-        """Return True if something reads the last matrix."""
+        """Return True if something reads the matrix after the last step."""
         return is_used(self.state.final)
 
     def size(self, labels: Iterable[int]) -> int:
@@ -73,7 +72,7 @@ class MatrixState:
         return prod(known) if len(known) == len(sizes) else -1
 
     def unknown_sizes(self) -> NotApplicable | None:
-        """Return a reason if sizes are unknown. One size of the heads may be unknown."""
+        """Return a reason if too many sizes are unknown. Only one size, of the heads, may be unknown."""
         others = (*self.key_axes, *self.values)
         unknown = [label for label in (*self.heads, *others) if self.size([label]) < 0]
         if len(unknown) <= 1 and not any(label in others for label in unknown):
@@ -99,7 +98,7 @@ def matrix_states(loop: ScanView, opset: int) -> Iterator[MatrixState]:
 
 
 def _read(loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Value], reader: ProductReader) -> MatrixState:
-    """Return ``state`` with the roles of all factors of its step; raise NotAProduct if it does not accumulate outer products."""
+    """Return ``state`` with the roles of its factors; raise NotAProduct if it adds no outer products."""
     reader.known[state.inner] = reader.axes.factor(state.inner)
     for node in nodes_behind(loop.body, [next_value], [state.inner]):
         if any(value in varying for value in reads(node)):
@@ -130,7 +129,10 @@ def _read(loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Va
 def _reading(
     loop: ScanView, state: State, next_value: ir.Value, reader: ProductReader, inside: set[ir.Value]
 ) -> tuple[ir.Value, Tensor] | None:
-    """Return the one product of the next value with a query, if any; raise NotAProduct if other nodes read the state."""
+    """Return the product of the next value with a query, as a value and a Tensor; None if there is none.
+
+    Raise NotAProduct if other nodes read the state.
+    """
     matches = list[tuple[ir.Value, Tensor]]()
     update = set(nodes_behind(loop.body, [next_value]))
     for node in loop.body:
@@ -187,7 +189,7 @@ def _with_roles(
 
 
 def _query(next_value: ir.Value, tensor: Tensor, labels: Labels) -> tuple[Product, int | None, Labels]:
-    """Return the query with the labels of the state, the one axis that is summed over, and the axes of the result."""
+    """Return the query, the axis over which ``tensor`` sums, and its other axes, in labels of the state."""
     (product,) = tensor.products
     (own,) = (factor for factor in product.factors if factor.value is next_value)
     to = {mine: label for mine, label in zip(own.labels, labels, strict=True) if mine is not None and label is not None}
@@ -202,7 +204,7 @@ def _query(next_value: ir.Value, tensor: Tensor, labels: Labels) -> tuple[Produc
 
 
 def _independent_axis(named: Sequence[int], decay: Product, written: Product) -> int:
-    """Return the key axis of a state without a query: the first axis that shares no factor with some other axis."""
+    """Return the key axis if there is no query: the first axis that shares no factor with some other axis."""
     for label in named:
         along = {other for factor in written.factors if label in factor.named for other in factor.named}
         if label in along and any(other not in along | decay.named for other in named):
@@ -211,7 +213,7 @@ def _independent_axis(named: Sequence[int], decay: Product, written: Product) ->
 
 
 def _is_summed(tensor: Tensor, next_value: ir.Value) -> bool:
-    """Return True if ``tensor`` is one product with the state's next value, summed over an axis of that value."""
+    """Return True if ``tensor`` is one product that sums over an axis of its factor ``next_value``."""
     if len(tensor.products) != 1:
         return False
     owns = [factor for factor in tensor.products[0].factors if factor.value is next_value]
@@ -225,7 +227,7 @@ def _relabelled(factor: Factor, to: dict[int, int]) -> Factor:
 def _delta(
     decay: Product, keys: Product, rest: Product, removed: Product, key: int | None, summed: int | None
 ) -> tuple[Product, Product]:
-    """Return the factors of b and v if ``removed`` is the subtracted term of a delta rule; raise NotAProduct if it is not."""
+    """Return the factors of b and v. Raise NotAProduct if ``removed`` is no term of a delta rule."""
     if key is None or summed is None:
         raise NotAProduct
     to = {label: label for factor in removed.factors for label in factor.named} | {summed: key}

@@ -1,8 +1,7 @@
-"""Read values of a body as sums of products, whose factors are states and values that depend on no state.
+"""Read values of a body as sums of products. A factor is a state, or a value that depends on no state.
 
-The reader follows products (Mul, MatMul, Gemm, Einsum, ReduceSum), Add, Sub and Neg, and operators that only move axes. If a value
-depends on no state, it is one factor, unless it is an outer product. An outer product is split into its two factors. The nodes that
-compute a factor are kept as they are in the loop.
+The reader follows Mul, MatMul, Gemm, Einsum, ReduceSum, Add, Sub, Neg, and operators that only move axes. A value that depends on
+no state becomes one factor, and the nodes that compute it stay as they are. Only an outer product is split into its two factors.
 """
 
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ _FREE_LETTERS = "0123456789"
 
 
 class ProductReader:
-    """Read values of the body of ``loop`` as tensors.
+    """Reads values of the body of ``loop`` as Tensors, which are sums of products.
 
     Args:
         varying: The values that depend on a state.
@@ -42,7 +41,10 @@ class ProductReader:
         self._constants, self._left, self._depth = ConstantReader(opset), _MOST_READ, 0
 
     def read(self, node: ir.Node) -> Tensor:
-        """Return the output of ``node``, which depends on a state, as a tensor; raise NotAProduct if it is no sum of products."""
+        """Return the output of ``node``, which depends on a state, as a Tensor.
+
+        Raise NotAProduct if it is no sum of products.
+        """
         if len(node.outputs) != 1:
             raise NotAProduct
         result = self._computed(node)
@@ -51,7 +53,7 @@ class ProductReader:
         return self.axes.settled(result)
 
     def of(self, value: ir.Value | None) -> Tensor:
-        """Return ``value`` as a tensor with new labels; raise NotAProduct if it is no sum of products."""
+        """Return ``value`` as a Tensor with new labels. Raise NotAProduct if it is no sum of products."""
         value = through_identity(value)
         self._left -= 1
         if value is None:
@@ -183,9 +185,9 @@ def _with_other_ones(labels: Labels, source: ir.Value, target: ir.Value) -> Labe
 
 
 def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """Return the letters of each operand and of the result of an Einsum, with ``...`` replaced by letters.
+    """Return the letters of each operand of an Einsum, and those of its result.
 
-    ``ranks``: the rank of each operand.
+    An ellipsis is replaced by new letters. ``ranks``: the rank of each operand.
     """
     sides, arrow, result = equation.replace(" ", "").partition("->")
     operands = sides.split(",")
@@ -204,6 +206,6 @@ def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 
 def _is_outer(tensor: Tensor) -> bool:
-    """Return True if there are two factors that each have an axis that the other one lacks."""
+    """Return True if the product has two factors, each with an axis that the other factor lacks."""
     names = [factor.named for factor in tensor.products[0].factors]
     return any(first - second and second - first for first in names for second in names)

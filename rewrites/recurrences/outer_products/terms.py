@@ -1,6 +1,7 @@
-"""Tensors as sums of products with named axes, as in Einsum: the next value of ``S[i,j]`` is ``a[i] S[i,j] + k[i] v[j]``.
+"""Classes for tensors that are sums of products with named axes, as in Einsum.
 
-A label is the name of an axis; an axis of size 1 has the label None. Products are summed over labels that the tensor lacks.
+For example, the next value of ``S[i,j]`` is ``a[i] S[i,j] + k[i] v[j]``. The name of an axis, such as i, is called its label. An
+axis of size 1 has the label None. If a factor has a label that the tensor lacks, the tensor is the sum over this axis.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,33 +27,33 @@ class NotAProduct(Exception):
 
 @dataclass(frozen=True)
 class Factor:
-    """``value`` with a label for each axis."""
+    """A ``value`` with a label for each of its axes."""
 
     value: ir.Value
     labels: Labels
 
     @property
     def named(self) -> frozenset[int]:
-        """The labels without None."""
+        """The set of labels without None."""
         return frozenset(label for label in self.labels if label is not None)
 
 
 @dataclass(frozen=True)
 class Product:
-    """``number`` times ``factors``."""
+    """The product of ``number`` and all ``factors``."""
 
     number: float
     factors: tuple[Factor, ...]
 
     @property
     def named(self) -> frozenset[int]:
-        """The labels of all factors."""
+        """The set of the labels of all factors, without None."""
         return frozenset(label for factor in self.factors for label in factor.named)
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """The sum of ``products``, with the axes ``labels``."""
+    """A tensor with the axes ``labels`` that is the sum of ``products``."""
 
     labels: Labels
     products: tuple[Product, ...]
@@ -84,13 +85,13 @@ class Axes:
         return dim
 
     def of(self, label: int) -> int:
-        """Return the representative of all labels that denote the same axis as ``label``."""
+        """Return the one label that represents all labels of the same axis as ``label``."""
         while self._same[label] != label:
             label = self._same[label]
         return label
 
     def unite(self, first: int | None, second: int | None) -> int | None:
-        """Record that two labels denote the same axis and return its label.
+        """Record that two labels denote the same axis, and return the label that represents both.
 
         Raise NotAProduct if their sizes may differ.
         """
@@ -104,7 +105,7 @@ class Axes:
         return min(first, second)
 
     def settled(self, tensor: Tensor) -> Tensor:
-        """Return ``tensor`` with each label replaced by the representative of its axis."""
+        """Return ``tensor`` with each label replaced by the label that represents its axis."""
         return _renamed(tensor, self.of)
 
     def copied(self, tensor: Tensor) -> Tensor:
@@ -120,7 +121,10 @@ class Axes:
         return _renamed(tensor, renamed)
 
     def aligned(self, first: Labels, second: Labels) -> Labels:
-        """Return the labels of the axes to which two operands broadcast, and record which labels denote the same axis."""
+        """Return the labels of the result of broadcasting two operands.
+
+        Record that labels of axes that broadcast with each other denote the same axis.
+        """
         rank = max(len(first), len(second))
         pairs = zip(*((None,) * (rank - len(labels)) + labels for labels in (first, second)), strict=True)
         return tuple(self.unite(*pair) for pair in pairs)
@@ -131,9 +135,9 @@ class Axes:
         return self.summed(Tensor(labels, tuple(pairwise)), {*first.labels, *second.labels})
 
     def summed(self, tensor: Tensor, before: Iterable[int | None]) -> Tensor:
-        """Return ``tensor``, a sum over the axes of ``before`` that it lacks.
+        """Return ``tensor``, which results from a sum over some of the axes ``before``.
 
-        Raise NotAProduct if a product lacks such an axis.
+        Raise NotAProduct if one of its products lacks an axis that is summed over.
         """
         kept = {self.of(label) for label in tensor.labels if label is not None}
         gone = {self.of(label) for label in before if label is not None} - kept
@@ -155,9 +159,9 @@ def _renamed(tensor: Tensor, new: Callable[[int], int]) -> Tensor:
 
 
 def multiplied(stacks: Stacks, product: Product, labels: tuple[int, ...], dtype: np.dtype, *, alone: bool) -> ir.Value:
-    """Return ``product`` of all steps, shaped [steps, *axes], with axes that broadcast to ``labels``.
+    """Return ``product`` for all steps, as a tensor [steps, *axes] whose ``axes`` broadcast to ``labels``.
 
-    ``alone``: a product of a single factor may keep further axes of size 1.
+    ``alone``: the tensor of a product with a single factor may have additional axes of size 1.
     """
     build, whole = stacks.build, None
     for factor in product.factors:
