@@ -1,6 +1,6 @@
 """Protects a node from empty sequences by an If.
 
-One branch of the If runs the node, the other branch returns empty results. For an empty sequence, the result of a Scan is an empty stack:
+One branch of the If runs the node, the other branch returns empty results. For an empty sequence, a Scan is replaced as follows:
 
     y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = an empty stack of values with the sizes of f(h0, zeros)
 
@@ -148,7 +148,7 @@ def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
 
 
 def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Context) -> list[ir.Value]:
-    """Write one step of ``loop`` on the initial states and rows of zeros. Return its values of ``outputs``."""
+    """Write one step of ``loop`` on the initial states and rows of zeros, and return its ``outputs``."""
     instead = {state.inner: state.initial for state in loop.states}
     for scan in loop.scan_inputs:
         shape = b.op("Shape", scan.outer)

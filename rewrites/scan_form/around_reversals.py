@@ -1,4 +1,7 @@
-"""Finds reversals of the operands and results of a node. Transposes and Squeezes may be between."""
+"""Finds reversals of the operands and results of a node.
+
+Transposes and Identities may be between the node and a reversal. After the node, Squeezes may be between them, too.
+"""
 
 from dataclasses import dataclass
 
@@ -18,9 +21,12 @@ _ASK_FOR_SHAPES = frozenset({"Shape", "Size"})
 
 @dataclass(frozen=True)
 class ReversalSource:
-    """The ``source`` of a reversal, and the ``perms`` of the Transposes of the result, from last to first.
+    """A tensor that is reversed and perhaps transposed before a node reads it.
 
-    ``is_alone``: True if no other node reads the reversal.
+    Args:
+        source: The tensor before the reversal.
+        perms: The attribute ``perm`` of each Transpose after the reversal, from the last Transpose to the first.
+        is_alone: True if no other node reads the reversed tensor, directly or transposed.
     """
 
     source: ir.Value
@@ -28,7 +34,7 @@ class ReversalSource:
     is_alone: bool
 
     def write(self, build: Builder) -> ir.Value:
-        """Emit the transposed source without the reversal."""
+        """Emit the Transposes without the reversal, and return their result."""
         if not self.perms:
             return self.source
         axes = tuple(range(len(self.perms[0])))
@@ -38,9 +44,10 @@ class ReversalSource:
 
 
 def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> ReversalSource | None:
-    """If ``value`` is a reversal along ``axis``, return what is reversed, else None.
+    """Return the source of the reversal along ``axis`` that computes ``value``; None if there is none.
 
-    Also return None if other nodes read a Transpose of the reversal, so that it would have to be copied.
+    Transposes and Identities may follow the reversal. Also return None if other nodes read the result of such a Transpose, because
+    the Transpose would have to be copied.
     """
     perms, alone = list[tuple[int, ...]](), True
     while (node := value.producer()) is not None:
@@ -60,9 +67,9 @@ def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> Reversa
 
 
 def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Context) -> list[ir.Node]:
-    """Return the nodes that reverse ``stack`` along ``axis``.
+    """Return the users of ``stack`` that reverse it along ``axis``.
 
-    Return an empty list if any other user reads more than the shape.
+    Return an empty list if another user reads more than the shape of ``stack``.
     """
     users, waiting = list[ir.Node](), [(stack, axis)]
     while waiting:
@@ -94,9 +101,10 @@ def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
 
 
 def _result_of_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
-    """If a branch of an If returns ``value`` and the other returns at most one step, return the result of the If.
+    """Return the result of an If through which ``value`` leaves a branch, or None.
 
-    Otherwise, return None.
+    Return None if ``value`` is no output of a branch, or if the output of the other branch may have more than one step along
+    ``axis``.
     """
     graph = value.graph
     if graph is ctx.model.graph or not isinstance(graph, ir.Graph) or list(graph.outputs).count(value) != 1:

@@ -16,7 +16,7 @@ __all__ = ["axes_in_front"]
 
 
 def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that makes all scanned axes axis 0, or a reason if it does not apply."""
+    """Return a patch after which only axis 0 is scanned, or the reason why there is no such patch."""
     if isinstance(loop, LoopView) or loop.batched:
         return NOTHING_HERE
     inputs = [scan for scan in loop.scan_inputs if scan.axis != 0]

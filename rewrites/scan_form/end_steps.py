@@ -1,12 +1,13 @@
-"""If only the first or last step of a scan output is read, compute that step outside the loop.
+"""If only the first or last step of a scan output is read, compute this step outside the loop.
 
     hT, ys = Scan(h0, xs) body(h, x) => (h2 = f(h, x), g(h2, x)); y = ys[-1]    ->    hT = Scan(h0, xs); y = g(hT, xs[-1])
 
-Then nothing is stacked, and nodes that are needed only for that output are removed from the body. The first step is computed from
-the initial states, and the last from the final states. If the last step needs the previous value of a state, another state keeps
-it. ``Y[-1]``, ``Y[-1:]``, ``Y[T - 1]`` and ``Y[0]`` are supported, also after Transpose and Identity. Conditions: nothing else
-reads the output. The copied nodes are deterministic and have no nested graphs. At most ``_MOST_NODES`` of them are also kept in the
-body. The rule does not apply to an opset-8 Scan, nor to a Loop, which may have no step.
+The output is no longer stacked, and nodes that only this output needs are removed from the body. The first step is computed from
+the initial states, and the last step from the final states. If the last step needs the value of a state before this step, the loop
+keeps this value in an additional state. ``ys[-1]``, ``ys[-1:]``, ``ys[T - 1]`` and ``ys[0]`` are recognised, also after Transpose
+and Identity. Conditions: Nothing else reads the output. The nodes that compute it are deterministic and have no nested graphs. At
+most ``_MOST_NODES`` of them must stay in the body because states need them, too. The rule does not apply to an opset-8 Scan. It
+does not apply to a Loop either, because a Loop may have no step.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,8 +43,8 @@ class _EndReads:
 
     Args:
         at_start: True if the nodes read the first step, False if they read the last.
-        between: The values between the stack and these nodes, each with the position of the steps axis.
-        repairs: Functions that correct the indices of the nodes for a stack of one step.
+        between: Pairs (value, position of the steps axis) for the transposed values between the stack and these nodes.
+        repairs: Functions that change the indices of the nodes, because the new stack has one step only.
     """
 
     at_start: bool | None = None
@@ -53,7 +54,10 @@ class _EndReads:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The plan for an ``output`` that only ``reads`` read: ``nodes`` compute its ``value`` in the ``first`` or last step."""
+    """How to compute the one step of ``output`` that ``reads`` read.
+
+    It is the first step if ``first``, else the last. The ``nodes`` of the body compute its ``value``.
+    """
 
     output: ScanOutput
     value: ir.Value
@@ -152,10 +156,7 @@ def _computed(loop: ScanView, plan: _Plan, previous: dict[State, State], build: 
 
 
 def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
-    """Return the value of ``state`` before the last step.
-
-    Add a state that keeps this value, unless ``previous`` has one.
-    """
+    """Return the value of ``state`` before the last step, kept by a state that ``previous`` has or gets."""
     if state not in previous:
         name = state.inner.name
         inner = ir.Value(name=ctx.names.fresh(f"{name}_before"), type=state.inner.type, shape=state.inner.shape)
@@ -167,9 +168,9 @@ def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
 
 
 def _end_reads(stack: ir.Value, axis: int, length: int | None, opset: int) -> _EndReads | None:
-    """Return the nodes that read ``stack`` at one end of ``axis``; None if a node reads anything else.
+    """Return the nodes that read ``stack`` if all of them read the same end of ``axis``, else None.
 
-    ``length``: the size of the axis, if known.
+    ``length``: the size of the axis; None if unknown.
     """
     end_reads = _EndReads()
     waiting = [(stack, axis)]

@@ -1,10 +1,10 @@
-"""An induction variable of a Scan becomes a scan input that contains its values.
+"""An induction variable, a state to which each step adds a constant, becomes a scan input.
 
     Scan(k0, h0, xs) body(k, h, x) => (k + 2, f(h, x, k))    ->    Scan(h0, xs, k0 + 2 * Range(T)) body(h, x, k) => f(h, x, k)
 
-Nodes that depend only on this state can then be moved out of the loop. Conditions: the state is an int32 or int64 of one element.
-Its next value is itself plus a constant other than 0, computed without floats. The rule does not apply to an opset-8 Scan, because
-that has a state for each batch element.
+Nodes that depend only on this state can then be moved out of the loop. Conditions: The state has one element of int32 or int64.
+Each step adds a constant other than 0, without computing in floats. The rule does not apply to an opset-8 Scan, which has a
+separate state for each batch element.
 """
 
 import onnx_ir as ir
@@ -49,7 +49,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
-    """Emit the values of the state in all steps, as a stack."""
+    """Emit a stack with the value of the state in each step, and return it."""
     numbers = times(b, count_up(b, steps), counter.step, counter.state.initial.dtype)
     dims = static_dims(counter.state.initial) or ()
     numbers = unsqueeze(b, numbers, list(range(1, len(dims) + 1)))
@@ -57,7 +57,7 @@ def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
 
 
 def _after(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
-    """Emit the final value of the state, after all steps."""
+    """Emit the value of the state after the last step, and return it."""
     initial = counter.state.initial
     number = times(b, reshape(b, steps, list(static_dims(initial) or ())), counter.step, initial.dtype)
     return b.op("Identity", number) if counter.start.number == 0 else b.op("Add", number, initial)

@@ -1,10 +1,10 @@
-"""A state of a Scan whose elements are all induction variables becomes a scan input.
+"""A tensor state becomes a scan input if each step adds the same constant to all its elements.
 
     Scan(n0, h0, xs) body(n, h, x) => (n - 1, f(h, x, n > 0))    ->    Scan(h0, xs, n0 - Range(T)) body(h, x, n) => f(h, x, n > 0)
 
-For example, models count down one sequence length per batch element. Conditions: the state is an int32 or int64 of known rank.
-Each step adds or subtracts a constant of one element. The rule does not apply to an opset-8 Scan, because that has a state for each
-batch element.
+For example, a model may count down the remaining steps of each batch element in one state. Conditions: The state is int32 or int64
+and has a known rank. Each step adds or subtracts a constant of one element. The rule does not apply to an opset-8 Scan, which has a
+separate state for each batch element.
 
 Works around ONNX-OUTER-PRODUCT.
 """
@@ -37,7 +37,7 @@ class _Counting:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the loop is a Scan with a state whose elements are induction variables."""
+    """Return a patch if a Scan has a tensor state to whose elements each step adds the same constant."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
     variables = [counting for state in loop.states if (counting := _counting(loop, state)) is not None]

@@ -1,11 +1,12 @@
-"""With ``fast_math``, a loop that compares each row with all rows of a matrix becomes a distance matrix.
+"""With ``fast_math``, computes the distances between scanned rows and the rows of a matrix at once.
 
     D = Scan(xs) body(x) => ReduceSumSquare(Sub(Y, x), axes = -1)    # xs [T, D], Y [N, D]
     ->    D = com.microsoft.CDist(xs, Y)   if the target has it and the type is float or double
     ->    D = Max(ReduceSumSquare(xs) + ReduceSumSquare(Y) - 2 xs Y^T, 0)   else
 
-The rule needs ``fast_math``, because both forms expand the square, which rounds differently. The relative error is large for two
-close points. ``ReduceSum`` of ``Pow(d, 2)`` or ``Mul(d, d)`` is also recognised.
+The rule needs ``fast_math``, because both new forms compute ``(x - y)^2`` as ``x^2 + y^2 - 2 x y``, which rounds differently. If
+two points are close, the relative error of their distance is large. In the body, a ``ReduceSum`` of ``Pow(d, 2)`` or ``Mul(d, d)``
+is also recognised.
 """
 
 import numpy as np
@@ -47,9 +48,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value, bool] | None:
-    """Match a node that sums squared differences between a scanned row and a matrix over D.
+    """Match a node that sums the squared differences of a scanned row [D] and a matrix [N, D] along D.
 
-    Return the scanned rows [T, D], the matrix [N, D], and True if the rows are scanned in reverse; else None.
+    Returns:
+        A tuple (scanned rows [T, D], matrix, True if the rows are scanned in reverse), or None if the node does not match.
     """
     producer, total = producer_of(_squared(node), "Sub"), node.outputs[0]
     if producer is None or not is_read(total) or rank_of(total) != 1:
@@ -81,7 +83,10 @@ def _squared(node: ir.Node) -> ir.Value | None:
 
 
 def _row_of(value: ir.Value) -> ir.Value:
-    """Return the operand [D] of an Unsqueeze to [1, D], because both broadcast equally; else ``value``."""
+    """Return ``x`` if ``value`` is an Unsqueeze of ``x`` [D] to [1, D], else ``value``.
+
+    The Unsqueeze can be skipped, because [D] and [1, D] broadcast equally.
+    """
     producer, dims = producer_of(value, "Unsqueeze"), static_dims(value)
     source = None if producer is None else producer.inputs[0]
     return source if source is not None and dims is not None and len(dims) == 2 and dims[0] == 1 else value

@@ -1,11 +1,13 @@
-"""A reversal of an operand or result of a Scan becomes a direction of the Scan, which costs nothing.
+"""A reversal of an operand or result of a Scan becomes a direction attribute, which costs nothing.
 
     ys = Reverse(Scan(Reverse(xs)))    ->    ys = Scan <scan_input_directions = [1], scan_output_directions = [1]> (xs)
 
-A reversal is a Slice, Gather or ReverseSequence that is known to reverse a complete axis. Transposes between the reversal and the
-Scan are supported. The direction of a result changes if all its users reverse it or read only its shape. The users may also read
-the result from an If whose other branch returns at most one step. The rule does not apply if the operators that replace the loop
-would then need more reversals than before.
+A reversal is a Slice, Gather or ReverseSequence that is known to reverse a complete axis. Transposes may be between the reversal
+and the Scan. The direction of a result is changed if all its users reverse it or read only its shape. If the Scan is in a branch of
+an If, these users may read the result of the If, provided that the other branch returns at most one step.
+
+Later rules may replace the Scan by other operators, which need a reversal wherever directions differ. So this rule does not apply
+if it would increase the number of reversals in that case.
 """
 
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _ReversedInput:
-    """A scan input, ``scan``, that reads a reversed tensor. ``before``: the tensor before the reversal."""
+    """The scan input ``scan``, which reads a reversed tensor, and the tensor ``before`` the reversal."""
 
     scan: ScanInput
     before: ReversalSource
@@ -34,7 +36,7 @@ class _ReversedInput:
 
 @dataclass(frozen=True)
 class _ReversedOutput:
-    """The scan output ``output``, which only ``reversals`` read."""
+    """The scan output ``output`` and the nodes that reverse it. No other nodes read its numbers."""
 
     output: ScanOutput
     reversals: Sequence[ir.Node]
@@ -61,7 +63,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _gains(loop: ScanView, inputs: Sequence[_ReversedInput], outputs: Sequence[_ReversedOutput], opset: int) -> bool:
-    """Return True if the patch does not increase the number of reversals that a replacement of the loop would need."""
+    """Return True if the patch cannot increase the number of reversals after a replacement of the loop."""
     changed = {id(each.scan) for each in inputs} | {id(each.output) for each in outputs}
     parts = (loop.scan_inputs, loop.scan_outputs)
     before = [[part.reverse for part in side] for side in parts]

@@ -3,9 +3,9 @@
     Scan(hc0, xs) body(hc, x) => Concat(f(h, x), g(c, x))  with h, c = Split(hc)
     ->    Scan(h0, c0, xs) body(h, c, x) => (f(h, x), g(c, x))    with h0, c0 = Split(hc0)
 
-Conditions: the body returns a Concat of parts of known sizes. It reads complete parts of the state by a Split, or by a Slice or
-Gather at constant indices. All other users of the state can read a Concat of the parts instead. The rule does not apply
-to an opset-8 Scan, because its states have a batch axis outside.
+Conditions: The body returns a Concat of parts of known sizes as the next value of the state. It reads complete parts of the state
+by a Split, or by a Slice or Gather at constant indices. Nodes that read the whole state are allowed: they read a Concat of the
+parts after the rewrite. The rule does not apply to an opset-8 Scan, whose states have an additional batch axis outside the loop.
 """
 
 import itertools
@@ -28,9 +28,9 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _Read:
-    """A ``value`` that consists of the parts ``start`` to ``stop`` - 1 of the state.
+    """A ``value`` in the body that consists of the parts ``start`` to ``stop`` - 1 of the state.
 
-    ``squeezed``: it lacks the axis.
+    ``squeezed``: True if the value lacks the axis along which the parts are concatenated.
     """
 
     value: ir.Value
@@ -41,9 +41,13 @@ class _Read:
 
 @dataclass(frozen=True)
 class _Packed:
-    """A packed state. ``ends``: the index along ``axis`` at which each part ends.
+    """A state that is a Concat of several parts.
 
-    ``reads``: the values read from it.
+    Args:
+        axis: The axis of the Concat.
+        parts: The next value of each part.
+        ends: The index along ``axis`` at which each part ends.
+        reads: The values in the body that consist of parts of the state.
     """
 
     state: State
@@ -54,7 +58,7 @@ class _Packed:
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the body concatenates a state from parts and reads it in parts."""
+    """Return a patch if the body concatenates a state from parts and reads these parts separately."""
     if loop.batched:
         return NOTHING_HERE
     packed = next(filter(None, (_packed(loop, state, ctx.opset) for state in loop.states)), None)
@@ -129,9 +133,10 @@ def _packed(loop: Loop, state: State, opset: int) -> _Packed | None:
 def _ranges(
     node: ir.Node, whole: ir.Value, axis: int, rank: int, length: int, opset: int
 ) -> Iterator[tuple[ir.Value, int, int, bool]]:
-    """Yield a tuple (value, start, stop, squeezed) for each slice of ``whole`` along ``axis`` that ``node`` returns.
+    """Yield (value, start, stop, squeezed) for each output of ``node`` that is a slice of ``whole``.
 
-    ``start`` and ``stop`` are -1 if unknown.
+    ``value`` is ``whole[start:stop]`` along ``axis``, and lacks the axis if ``squeezed``. If ``start`` or ``stop`` is unknown, it
+    is negative.
     """
     if node.domain != "" or node.inputs[0] is not whole:
         return

@@ -2,8 +2,9 @@
 
     ys = Scan<scan_input_axes = [1], scan_output_axes = [1]>(xs)    ->    ys = Transpose(Scan(Transpose(xs)))
 
-This costs nothing, because onnxruntime itself transposes the complete tensor in these cases. It allows other rules to support only
-axis 0. Directions do not change, because a reversal inside a Scan is free. Condition: the rank of the scanned tensor is known.
+The Transposes cost nothing, because onnxruntime itself transposes the complete tensor if another axis is scanned. After this rule,
+other rules only need to support axis 0. The directions of the Scan stay as they are. Condition: The rank of the scanned tensor is
+known.
 
 Works around ORT-SCAN-MOVED-AXES.
 """

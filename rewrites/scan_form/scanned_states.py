@@ -13,9 +13,9 @@ __all__ = ["scanned_instead"]
 
 
 def scanned_instead(loop: ScanView, inputs: Sequence[ScanInput], ctx: Context) -> ir.Node:
-    """Replace states by the scan inputs ``inputs``, whose inner values are those of the states.
+    """Replace states of ``loop`` by the scan inputs ``inputs``, and return the new Scan node.
 
-    Return the new node.
+    A scan input replaces the state that has the same value in the body.
     """
     gone = {scan.inner for scan in inputs}
     kept = [state for state in loop.states if state.inner not in gone]

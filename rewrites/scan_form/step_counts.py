@@ -13,9 +13,10 @@ __all__ = ["most_steps", "run_for"]
 
 
 def most_steps(b: Builder, loop: ScanView) -> ir.Value:
-    """Emit the length of the longest scan input.
+    """Emit the number of steps of a Scan: the length of its longest scan input.
 
-    If only some scan inputs are empty, the result is not 0, so onnxruntime still refuses the Scan.
+    If only some scan inputs are empty, the result is not 0. An If on this number then runs the Scan, and onnxruntime reports the
+    error, as in the original model.
     """
     unlike: dict[object, ir.Value] = {}
     for scan in loop.scan_inputs:

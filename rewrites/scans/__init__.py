@@ -1,3 +1,3 @@
-"""Associative scans: compute a state after each step in blocks of steps, without a loop over all steps."""
+"""Write nodes that compute a state after each step in blocks of steps, without a loop over all steps."""
 
 __all__: list[str] = []

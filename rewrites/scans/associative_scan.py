@@ -1,6 +1,8 @@
-"""Prefixes ``x1``, ``x1 * x2``, ... of an associative operator ``*``, for all steps at once, in blocks of steps.
+"""Compute the prefixes ``x1``, ``x1 * x2``, ... of an associative operator ``*`` in blocks of steps.
 
-    [T, ...] -> [B, L, ...]    scan all blocks at once (L - 1 operators), scan the last rows of the blocks, combine both
+The rows [T, ...] are reshaped to B blocks of L rows, [B, L, ...]. First, the prefixes within all blocks are computed at once, by
+L - 1 operators. The last prefix of each block combines the whole block. Second, the prefixes of these B values are computed in the
+same way. Third, each prefix within a block is combined with the prefix of all blocks before it.
 
 The first step is the first row of a stack, or the last row if the steps run backwards.
 """
@@ -26,13 +28,16 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class Ends:
-    """Cut and extend stacks at their first or last step. The first step is row 0, or the last row if ``backwards``."""
+    """Adds steps at the ends of stacks, or removes them.
+
+    Row 0 of a stack is the first step, or the last step if ``backwards``.
+    """
 
     b: Builder
     backwards: bool
 
     def led(self, first: ir.Value, rows: ir.Value) -> ir.Value:
-        """Return ``rows`` with ``first``, one row or more, inserted as the steps that precede the first one."""
+        """Return ``rows`` with the steps ``first``, one row or more, inserted before the first step."""
         return concat(self.b, [rows, first] if self.backwards else [first, rows], 0)
 
     def but_last(self, rows: ir.Value) -> ir.Value:
@@ -51,9 +56,13 @@ class Ends:
 
 @dataclass(frozen=True)
 class AssociativeScan:
-    """Scan rows with ``operator``, which takes the earlier row first. It must be associative, and for ``total`` also commutative.
+    """Combines rows with an associative operator.
 
-    ``like``: a value with the shape of a row.
+    Args:
+        ends: The order of the steps.
+        like: A value with the shape of a row.
+        operator: Writes the node that combines two rows, the earlier row first. The operator must be associative. For ``total``, it
+            must also be commutative.
     """
 
     ends: Ends
@@ -62,11 +71,15 @@ class AssociativeScan:
 
     @property
     def is_wide(self) -> bool:
-        """Return True if rows are known to be so wide that ``total`` is not slower than a reduction by one operator."""
+        """Return True if rows are so wide that ``total`` is not slower than an operator such as ReduceMax."""
         return math.prod(static_dims(self.like) or (0,)) >= _WIDE
 
     def total(self, rows: ir.Value, steps: int) -> ir.Value:
-        """Return all ``steps`` rows combined into one row: split them into parts, combine the parts, and repeat."""
+        """Return all rows combined into one row, [1, ...].
+
+        The rows are split into parts of equal length, and the parts are combined with each other. This is repeated until one row
+        is left.
+        """
         b = self.ends.b
         while steps > 1:
             count = min(_LONGEST, steps)
@@ -79,7 +92,7 @@ class AssociativeScan:
         return rows
 
     def prefixes(self, rows: ir.Value, steps: int, initial: ir.Value | None) -> ir.Value:
-        """Return the prefix at each of ``steps`` rows: ``initial`` (if any) and all rows up to that one, combined."""
+        """Return the prefixes at all ``steps`` rows: ``initial`` (if any) combined with all rows up to it."""
         b = self.ends.b
         if steps <= _FLAT:
             parts = [rows] if steps == 1 else list(split(b, rows, 0, None if b.opset >= 18 else [1] * steps, steps))
@@ -108,7 +121,7 @@ class AssociativeScan:
         return slice_axis(b, whole, 0, *((missing, count * length) if self.ends.backwards else (0, steps)))
 
     def _along(self, parts: Sequence[ir.Value], initial: ir.Value | None) -> list[ir.Value]:
-        """Return the prefix at each of ``parts``, in the order of ``parts``."""
+        """Return the prefix at each of ``parts``, combined one after the other, in the order of ``parts``."""
         ordered = list(reversed(parts) if self.ends.backwards else parts)
         joined = [ordered[0] if initial is None else self.operator(initial, ordered[0])]
         for part in ordered[1:]:

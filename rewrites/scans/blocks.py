@@ -1,4 +1,4 @@
-"""Cut steps into blocks of equal length, and write a Scan over blocks if the number of steps is only known at run time."""
+"""Cut steps into blocks of equal length, and write Scans over blocks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,15 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class BlockCut:
-    """The layout of ``steps`` in blocks of ``length`` steps. The last block is padded with ``missing`` steps.
+    """How ``steps`` are cut into blocks of ``length`` steps.
 
-    Numbers that are only known at run time are int64 tensors [1].
+    The last block is padded with ``missing`` steps. If the number of steps is only known at run time, ``steps`` and the numbers
+    that depend on it are int64 tensors [1].
 
     Args:
-        rank: The number of axes of the stacks.
+        rank: The number of axes of the stacks that are cut.
         whole: The number of steps including the padding; None if ``steps`` is an int.
-        pads: The operand ``pads`` of Pad; None if ``steps`` is an int.
+        pads: The operand ``pads`` for a Pad node that adds the missing steps; None if ``steps`` is an int.
     """
 
     build: Builder
@@ -48,7 +49,7 @@ class BlockCut:
         return self.blocks if self.whole is None else self.build.op("Div", self.whole, self.build.const([self.length]))
 
     def pad(self, rows: ir.Value, fill: np.ndarray | None = None) -> ir.Value:
-        """Append the missing steps to ``rows``, filled with ``fill`` (default 0)."""
+        """Return ``rows`` with the missing steps appended. Their elements are ``fill`` (default 0)."""
         if self.missing == 0:
             return rows
         number, ends = None if fill is None else self.build.const(fill), [0] * (self.rank - 1)
@@ -56,14 +57,14 @@ class BlockCut:
         return self.build.op("Pad", rows, pads, number)
 
     def trim(self, rows: ir.Value) -> ir.Value:
-        """Remove the missing steps from ``rows``, the steps of all blocks."""
+        """Return ``rows``, the steps of all blocks, without the missing steps at the end."""
         if isinstance(self.steps, int):
             return slice_axis(self.build, rows, 0, 0, self.steps) if self.missing else rows
         return self.build.op("Slice", rows, self.build.const([0]), self.steps, self.build.const([0]))
 
 
 def cut_steps(build: Builder, steps: int | ir.Value, length: int, rank: int) -> BlockCut:
-    """Return the layout of ``steps`` in blocks of ``length`` steps, for stacks with ``rank`` axes."""
+    """Cut ``steps`` into blocks of ``length`` steps, for stacks with ``rank`` axes."""
     if isinstance(steps, int):
         return BlockCut(build, steps, length, -steps % length, rank)
     missing = build.op("Mod", build.op("Neg", steps), build.const([length]))
@@ -83,11 +84,12 @@ def with_axes_of(build: Builder, value: ir.Value, lead: Sequence[int], like: ir.
 def with_lead(
     build: Builder, value: ir.Value, lead: Sequence[int], skipped: int, like: ir.Value, sizes: Sequence[ir.Value] | None = None
 ) -> ir.Value:
-    """Reshape the first ``skipped`` axes of ``value`` to the axes ``lead`` and keep the other axes.
+    """Reshape the first ``skipped`` axes of ``value`` to the sizes ``lead``, and keep the other axes.
 
     Args:
-        like: A value whose axes from ``skipped`` on equal those of ``value``, with known sizes if possible.
-        sizes: The sizes ``lead`` as tensors. Required if rows may be empty.
+        lead: The new sizes. One of them may be -1, as in a Reshape.
+        like: A value that has the same sizes as ``value`` from axis ``skipped`` onwards. They should be known, if possible.
+        sizes: The sizes ``lead`` as int64 tensors. Required if rows may be empty.
     """
     dims = [None] if like.shape is None else [dim if isinstance(dim, int) and dim else None for dim in like.shape.dims[skipped:]]
     if dims.count(None) <= (sizes is None and -1 not in lead):
@@ -105,12 +107,12 @@ def scan_over_blocks(
     blocks: int | None = None,
     body_name: str = OVER_BLOCKS,
 ) -> tuple[ir.Value, ...]:
-    """Write a Scan over blocks.
+    """Write a Scan with one step per block.
 
     Args:
         initial: The state before the first block.
-        stacks: The scan inputs; axis 0 has one row per block.
-        step: ``(builder, state before the block, *rows of stacks) -> (state after the block, values to stack)``.
+        stacks: The scan inputs, with one row per block along axis 0.
+        step: Writes the body: ``(builder, state before the block, *rows of stacks) -> (state after the block, values to stack)``.
         blocks: The number of blocks, if it is known.
 
     Returns:
@@ -134,7 +136,10 @@ def scan_over_blocks(
 
 
 def states_before_blocks(build: Builder, initial: ir.Value, stacks: Sequence[ir.Value], step: Callable[..., ir.Value]) -> ir.Value:
-    """Write a Scan over blocks and return the state before each block. ``step`` returns the state after a block."""
+    """Write a Scan with one step per block, and return a stack of the states before each block.
+
+    ``step``: Writes the body: ``(builder, state before the block, *rows of stacks) -> state after the block``.
+    """
 
     def with_state(inside: Builder, state: ir.Value, *rows: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
         return step(inside, state, *rows), [inside.op("Identity", state)]

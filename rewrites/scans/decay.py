@@ -1,15 +1,14 @@
-"""The states of ``s' = decay * s + drive`` for all steps at once, in blocks of steps.
+"""Compute the states of ``s' = decay * s + drive`` for all steps at once, in blocks of steps.
 
-The first pass starts every block from state 0. It computes step 1 of all blocks at once, then step 2 of all blocks, and so on. The
-states after each block form a recurrence with one step per block, whose decay is the product of the decays of the block.
+A first pass starts every block from state 0. It computes step 1 of all blocks at once, then step 2 of all blocks, and so on. The
+states before each block then follow from a shorter recurrence of the same kind, with one step per block. Its decay is the product
+of the decays of a block. If the number of steps is unknown, a Scan iterates over blocks of blocks.
 
-If the decay varies from step to step, a second pass computes the steps of each block again, now from the state before the block, as
-the loop does. If the number of steps is unknown, a Scan iterates over blocks of blocks.
-
-If the decay is constant, the state before a block is decayed and added to each step of the block. No value of a later step enters
-an earlier one, so an infinity or NaN only affects later steps. In the loop an infinite state stays infinite, but infinity times a
-power that underflowed to 0 would be NaN. So each power is written as a product of nonzero factors, unless the decay is 0. Finite
-states still underflow to 0 under these factors, as in the loop.
+If the decay varies from step to step, a second pass computes the steps of each block again, now from the state before the block. If
+the decay is constant, the state before the block is multiplied by a power of the decay and added to each step of the block. An
+infinity or NaN only affects later steps, because no earlier step reads it. If a power of the decay underflowed to 0, an infinite
+state times this power would be NaN, while it stays infinite in the loop. So each power is written as a product of nonzero factors,
+unless the decay is 0. Finite states underflow to 0 under these factors, as in the loop.
 """
 
 import itertools
@@ -39,7 +38,10 @@ _MOST_FACTORS = 3
 
 @dataclass(frozen=True)
 class Radices:
-    """The sizes of nested blocks: steps in a block, blocks in a block of blocks, ...; and the number of operators they require."""
+    """The sizes of nested blocks, and the number of operators that they require.
+
+    ``steps``: (8, 4), for example, means blocks of 8 steps, and outer blocks of 4 such blocks.
+    """
 
     steps: tuple[int, ...]
     operators: int
@@ -106,14 +108,14 @@ def _step(build: Builder, state: ir.Value, decay: ir.Value, drive: ir.Value) -> 
 
 
 def _stepped(build: Builder, decays: Sequence[ir.Value], drives: Sequence[ir.Value], state: ir.Value) -> list[ir.Value]:
-    """Compute the steps one by one from ``state`` and return the state after each."""
+    """Compute the steps one by one, starting from ``state``, and return the states after each step."""
     pairs = zip(decays, drives, strict=True)
     return [*itertools.accumulate(pairs, lambda before, pair: _step(build, before, *pair), initial=state)][1:]
 
 
 @lru_cache(maxsize=4096)
 def choose_levels(rows: int) -> Radices:
-    """Return the block sizes that require the fewest operators if the decay is constant, for ``rows`` rows or a few more."""
+    """Return the block sizes for about ``rows`` rows that need the fewest operators for a constant decay."""
     if rows <= 1:
         return Radices((), 0)
     best: Radices | None = None
@@ -148,7 +150,7 @@ class Decay:
         return self._factors(np.array(exponent))
 
     def powers(self, exponents: Sequence[int]) -> list[np.ndarray]:
-        """Return the factors of several powers: along a new axis 0, entry i is for ``exponents[i]`` steps."""
+        """Return factors whose product holds, along a new axis 0, the decay over each of ``exponents`` steps."""
         return self._factors(np.array(exponents).reshape(-1, *[1] * self.numbers.ndim))
 
     def _factors(self, exponents: np.ndarray) -> list[np.ndarray]:
@@ -164,10 +166,9 @@ class Decay:
 
 
 class DecayBlocks:
-    """Write the nodes that compute ``state`` in all steps for a constant decay. The rank of the state must be known.
+    """Writes the nodes that compute ``state``, of known rank, in all steps for a constant decay.
 
-    Tensors are [rows, numbers], or [numbers, rows] if a state has few numbers, because onnxruntime broadcasts slowly along short
-    axes.
+    Tensors are [rows, numbers]. If a state has few numbers, they are [numbers, rows], because short last axes broadcast slowly.
     """
 
     def __init__(self, build: Builder, state: State, decay: Decay) -> None:
@@ -179,7 +180,7 @@ class DecayBlocks:
         self._decay = replace(decay, numbers=decay.numbers.flat[0].reshape(())) if is_one else decay
 
     def states(self, drives: ir.Value, radices: Sequence[int], steps: int) -> ir.Value:
-        """Return padding rows, then the initial state, then the state after each of ``steps`` drives: ``prod(radices)`` rows."""
+        """Return ``prod(radices)`` rows: padding, then the initial state, then the states after all steps."""
         build, count, is_flat = self._build, math.prod(radices), len(self._dims) == 1
         missing = count - steps - 1
         rows = [reshape(build, self._initial, [1, -1]), drives if is_flat else reshape(build, drives, [steps, -1])]
@@ -189,7 +190,7 @@ class DecayBlocks:
         return with_axes_of(build, states, [count], self._initial, self._dims if self._dims.count(-1) <= 1 else None)
 
     def _states(self, drives: ir.Value, radices: Sequence[int], steps: int) -> ir.Value:
-        """Return the state after each row of ``drives``, starting from 0. The decay between two rows is that of ``steps`` steps."""
+        """Return the states after each row of ``drives``, from state 0 on. They decay ``steps`` times per row."""
         build, (radix, *rest) = self._build, radices
         blocks = math.prod(rest)
         is_turned = self._is_narrow and blocks > 1
@@ -221,13 +222,13 @@ class DecayBlocks:
         return state
 
     def _factor(self, power: np.ndarray, is_turned: bool) -> ir.Value:
-        """Return the constant for one factor of a power, shaped for [rows, numbers], or for [numbers, rows] if ``is_turned``."""
+        """Return the factor ``power`` as a constant for [rows, numbers], or [numbers, rows] if ``is_turned``."""
         if is_turned and power.ndim:
             return self._build.const(np.broadcast_to(power, self._known or ()).reshape(-1, 1))
         return self._factors(power[None], False) if power.ndim else self._build.const(power)
 
     def _factors(self, powers: np.ndarray, is_turned: bool) -> ir.Value:
-        """Return the constant for one factor of several powers. Axis 0 of ``powers`` is the row within a block."""
+        """Return a factor of ``Decay.powers`` as a constant. Axis 0 of ``powers`` is the row within a block."""
         count = len(powers)
         wide = powers.reshape(count, *[1] * (len(self._dims) + 1 - powers.ndim), *powers.shape[1:])
         if powers.ndim > 1 and self._known is None:

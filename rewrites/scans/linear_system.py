@@ -1,12 +1,12 @@
-"""The outputs of a linear system with constant matrices, for all steps at once, by products of matrices over blocks of steps.
+"""Compute the outputs of a linear system for all steps at once, by matrix products per block of steps.
 
     X [blocks, rows, k * m]    the inputs of all steps, in blocks of k steps
-    E = X W                    the contribution of each block to the states after the block
-    Z                          the states before each block: again a linear system, with one step per block and the matrix step ** k
-    Y = [X, Z] V               the outputs; V has the responses to the inputs (a Toeplitz matrix) and to the states
+    E = X W                    what the inputs of each block add to the states after the block
+    Z                          the states before each block, from a linear system with one step per block: z' = z @ step ** k + e
+    Y = [X, Z] V               the outputs; V holds the responses to the inputs (a Toeplitz matrix) and to the states
 
-In these products an input of a later step is multiplied by 0 and added to earlier outputs, so the caller must exclude infinities
-and NaN. If the number of steps is unknown, blocks have a fixed length, and a Scan iterates over blocks of blocks.
+V multiplies inputs of later steps by 0 and adds them to earlier outputs. Because 0 times infinity is NaN, the caller must exclude
+infinities and NaN. If the number of steps is unknown, blocks have a fixed length, and a Scan iterates over blocks of blocks.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ Part = tuple[ir.Value, int]
 
 
 def block_length(steps: int, width: int) -> int:
-    """Return the number of steps in a block if each step has ``width`` numbers."""
+    """Return a suitable number of steps in a block if each step has ``width`` numbers."""
     if steps * width <= _DENSE:
         return steps
     return min(steps, max(_LEAST, (_LONG if steps * width >= _MANY else _SHORT) // width))
@@ -43,13 +43,15 @@ def block_length(steps: int, width: int) -> int:
 
 @dataclass(frozen=True)
 class Matrices:
-    """The constants of ``s' = s @ step + x @ drive + more`` and ``y = s @ seen + x @ through + offset``.
+    """The constants of a linear system with n states ``s``, m inputs ``x`` and k outputs ``y``.
+
+    They are those of ``s' = s @ step + x @ drive + more`` and ``y = s @ seen + x @ through + offset``.
 
     Args:
-        step: [n, n], with n states.
-        drive: [m, n], with m inputs.
+        step: [n, n].
+        drive: [m, n].
         more: [n].
-        seen: [n, k], with k outputs.
+        seen: [n, k].
         through: [m, k].
         offset: [k].
     """
@@ -81,10 +83,10 @@ class SystemBlocks:
         is_final: bool,
         level: int = 0,
     ) -> tuple[list[ir.Value], ir.Value | None]:
-        """Return the outputs of all steps, and the states [1, rows, n] after the last step if ``is_final``.
+        """Return the outputs of all steps, and the states after the last step, [1, rows, n], if ``is_final``.
 
         Args:
-            parts: The inputs of the system.
+            parts: The inputs of the system for all steps, in parts of some features each.
             initial: The states before the first step, [1, rows, n].
             steps: The number of steps, at least 1. If it is an int64 tensor [1], the number of rows must be known.
             widths: The number of features of each output.
@@ -110,7 +112,7 @@ class SystemBlocks:
     def _before_blocks(self, left: ir.Value, initial: ir.Value, blocks: int | ir.Value, power: np.ndarray, level: int) -> ir.Value:
         """Return the states before each block, [blocks, rows, n].
 
-        ``left``: the contribution of each block to the states after the block. ``power``: the matrix of one block.
+        ``left``: what each block adds to the states after it. ``power``: the matrix by which a block multiplies the states.
         """
         build, states = self._build, len(power)
         if isinstance(blocks, int) or level < len(_LENGTHS):
@@ -126,7 +128,7 @@ class SystemBlocks:
         return states_before_blocks(build, reshape(build, initial, [self._rows, states]), [left], step)
 
     def _final(self, read: ir.Value, responses: "_Responses", cut: BlockCut) -> ir.Value:
-        """Return the states [1, rows, n] after the last step of the last block, not counting padding."""
+        """Return the states [1, rows, n] after the last step, not after the padding of the last block."""
         build = self._build
         if isinstance(cut.missing, int):
             last = slice_axis(build, read, 0, cut.blocks - 1, cut.blocks) if cut.blocks > 1 else read
@@ -168,7 +170,7 @@ class SystemBlocks:
 
 
 class _Responses:
-    """The matrices by which a block of ``length`` steps maps its inputs, and the states before it, to states and outputs."""
+    """The matrices that map the inputs of a block and the states before it to later states and outputs."""
 
     def __init__(self, system: Matrices, length: int, inputs: Sequence[int], widths: Sequence[int]) -> None:
         self._system, self._length = system, length
@@ -176,22 +178,22 @@ class _Responses:
         self._inputs, self._outputs = _cuts(inputs), _cuts(widths)
 
     def left(self, steps: int) -> np.ndarray:
-        """Return the matrix from the inputs of the block to the states after ``steps`` steps."""
+        """Return the matrix from the inputs of the block to what they add to the states after ``steps`` steps."""
         left = np.zeros((self._length, *self._system.drive.shape))
         left[:steps] = self._system.drive @ self.powers[:steps][::-1]
         return np.concatenate([left[:, rows].reshape(-1, left.shape[2]) for rows in self._inputs])
 
     def left_all(self, steps: int) -> np.ndarray:
-        """Return the matrix from the inputs, followed by the states before the block, to the states after ``steps`` steps."""
+        """Return the matrix that maps [inputs, states before the block] to the states after ``steps`` steps."""
         return np.concatenate([self.left(steps), self.powers[steps]])
 
     def left_more(self, steps: int) -> np.ndarray:
-        """Return the contribution of the constant term ``more`` to the states after ``steps`` steps."""
+        """Return what the constant ``more`` of all steps adds to the states after ``steps`` steps."""
         left: np.ndarray = (self._system.more @ self.powers[:steps]).sum(0)
         return left
 
     def produced(self) -> np.ndarray:
-        """Return the matrix from the inputs, followed by the states before the block, to the outputs of all steps."""
+        """Return the matrix that maps [inputs, states before the block] to the outputs of all steps."""
         system, length = self._system, self._length
         delayed = np.concatenate([system.through[None], system.drive @ self.powers[: length - 1] @ system.seen])
         lag = np.arange(length)[None, :] - np.arange(length)[:, None]
@@ -204,7 +206,7 @@ class _Responses:
         return np.concatenate(columns, axis=1)
 
     def made_more(self) -> np.ndarray:
-        """Return the contribution of the constant terms ``more`` and ``offset`` to the outputs of all steps."""
+        """Return what the constants ``more`` and ``offset`` add to the outputs of all steps."""
         system = self._system
         added = np.concatenate([np.zeros((1, len(system.more))), np.cumsum(system.more @ self.powers[: self._length - 1], axis=0)])
         whole = added @ system.seen + system.offset
@@ -230,7 +232,7 @@ def _powers(step: np.ndarray, count: int) -> np.ndarray:
 
 
 def reach(step: np.ndarray, steps: int) -> np.ndarray:
-    """Return the sum of the absolute values of at least the first ``steps`` powers of the matrix ``step``; infinity on overflow."""
+    """Return the sum of ``abs(step ** i)`` for at least the first ``steps`` powers; infinity on overflow."""
     first = _powers(step, min(steps, _AT_ONCE))
     total, many = np.zeros_like(step), np.eye(len(step))
     with np.errstate(all="ignore"):

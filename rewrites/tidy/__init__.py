@@ -1,3 +1,3 @@
-"""Changes nodes of the whole model that would trigger defects of onnxruntime, after all other rules."""
+"""Rules that run after all others. Most change nodes that would trigger defects of onnxruntime."""
 
 __all__: list[str] = []

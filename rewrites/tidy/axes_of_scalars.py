@@ -1,12 +1,13 @@
-"""Reshapes a constant of one element to the rank of the other operand of its node, if the last axis of this operand has size 1.
+"""Reshapes a constant of one element to the rank of the operand with which it is combined.
 
     y = Mul(x, k)    x [T, 1], k []    ->    y = Mul(x, k')    k' [1, 1]
 
-The result has the same bits and the same shape. If the ranks differ and the last axis has size 1, onnxruntime computes one element
-after the other, in 10 ns each. If the ranks are equal, onnxruntime is 40 times faster. Stacks of one channel have a last axis of
-size 1. Sums and means that keep their axis have it too.
-Conditions: the other operand has a known rank, and may have ``_LEAST`` elements or more. The node has two operands or is a Where,
-and is outside all loops. Constants that a caller may override stay.
+The rule applies if the last axis of the other operand has size 1, as in a stack of one channel, or in a sum or mean that keeps its
+axis. If the ranks differ in such a case, onnxruntime computes one element after the other, in 10 ns each. If the ranks are equal,
+onnxruntime is 40 times faster. The result has the same bits and the same shape.
+
+Conditions: All operands have known ranks, and the other operand may have ``_LEAST`` elements or more. The node is outside all loops
+and has two operands or is a Where. Constants that a caller may override stay.
 """
 
 import math
@@ -30,7 +31,7 @@ _BROADCAST = operators("elementwise") - {"CastLike", "Clip"}
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find constants of one element that have fewer axes than another operand."""
+    """Return a patch that reshapes constants of one element whose nodes read an operand of higher rank."""
     if ctx.opset < _FIRST_OPSET:
         return NOTHING_HERE
     scalars = [(node, index, value) for node in _outside_loops(model.graph) for index, value in _with_axes(node)]
@@ -49,7 +50,7 @@ def _outside_loops(graph: ir.Graph) -> Iterator[ir.Node]:
 
 
 def _with_axes(node: ir.Node) -> list[tuple[int, np.ndarray]]:
-    """Return the operands of ``node`` to replace, as pairs (index, the constant with more axes)."""
+    """Return a pair (index of the operand, reshaped constant) for each operand of ``node`` to replace."""
     if node.domain != "" or node.op_type not in _BROADCAST or len(node.inputs) != (3 if node.op_type == "Where" else 2):
         return []
     ranks = [None if value is None else rank_of(value) for value in node.inputs]

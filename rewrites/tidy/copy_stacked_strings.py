@@ -1,10 +1,11 @@
-"""Copies the strings that a Loop stacks by a Where, because onnxruntime would take them from other values.
+"""Inserts a Where that copies the strings that a Loop stacks, so that no other value loses them.
 
     y = Identity (x)   # strings, stacked    ->    y = Where (true, x, x)
 
-onnxruntime moves the strings of a step's result into the stack. If the result is an Identity of another value, that value loses
-its strings. If the result has other users, they read empty strings. A rewrite may change which value loses its strings, so the rule
-also applies if the original model already has this problem. Before opset 9 the Loop stays, because there is no Where.
+After each step, onnxruntime moves the strings of a result into the stack, instead of copying them. If the result is an Identity of
+another value, the other value then holds empty strings. If other nodes read the result, they also read empty strings. The rule
+applies even if the original model already has this problem, because a rewrite may change which value loses its strings. Before
+opset 9 the Loop stays, because there is no Where.
 
 Works around ORT-LOOP-STACKED-STRINGS.
 """
@@ -21,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find outputs of Loop bodies whose strings onnxruntime would take from another value."""
+    """Return a patch if onnxruntime would take strings that a Loop stacks away from another value."""
     outputs = _endangered_outputs(model.graph, ctx.opset) if ctx.opset >= since.WHERE else []
 
     def edit() -> list[ir.Node]:

@@ -4,8 +4,8 @@
     n = Shape (y)                                 n = Shape (y_inside)
                                                   y = Identity (y_inside)    y declared as [4, 1]
 
-The output may have other sizes, but onnxruntime trusts the declared sizes. It replaces the Shape by the declared sizes, and plans
-buffers of these sizes. At run time it only warns, and returns the output with its real sizes.
+onnxruntime trusts the declared sizes, although the real sizes of the output may differ. It replaces the Shape by the declared
+sizes, and plans buffers of these sizes. At run time it only warns, and returns the output with its real sizes.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ __all__ = ["detach_unproven_outputs"]
 
 
 def detach_unproven_outputs(ctx: Context, declared: Mapping[str, ir.Shape]) -> None:
-    """Insert an Identity before each output whose declared sizes are not confirmed.
+    """Insert an Identity before each output whose declared sizes shape inference does not confirm.
 
-    Other nodes read the input of the Identity.
+    Other nodes that read the output then read the input of the Identity.
 
     Args:
-        ctx: The model, whose outputs have the inferred shapes.
+        ctx: The context of the model. The outputs of this model have their inferred shapes.
         declared: The declared shapes of the outputs, by name.
     """
     for value in list(ctx.model.graph.outputs):
@@ -37,7 +37,7 @@ def detach_unproven_outputs(ctx: Context, declared: Mapping[str, ir.Shape]) -> N
 
 
 def _is_confirmed(declared: ir.Shape, inferred: ir.Shape | None) -> bool:
-    """Return True if inference agrees with every size that is declared as a number."""
+    """Return True if every size that is declared as a number was also inferred."""
     numbers = [(axis, dim) for axis, dim in enumerate(declared.dims) if isinstance(dim, int)]
     if inferred is None or len(inferred) != len(declared):
         return not numbers

@@ -1,11 +1,14 @@
-"""If a Transpose leads through a Cast to a MatMul, moves the Cast before the Transpose, because onnxruntime may crash.
+"""Moves a Cast between a Transpose and a MatMul before the Transpose, to avoid a crash of onnxruntime.
 
     MatMul(Cast(Transpose <perm = [1, 0, 2]> (x)), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (Cast(x)), w)
 
-onnxruntime itself swaps Cast and Transpose to fuse the Transpose into the product. It crashes with a segmentation fault if the
-ranks of the operands differ and the Transpose moves the first axis to any position except the second to last. All element types are
-affected. The path from the Transpose to the product may also have nodes that onnxruntime drops or fuses, such as Identity, Slice
-and Reshape, and sums and products with a single number. The sums and products move with the Cast.
+onnxruntime itself swaps Cast and Transpose to fuse the Transpose into the product. If the ranks of the operands differ and the
+Transpose moves the first axis to any position except the second to last, onnxruntime then crashes with a segmentation fault. All
+element types are affected.
+
+The Transpose and the product may also be connected through nodes that onnxruntime drops or fuses: nodes that only move numbers,
+such as Identity, Slice and Reshape, and elementwise sums and products with a single number. The sums and products move before the
+Transpose, like the Cast.
 
 Works around ORT-CAST-AFTER-TRANSPOSE.
 """
@@ -23,7 +26,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find products that read a Transpose through a Cast."""
+    """Return a patch if a product reads a Transpose through a Cast and its operand ranks may differ."""
     readers = [Link(node, index) for node in all_nodes(model.graph) if _is_fragile(node) for index in range(len(node.inputs))]
     if not any(_to_reorder(reader)[1] for reader in readers):
         return NOTHING_HERE
@@ -48,9 +51,13 @@ def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
 
 
 def _to_reorder(reader: Link) -> tuple[Link, list[Link]]:
-    """Return the node that reads the first Cast above ``reader``, and the list of nodes from this Cast up to the topmost Transpose.
+    """Return the nodes to reorder above ``reader``, an operand of a product.
 
-    The list of nodes is empty if there is no Cast, or if no Transpose is above the Cast.
+    "Above" means towards the inputs of the model.
+
+    Returns:
+        The node that reads the first Cast above ``reader``, and the list of nodes from this Cast up to the topmost Transpose. The
+        list is empty if there is no Cast, or if no Transpose is above the Cast.
     """
     chain, transposes = list[Link](), 0
     below, link = reader, link_above(reader.source)
@@ -77,9 +84,9 @@ def _reorder(reader: Link, chain: list[Link], moved: dict[ir.Value, ir.Value], c
 
 
 def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
-    """Insert copies of the nodes of ``chain``, first of the nodes that change numbers.
+    """Insert copies of the nodes of ``chain`` in another order, and return the result of the last copy.
 
-    Return the result of the last copy.
+    The nodes that change numbers, such as Cast, come first. The nodes that only move numbers follow.
     """
     b, value = ctx.builder(), chain[0].source
     assert value is not None
@@ -100,9 +107,9 @@ def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
 
 
 def _drop(nodes: list[ir.Node]) -> None:
-    """Remove ``nodes`` in order, and stop at the first node that is still read.
+    """Remove ``nodes`` in order, and stop at the first node whose result is still read.
 
-    Each node reads the next one in the list.
+    Each node in the list reads the result of the next one.
     """
     for node in nodes:
         if any(map(is_read, node.outputs)):

@@ -1,11 +1,11 @@
-"""Inserts a copy between a product and dequantized numbers if onnxruntime would quantize the weights.
+"""Inserts a copy between dequantized numbers and a product whose weights onnxruntime would quantize.
 
     Conv(DequantizeLinear(q, scale, zero), w)    ->    Conv(Concat(DequantizeLinear(q, scale, zero)), w)
 
-onnxruntime turns constant float weights of a Conv, ConvTranspose or Gemm into int8 if the node follows a DequantizeLinear in the
-same graph. A rewrite may place such nodes next to each other, for example by unrolling a loop with a quantized state. The results
-would then change. The copy is a Concat of one tensor. If onnxruntime quantizes weights in the original model, the rule does not
-apply, because the expected results are those with quantized weights.
+If a Conv, ConvTranspose or Gemm follows a DequantizeLinear in the same graph, onnxruntime turns its constant float weights into
+int8. A rewrite may place such nodes next to each other, for example by unrolling a loop with a quantized state. The results would
+then change. The copy, a Concat of one tensor, prevents this. If onnxruntime quantizes weights in the original model, the rule does
+not apply, because the results should be those of the original model.
 
 Works around ORT-QUANTIZED-WEIGHTS.
 """
@@ -22,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find products whose weights onnxruntime would quantize."""
+    """Return a patch if onnxruntime would quantize the weights of a product."""
     if QUANTIZES_WEIGHTS.on(model.graph):
         return NOTHING_HERE
     products = [node for node in all_nodes(model.graph) if reads_dequantized(node)]

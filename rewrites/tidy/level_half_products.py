@@ -1,9 +1,10 @@
-"""Makes the operand ranks equal in float16 products that read a Transpose, to avoid a crash of onnxruntime.
+"""Makes operand ranks equal in float16 products of a Transpose, to avoid a crash of onnxruntime.
 
     MatMul(Transpose <perm = [1, 0, 2]> (x), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (x), Unsqueeze(w))
 
-onnxruntime has no float16 product for the CPU. It inserts Casts of the operands, and then swaps Cast and Transpose, which may crash
-(see ``early_casts``). If a rank is unknown or an operand is a vector, this rule inserts the Casts, and ``early_casts`` moves them.
+onnxruntime has no float16 product for the CPU. It inserts Casts to float32 before the operands, and then swaps Cast and Transpose.
+If the ranks of the operands differ, it may crash (see ``early_casts``). If a rank is unknown or an operand is a vector, this rule
+cannot make the ranks equal. In this case, the rule itself inserts the Casts, and ``early_casts`` moves them before the Transpose.
 
 Works around ORT-HALVES-AFTER-TRANSPOSE.
 """
@@ -24,7 +25,7 @@ _MATRIX = 2
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find float16 products that read a Transpose and have operands of different or unknown ranks."""
+    """Return a patch if a float16 product reads a Transpose and the ranks of its operands may differ."""
     if not any(_unlike(node) for node in all_nodes(model.graph)):
         return NOTHING_HERE
 
@@ -39,7 +40,10 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _unlike(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
-    """Return the operands of a float16 product of a Transpose if their ranks may differ, else None."""
+    """Return the operands of ``node`` if the rule applies to it, else None.
+
+    It applies to a float16 product that reads a Transpose and has operands of different or unknown ranks, or a vector operand.
+    """
     if not is_product(node) or not any(map(_is_half, (*node.inputs, *node.outputs))):
         return None
     left, right = node.inputs

@@ -1,11 +1,16 @@
-"""If a node moves dequantized numbers, moves the quantized numbers instead, because onnxruntime would insert invalid nodes.
+"""Puts nodes that only move numbers before a DequantizeLinear, so that onnxruntime can load the model.
 
     Transpose(DequantizeLinear(q, scale, zero))    ->    DequantizeLinear(Transpose(q), scale, zero)
 
-After a node that only moves dequantized numbers, onnxruntime inserts a QuantizeLinear and a DequantizeLinear. It crashes at load
-time if a body or branch reads the moved numbers. From opset 21 on it refuses its own nodes if they are of int8 ("output_dtype INT8
-does not match y_zero_point type UINT8"). It always refuses its own nodes of int32, because no QuantizeLinear returns that type. It
-inserts nothing if the scale is unknown or has several elements, so this rule ignores these cases.
+If a node that only moves numbers, such as a Transpose, follows a DequantizeLinear, onnxruntime inserts a QuantizeLinear and a
+DequantizeLinear after it. This fails in three cases, to which the rule applies:
+
+* A body or branch reads the moved numbers. onnxruntime crashes at load time.
+* The quantized numbers are int8, and the opset is 21 or later. onnxruntime refuses the nodes that it inserted ("output_dtype INT8
+  does not match y_zero_point type UINT8").
+* The quantized numbers are int32. onnxruntime refuses the nodes that it inserted, because no QuantizeLinear returns int32.
+
+If the scale is unknown or has several elements, onnxruntime inserts nothing, so the rule does not apply.
 
 Works around ORT-DEQUANTIZED-INTO-BODY, ORT-DEQUANTIZED-INT8 and ORT-DEQUANTIZED-INT32.
 """
@@ -25,7 +30,7 @@ _SINCE = 21
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes that move dequantized numbers, and because of which onnxruntime cannot load the model."""
+    """Return a patch if onnxruntime cannot load the model because of nodes that move dequantized numbers."""
     followed = [node for node in all_nodes(model.graph) if _is_followed(node)]
     if not any(_to_move(node, ctx) for node in followed) and all(is_read(node.outputs[0]) for node in followed):
         return NOTHING_HERE
@@ -49,7 +54,10 @@ def _to_move(node: ir.Node, ctx: Context) -> list[ir.Node]:
 
 
 def _is_followed(node: ir.Node) -> bool:
-    """Return True if onnxruntime inserts nodes after nodes that move the result of ``node``."""
+    """Return True if ``node`` is a DequantizeLinear after which onnxruntime may insert nodes.
+
+    onnxruntime inserts them after a node that moves the result of such a DequantizeLinear.
+    """
     if node.op_type != "DequantizeLinear" or node.domain != "":
         return False
     numbers = const_array(node.inputs[1])
@@ -62,7 +70,7 @@ def _is_refused(node: ir.Node, opset: int) -> bool:
 
 
 def _is_captured(move: ir.Node) -> bool:
-    """Return True if a body or branch reads the result of ``move``, directly or after further moves."""
+    """Return True if a body or branch reads the result of ``move``, perhaps moved again by other nodes."""
     waiting = [move]
     while waiting:
         node = waiting.pop()
@@ -78,7 +86,10 @@ def _moves(node: ir.Node, source: ir.Node) -> bool:
 
 
 def _exchange(node: ir.Node, move: ir.Node, ctx: Context) -> ir.Node:
-    """Replace ``move`` by a move of the quantized numbers and a DequantizeLinear. Return the latter."""
+    """Replace ``move`` by a copy that moves the quantized numbers, followed by a DequantizeLinear.
+
+    Return the new DequantizeLinear. ``node`` is the old one.
+    """
     b, old = ctx.builder(), move.outputs[0]
     numbers = node.inputs[0]
     assert numbers is not None

@@ -1,7 +1,7 @@
 """Finds products that read a Transpose, directly or through nodes that onnxruntime drops or fuses.
 
-A path from the product to the Transpose may lead through calls of functions and branches of an If, because onnxruntime may inline
-them before it fuses the Transpose:
+A path leads from the product up to the Transpose, that is, towards the inputs of the model. It may lead through calls of functions
+and branches of an If, because onnxruntime may inline them before it fuses the Transpose:
 
     t = my.F (x)   y = MatMul (t, w)   with   F (a) => (b) { b = Transpose <perm = [1, 0, 2]> (a) }
 
@@ -71,7 +71,7 @@ class Link:
 class _Paths:
     """Follows paths from products up to Transposes.
 
-    A path leads from an input of a function to the operands of its calls.
+    At an input of a function, the path continues at the operands of all calls of this function.
     """
 
     def __init__(self, model: ir.Model, *, enters_loops: bool) -> None:
@@ -89,16 +89,19 @@ class _Paths:
                 self._operands.setdefault(formal, []).extend(node.inputs)
 
     def owners_by_product(self) -> Iterator[set[ir.Graph | ir.Function]]:
-        """Yield, for each product that reads a Transpose through a Cast, the graphs and functions that own the nodes above."""
+        """Yield a set of graphs and functions for each product that reads a Transpose through a Cast.
+
+        The set holds the owners of the product and of all nodes on paths above it.
+        """
         for node, owner in self._owners.items():
             owners = self._owners_above(node) if is_product(node) else set()
             if owners:
                 yield owners | {owner}
 
     def _owners_above(self, product: ir.Node) -> set[ir.Graph | ir.Function]:
-        """Return the graphs and functions that own the nodes above ``product``, if a path leads through a Cast to a Transpose.
+        """Return the graphs and functions that own the nodes on paths above ``product``.
 
-        If no path does, return an empty set.
+        If none of these paths leads through a Cast to a Transpose, return an empty set.
         """
         owners, reaches = set[ir.Graph | ir.Function](), False
         waiting, seen = [(value, self._is_cast_by_onnxruntime(product)) for value in product.inputs], set[tuple[ir.Value, bool]]()
@@ -134,7 +137,7 @@ class _Paths:
 
 
 def link_above(value: ir.Value | None) -> Link | None:
-    """Return a Link for the producer of ``value`` if a path may lead through this node, else None."""
+    """Return a Link for the node that computes ``value`` if a path may lead through this node, else None."""
     node = producer_of(value)
     if node is None or value is not node.outputs[0]:
         return None
@@ -171,7 +174,10 @@ def transposes_axes(link: Link) -> bool:
 
 
 def has_cast_transpose(model: ir.Model) -> bool:
-    """Return True if a path leads from a product through a Cast, which onnxruntime may have to insert, to a Transpose."""
+    """Return True if a path leads from a product through a Cast to a Transpose.
+
+    Casts that onnxruntime will insert also count.
+    """
     return any(_Paths(model, enters_loops=False).owners_by_product())
 
 

@@ -1,7 +1,9 @@
-"""Finds nodes that onnxruntime quantizes on its own, and marks such nodes of the original model.
+"""Finds nodes whose quantization onnxruntime changes on its own, and marks them in the original model.
 
-There are two kinds of such nodes: products of dequantized numbers and constant float weights, and QuantizeLinears of a transposed
-graph output.
+There are two kinds:
+
+* Products of dequantized numbers and constant float weights. onnxruntime quantizes the weights.
+* QuantizeLinears of a transposed graph output. onnxruntime moves the quantization before the Transpose.
 
 Works around ORT-QUANTIZED-WEIGHTS and ORT-QUANTIZED-OUTPUT.
 """
@@ -19,9 +21,9 @@ _MOVES = frozenset({"Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Trans
 
 
 def reads_dequantized(node: ir.Node) -> bool:
-    """Return True if ``node`` multiplies dequantized numbers of its graph by constant weights.
+    """Return True if ``node`` is a product of dequantized numbers and constant weights.
 
-    Nodes that only move numbers may be between the DequantizeLinear and the product.
+    The DequantizeLinear must be in the same graph as ``node``. Nodes that only move numbers may be between the two.
     """
     if node.op_type not in _PRODUCTS or node.domain != "" or len(node.inputs) < 2 or const_array(node.inputs[1]) is None:
         return False
@@ -32,22 +34,25 @@ def reads_dequantized(node: ir.Node) -> bool:
 
 
 def note_quantized_weights(graph: ir.Graph) -> None:
-    """Mark the main graph if onnxruntime quantizes weights of the original model."""
+    """Mark ``graph``, the main graph of the original model, if onnxruntime quantizes weights in it."""
     if any(map(reads_dequantized, all_nodes(graph))):
         QUANTIZES_WEIGHTS.put(graph, True)
 
 
 def note_quantized_outputs(graph: ir.Graph) -> None:
-    """Mark the nodes of the original model that quantize a transposed graph output."""
+    """Mark the nodes of the original model that quantize a transposed graph output.
+
+    ``graph``: the main graph.
+    """
     for node in all_nodes(graph):
         if transposed_output(node):
             QUANTIZES_OUTPUT.put(node, node.graph)
 
 
 def transposed_output(node: ir.Node) -> list[ir.Node]:
-    """Return the nodes between a graph output and the QuantizeLinear ``node``, which transpose the output, from last to first.
+    """Return the Transposes and Identities between a graph output and the QuantizeLinear ``node``.
 
-    Return an empty list if ``node`` does not quantize a transposed graph output.
+    They are in order from the last to the first. Return an empty list if ``node`` does not quantize a transposed graph output.
     """
     if node.op_type != "QuantizeLinear" or node.domain != "":
         return []

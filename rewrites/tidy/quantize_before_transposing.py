@@ -2,9 +2,10 @@
 
     y = f(x);  QuantizeLinear(Transpose(y), scale, zero)    ->    y = f(x);  Transpose(QuantizeLinear(y, scale, zero))
 
-onnxruntime itself moves the quantization before the Transpose, and overlooks that ``y`` is also an output. In a body, it moves only
-the quantization of values of the body. The rule therefore applies to nodes that a rewrite moved or wrote. Nodes of the original
-model stay, because the expected results are those of onnxruntime.
+onnxruntime itself moves the quantization before the Transpose, but it overlooks that ``y`` is also an output. A rewrite may create
+such nodes. For example, it may move a QuantizeLinear out of a body, in which onnxruntime did not move it because ``y`` was outside.
+The rule only applies to nodes that a rewrite moved or wrote. If the original model has such nodes, they stay, because the results
+should be those that onnxruntime computes for the original model.
 
 Works around ORT-QUANTIZED-OUTPUT.
 """
@@ -22,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes that quantize transposed outputs, except those that did so in the original model."""
+    """Return a patch if a node quantizes a transposed output, but did not do so in the original model."""
     nodes = [node for node in all_nodes(model.graph) if transposed_output(node) and QUANTIZES_OUTPUT.of(node) is not node.graph]
     return Patch("quantizes outputs before it transposes them", lambda: _swap(nodes, ctx)) if nodes else NOTHING_HERE
 

@@ -2,8 +2,8 @@
 
     d = Cast <to = double> (x)  y = Cast <to = float> (d)  If (c) <then: Neg (y)>    ->    If (c) <then: Neg (x)>
 
-onnxruntime drops such Casts, because they change no number. It forgets their users in inner graphs ("Missing Input: y"). Casts to a
-type that does not represent all numbers of the first type stay.
+onnxruntime drops such Casts, because they change no number. It forgets that nodes in inner graphs read their results, and then
+reports "Missing Input: y". Casts to a type that does not represent all numbers of the original type stay.
 
 Works around ORT-RETURNING-CASTS.
 """
@@ -22,7 +22,7 @@ _WHOLE_64 = (ir.DataType.INT64, ir.DataType.UINT64)
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find nodes in bodies and branches that read a value through Casts to a wider type and back."""
+    """Return a patch if a body or branch reads a value through Casts to a wider type and back."""
     del ctx
     reads = [
         (node, index, source)
@@ -41,7 +41,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _cast_source(value: ir.Value) -> ir.Value | None:
-    """Return the value that lossless Casts turn into ``value``, in the same type and graph, or None."""
+    """Return the value of the same type and graph from which lossless Casts compute ``value``, or None."""
     source, kinds = None, [value.dtype]
     current = through_identity(value)
     while (node := producer_of(current, "Cast")) is not None:

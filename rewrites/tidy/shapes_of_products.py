@@ -1,12 +1,13 @@
-"""Computes the shape of a product from the shapes of its operands, if only the shape of the product is read.
+"""Computes the shape of a product from its operands if only the shape of the product is read.
 
     s = Shape (MatMul (x, W))  n = Gather (s, 0)    W [3, 4]    ->    s = Shape (x)  n = Gather (s, 0)
     s = Shape (MatMul (x, W))                       W [3, 4]    ->    s = Concat (Shape (x) without the last size, [4])
 
-Exporters use the shape of such a product for initial states of zeros. The product itself is not needed, because the recurrence
-computes it too. Elementwise nodes may be between the product and the Shape.
-Conditions: the right operand has a known shape of rank 2. Nothing else reads the omitted values, and none of them is an output. The
-other operands of the elementwise nodes are not larger than the product.
+Exporters write such nodes to create initial states of zeros. The numbers of the product are not needed there, because the
+recurrence computes the product again. Elementwise nodes may be between the product and the Shape.
+
+Conditions: The right operand of the product has a known shape of rank 2. Only the shapes of the product and of the elementwise
+nodes are read, and none of these values is an output. The other operands of the elementwise nodes are not larger than the product.
 """
 
 from dataclasses import dataclass
@@ -29,9 +30,9 @@ _TO_THE_END = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class _Source:
-    """A ``value`` that has the shape of a product, except the last size.
+    """A tensor ``value`` that has the same sizes as a product, except for the last size.
 
-    The last size of the product is ``last``.
+    ``last``: the last size of the product.
     """
 
     value: ir.Value
@@ -39,7 +40,7 @@ class _Source:
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find Shape nodes that are the only readers of a product."""
+    """Return a patch if only the shape of a product is read."""
     shapes = [
         (node, source)
         for node in all_nodes(model.graph)
@@ -66,7 +67,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _source(shape: ir.Node) -> _Source | None:
-    """Return the operand of a product from which the result of ``shape`` can be computed, or None."""
+    """Return an operand of a product from whose shape the result of the node ``shape`` follows, or None."""
     value, last, passed = shape.inputs[0], None, False
     while value is not None and not value.is_graph_output() and all(_is_left_out(user, passed) for user, _ in value.uses()):
         node = value.producer()
@@ -84,9 +85,9 @@ def _source(shape: ir.Node) -> _Source | None:
 
 
 def _is_left_out(user: ir.Node, passed: bool) -> bool:
-    """Return True if ``user`` is a Shape.
+    """Return True if ``user`` does not need the numbers that it reads, because it is a Shape.
 
-    If ``passed``, also return True if only the shape of the result of ``user`` is read.
+    If ``passed``, also return True for other nodes of which only the shape of the result is read.
     """
     return user.op_type == "Shape" or (passed and len(user.outputs) == 1 and _only_shaped(user.outputs[0]))
 
@@ -109,7 +110,10 @@ def _only_shaped(value: ir.Value) -> bool:
 
 
 def _last_size(node: ir.Node) -> int | None:
-    """Return the last size of a product if its other sizes are those of its first operand, else None."""
+    """Return the last size of the result of ``node``, a product, or None for other nodes.
+
+    Also return None if the other sizes of the result may not be those of the left operand.
+    """
     if node.domain != "" or node.op_type not in ("MatMul", "Gemm") or node.inputs[0] is None or node.inputs[1] is None:
         return None
     sizes = static_dims(node.inputs[1])
@@ -119,7 +123,10 @@ def _last_size(node: ir.Node) -> int | None:
 
 
 def _of_the_same_shape(node: ir.Node) -> ir.Value | None:
-    """Return the operand of an elementwise node that is known to have the shape of the result, or None."""
+    """Return an operand of ``node`` that is known to have the shape of its result, or None.
+
+    Return None if ``node`` is not elementwise.
+    """
     if node.domain != "" or node.op_type not in operators("elementwise") or len(node.outputs) != 1:
         return None
     operands = [value for value in node.inputs if value is not None]

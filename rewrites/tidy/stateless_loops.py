@@ -1,4 +1,4 @@
-"""Gives a Loop without states a constant state before opset 11, where a Loop needs 3 operands."""
+"""Gives a Loop without states a constant state, because a Loop before opset 11 needs 3 operands."""
 
 import onnx_ir as ir
 
@@ -14,7 +14,10 @@ _FREE_OF_STATES = 11
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Find Loops without states before opset 11. The new state holds the trip count or the condition."""
+    """Return a patch if a model before opset 11 has Loops without states.
+
+    The new state holds the trip count or the condition.
+    """
     if ctx.opset >= _FREE_OF_STATES:
         return NOTHING_HERE
     loops = (view(node, ctx.opset) for node in loops_in(model.graph))

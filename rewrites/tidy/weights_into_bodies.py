@@ -2,15 +2,18 @@
 
     w = initializer; h = Scan(h0, x) { g = MatMul(h, w) ... }    ->    h = Scan(h0, x) { w = initializer; g = MatMul(h, w) ... }
 
-onnxruntime packs such weights when it loads a model, and drops the originals when each user has a packed copy. A body that captures
-such a weight then reads an empty value, so onnxruntime plans the memory of the body again in each step. This costs about 0.1 µs for
-each node and step, up to a quarter of the time of a small body. A weight that belongs to the body avoids this cost.
-With a plan of its memory, a body costs about 0.07 µs more per step. This is too much for a body that needs only one buffer, so the
+When onnxruntime loads a model, it packs such weights for its matrix products, and drops an original when all its users have packed
+copies. A body that captures a dropped weight then reads an empty value. Because of this value, onnxruntime plans the memory of the
+body again in each step, which costs about 0.1 µs for each node and step, up to a quarter of the time of a small body. A weight that
+belongs to the body avoids this cost.
+
+But a body with a memory plan costs about 0.07 µs more per step. This is too much for a body that needs only one buffer, so the
 weights of such a body stay outside. A body needs one buffer if it has one value that is not an output, or two values of which the
 second can overwrite the first.
+
 The rule moves weights that are in memory, have at most 1 MiB, and are packed by every user. For larger products the gain is
 negligible, and a body cannot refer to a weight in a file. These weights stay: inputs and outputs of the graph, weights with users
-in other graphs or outside loops, and weights of models of IR version 3 or 4.
+in several graphs or outside loops, and weights of models of IR version 3 or 4.
 """
 
 from collections.abc import Mapping
@@ -65,7 +68,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
-    """Return the bodies in ``loop`` that are faster with a memory plan, and their nested graphs."""
+    """Return the bodies in ``loop`` that are faster with a memory plan, and all graphs nested in them."""
     planned: set[ir.Graph] = set()
     waiting = [(body, False) for body in node_graphs(loop)]
     while waiting:
@@ -78,7 +81,10 @@ def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
 
 
 def _reader(weight: ir.Value) -> ir.Graph | None:
-    """Return the only graph that reads ``weight`` if all readers pack the weight, else None."""
+    """Return the graph that reads ``weight``; None if several graphs read it or a reader does not pack it.
+
+    Also return None for weights that must stay, such as outputs of the model and weights in files.
+    """
     data = weight.const_value
     if data is None or isinstance(data, ir.ExternalTensor) or data.nbytes > _MOST_BYTES:
         return None

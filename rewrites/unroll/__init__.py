@@ -1,3 +1,3 @@
-"""Unrolls loops, recurrent nodes and Ifs if the target cannot run them or if that is faster."""
+"""Unrolls loops, recurrent nodes and Ifs if the target cannot run them or if the result is faster."""
 
 __all__: list[str] = []

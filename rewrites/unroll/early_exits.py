@@ -1,11 +1,15 @@
-"""Lets a Loop that may stop early run all steps, with states that freeze, for targets without Loop.
+"""Lets a Loop that may stop early run all its steps, for targets without Loop.
 
     h = Loop(5, c0, h0) body(i, c, h) => (g(h), f(h))
     ->    h = Loop(5, true, h0, c0) body(i, c, h, going) => (c, Where(going, f(h), h), And(going, g(h)))
 
-The new Loop is then unrolled. Conditions: the trip count M is a constant and small enough to unroll. The Loop stacks no results,
-because the size of a stack depends on the number of steps. No operator of the body can fail or draws random numbers. The states are
-tensors of known sizes that no step changes. The body runs on zeros in a trial, because the original Loop might never run it.
+After the step at which the Loop would have stopped, its states keep their values. The new Loop is then unrolled. Conditions:
+
+* The trip count M is a constant and small enough to unroll.
+* The Loop stacks no results, because the size of a stack depends on the number of steps.
+* No operator of the body can fail or draws random numbers.
+* The states are tensors whose sizes are known and the same in all steps.
+* The body succeeds in a trial run on zeros, because the original Loop might never run it.
 """
 
 from dataclasses import replace
@@ -77,7 +81,7 @@ def _obstacle(loop: LoopView, ctx: Context) -> str | None:
 
 
 def _masked(loop: LoopView, ctx: Context) -> ir.Node:
-    """Let each state keep its value once the condition is false. Return the new Loop node."""
+    """Let all states keep their values once the condition of the Loop is false. Return the new Loop."""
     going = ir.Value(name=ctx.names.fresh("going"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([]))
     outside, inside = ctx.builder(), ctx.builder()
     first = ctx.constants.value(np.array(True)) if loop.condition is None else _scalar(outside, loop.condition)

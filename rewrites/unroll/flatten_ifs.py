@@ -2,8 +2,9 @@
 
     y = If(c) then () => (f(x)) else () => (g(x))    ->    y = Where(c, f(x), g(x))
 
-Conditions: no operator of a branch can fail or draws random numbers. Each result has the same known sizes in both branches. Trial
-runs of both branches on zeros succeed. An If inside a remaining loop stays, because a runtime that runs the loop also runs the If.
+Conditions: No operator of a branch can fail or draws random numbers. Each result has the same known sizes in both branches. Trial
+runs of both branches on zeros succeed. An If inside a loop that remains stays as it is, because a runtime that runs the loop also
+runs the If.
 """
 
 import onnx_ir as ir

@@ -1,13 +1,19 @@
-"""Unrolls a loop with a known number of steps, that is, replaces the loop by a copy of its body for each step.
+"""Unrolls a loop with a known number of steps: replaces it by a copy of its body for each step.
 
     hT, ys = Scan(h0, xs) body(h, x) => (f(h, x), g(h, x))   # xs [3, ...]
     ->    x0, x1, x2 = Split(Reshape(xs)); h1 = f(h0, x0); y0 = g(h0, x0); h2 = f(h1, x1); ...; ys = Reshape(Concat(y0, y1, y2))
 
-The steps are then simplified: constant work is folded (the step number is a constant), repeated work is shared, unread results are
-not stacked, and users of a single step of a stack read that step. Conditions: the number of steps is a constant within the limits
-of ``UnrollLimits``. The condition of a Loop never stops the Loop. No plan of the loop is faster. An opset-8 Scan stays, because its
-body sees single batch elements. A loop also stays if an operator may depend on earlier steps: random operators with a seed,
-operators of unknown domains, and Bernoulli, because onnxruntime merges its copies.
+The steps are then simplified. Nodes that depend only on constants, such as the step number, are folded. Nodes that compute the same
+are merged. Results that nothing reads are not stacked. A node that reads a single step of a stack reads the result of this step
+directly.
+
+Conditions: The number of steps is a constant within the limits of ``UnrollLimits``. The condition of a Loop never stops the Loop.
+The loop is not compiled to a faster plan. These loops stay:
+
+* An opset-8 Scan, because its body reads single batch elements.
+* Loops with random operators that have a seed, because all copies would draw the same numbers.
+* Loops with Bernoulli, because onnxruntime merges its copies.
+* Loops with operators of unknown domains, because they may depend on earlier steps.
 
 Works around ORT-BERNOULLI-MERGED.
 """
@@ -114,10 +120,10 @@ def _obstacle(loop: Loop, ctx: Context) -> NotApplicable | None:
 
 
 def _faster_compiled(loop: Loop, ctx: Context) -> NotApplicable | None:
-    """Return a reason if the loop is outermost and its plan is faster than the unrolled steps.
+    """Return a reason if the loop is outermost and its compiled plan is faster than the unrolled steps.
 
-    Measured with 8 to 12 steps: a plan is 1.6 to 10 times faster. It copies the weights once per run. If a matrix has 256 columns
-    or more, this copy takes longer than a few steps.
+    With 8 to 12 steps, plans were measured to be 1.6 to 10 times faster. But a plan copies the weights once in each run. For a
+    matrix with 256 columns or more, this copy takes longer than a few steps, so the loop is unrolled.
     """
     if not ctx.options.unroll.where_it_pays or not isinstance(loop, ScanView) or loop.node.graph is not ctx.model.graph:
         return None
@@ -127,9 +133,9 @@ def _faster_compiled(loop: Loop, ctx: Context) -> NotApplicable | None:
 
 
 def _unroll(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: Context) -> list[ir.Node]:
-    """Replace the loop by its steps.
+    """Replace the loop by a copy of its body for each step, and return all new nodes in order.
 
-    Return the nodes of the steps in order. ``known``: the constants among the scan inputs.
+    ``known``: the arrays of those scan inputs that are constant.
     """
     graph = loop.node.graph
     assert isinstance(graph, ir.Graph)
@@ -169,9 +175,13 @@ def _rows(build: Builder, scan: ScanInput, steps: int, known: Mapping[ir.Value, 
 def _replace_results(
     loop: Loop, states: dict[State, ir.Value], stacked: dict[ScanOutput, list[ir.Value]], ctx: Context
 ) -> list[ir.Node]:
-    """Let the users of the loop read the states of the last step, and stacks of the results of all steps.
+    """Replace the outputs of the loop by the final states and by stacks of the results of all steps.
 
     Return the nodes that build the stacks.
+
+    Args:
+        states: The value of each state after the last step.
+        stacked: The results of all steps for each scan output.
     """
     build = ctx.builder()
     results = [(state.final, value) for state, value in states.items()]

@@ -2,9 +2,9 @@
 
     Y, Y_h = GRU(x, W, R)   # x [6, B, I]    ->    xw = x @ W' + biases; Y_h, Y = Scan(h0, xw) body(h, xw_t) => (h', h')
 
-Conditions: the target has no loops either. The number of steps is known and within the limits. The node is not inside a remaining
-loop, because such a loop runs on the CPU, where the node is faster. The results are those of onnxruntime: a row of length 0 ends in
-zeros, and float16 is computed in float32.
+Conditions: The target has no loops either. The number of steps is known and within the limits. The node is not inside a loop that
+remains: such a loop runs on the CPU, where the node is faster than Scans. The results are the same as in onnxruntime: for a row of
+length 0 the final states are zeros, and a float16 node computes in float32.
 
 Works around ORT-RECURRENT-EMPTY-ROW.
 """
@@ -57,7 +57,10 @@ def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
 
 
 def _with_plain_lengths(view: RecurrentNode, steps: int, ctx: Context) -> RecurrentNode:
-    """Drop the lengths if all rows have all steps. Let rows of length 0 end in zeros, as onnxruntime does."""
+    """Return the node with lengths that the Scans handle as onnxruntime does.
+
+    If all rows have all ``steps``, the lengths are dropped. If a row may have length 0, its final states are replaced by zeros.
+    """
     lengths = view.input("sequence_lens")
     if lengths is None:
         return view
