@@ -52,7 +52,7 @@ def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, 
 def _asked(value: ir.Value | None, depth: int) -> Iterator[tuple[ir.Value, tuple[int, int]]]:
     """Yield each tensor whose sizes are used to compute ``value``.
 
-    Each is a pair (tensor, (start, end)): the sizes of the axes from ``start`` to ``end`` - 1 are used.
+    Each item is a pair (tensor, (start, end)): the sizes of the axes from ``start`` to ``end`` - 1 are used.
     """
     node = None if value is None else value.producer()
     if node is None or depth > _DEEPEST:

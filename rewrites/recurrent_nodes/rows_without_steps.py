@@ -2,8 +2,8 @@
 
     Y, Y_h = LSTM (x, W, R, , lengths, h0)    ->    Y_h' = Where (lengths == 0, h0, Y_h)
 
-onnxruntime returns zeros for such a row. The rule applies only to nodes that onnxruntime can run only because of a rewrite. All
-other nodes keep the results that onnxruntime computes.
+onnxruntime returns zeros for such a row. The rule applies to nodes that onnxruntime can run only because of a rewrite. All other
+nodes keep the results that onnxruntime computes.
 
 Works around ORT-RECURRENT-EMPTY-ROW.
 """

@@ -3,8 +3,8 @@
     RNN <activations = ["Softplus"], layout = 1> (x, W, R)    ->    Scan (h0, x @ W') between transposes
 
 onnxruntime's recurrent kernels compute log(1 + exp(x)), which is infinite for x above 88. A float16 node is computed in float32,
-as in these kernels. The rule applies only to nodes that onnxruntime can run only because of a rewrite. All other nodes keep the
-results that onnxruntime computes.
+as in these kernels. The rule applies to nodes that onnxruntime can run only because of a rewrite. All other nodes keep the results
+that onnxruntime computes.
 
 Works around ORT-RECURRENT-SOFTPLUS.
 """

@@ -56,7 +56,7 @@ class _EndReads:
 class _Plan:
     """How to compute the one step of ``output`` that ``reads`` read.
 
-    It is the first step if ``first``, else the last. The ``nodes`` of the body compute its ``value``.
+    It is the first step if ``first``, else the last. The ``nodes`` of the body compute ``value``, the output of this step.
     """
 
     output: ScanOutput

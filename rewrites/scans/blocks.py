@@ -88,7 +88,7 @@ def with_lead(
 
     Args:
         lead: The new sizes. One of them may be -1, as in a Reshape.
-        like: A value that has the same sizes as ``value`` from axis ``skipped`` onwards. They should be known, if possible.
+        like: A value that has the same sizes as ``value`` from axis ``skipped`` onwards. These sizes should be known, if possible.
         sizes: The sizes ``lead`` as int64 tensors. Required if rows may be empty.
     """
     dims = [None] if like.shape is None else [dim if isinstance(dim, int) and dim else None for dim in like.shape.dims[skipped:]]

@@ -150,7 +150,7 @@ class Decay:
         return self._factors(np.array(exponent))
 
     def powers(self, exponents: Sequence[int]) -> list[np.ndarray]:
-        """Return factors whose product holds, along a new axis 0, the decay over each of ``exponents`` steps."""
+        """Return factors whose product is the decay over ``exponents[i]`` steps at index i of a new axis 0."""
         return self._factors(np.array(exponents).reshape(-1, *[1] * self.numbers.ndim))
 
     def _factors(self, exponents: np.ndarray) -> list[np.ndarray]:

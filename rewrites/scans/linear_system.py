@@ -86,7 +86,7 @@ class SystemBlocks:
         """Return the outputs of all steps, and the states after the last step, [1, rows, n], if ``is_final``.
 
         Args:
-            parts: The inputs of the system for all steps, in parts of some features each.
+            parts: The inputs of the system for all steps, as pairs (stack, number of features).
             initial: The states before the first step, [1, rows, n].
             steps: The number of steps, at least 1. If it is an int64 tensor [1], the number of rows must be known.
             widths: The number of features of each output.

@@ -9,7 +9,7 @@ After the step at which the Loop would have stopped, its states keep their value
 * The Loop stacks no results, because the size of a stack depends on the number of steps.
 * No operator of the body can fail or draws random numbers.
 * The states are tensors whose sizes are known and the same in all steps.
-* The body succeeds in a trial run on zeros, because the original Loop might never run it.
+* The body succeeds in a trial run on zeros. This is required because the original Loop might never run the body.
 """
 
 from dataclasses import replace

@@ -10,8 +10,8 @@
 * Running means become sums. The last nodes of the loop's step then compute the mean from the sum. If the loop counts steps in
   float32, the number of steps must be known, because a float32 count stops at 2 ** 24.
 
-A sum that a condition leaves unchanged in some steps adds the neutral element in these steps. Nodes that read the state before a
-step read the row of the previous step instead.
+If a condition keeps the state unchanged in some steps, the form combines the state with the neutral element in these steps. Nodes
+that read the state before a step read the row of the previous step instead.
 
 Conditions:
 

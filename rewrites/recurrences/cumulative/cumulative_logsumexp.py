@@ -3,10 +3,10 @@
     Scan(s0, xs) body(s, x) => (m = Max(s, x), s2 = m + Log(Exp(s - m) + Exp(x - m)), s2)
     ->    If (no overflow) then Log(CumSum(Exp(xs - m0)) + Exp(s0 - m0)) + m0 else the Scan as it was    # m0 = Max(s0, xs[0])
 
-``log_sums`` recognises many forms of the step: the form above, which subtracts the larger operand, the plain ``Log(Exp(s) +
-Exp(x))``, ReduceLogSumExp, and Softplus. An If keeps the loop for infinities and NaN, for sums above ``_LARGEST``, which lose
-precision, and for numbers for which the loop itself overflows. The results differ from those of the loop only by rounding, because
-terms are added in another order and no logarithm is rounded between two steps.
+``log_sums`` recognises many forms of the step: the form above, which subtracts the larger operand, ReduceLogSumExp, Softplus, and
+the plain ``Log(Exp(s) + Exp(x))``. An If keeps the loop for infinities and NaN, for sums above ``_LARGEST``, which lose precision,
+and for numbers for which the loop itself overflows. The results differ from those of the loop only by rounding, because terms are
+added in another order and no logarithm is rounded between two steps.
 
 Conditions: The loop has one state, and its scan outputs are the state before or after each step. The state is float or double. By
 the cost estimate, the sums are at least a fifth faster than the loop. The target runs Scan and If. The loop is not compiled to a

@@ -5,8 +5,8 @@ infinities and overflows. The initial value enters the sum in one of three ways:
 
 * It is inserted as row 0.
 * If nothing reads the state before each step, the initial value is added to the first row, or multiplied with it (by ScatterND).
-* An initial value of 0 for a sum, or 1 for a product, is omitted. A sum of -0 alone would then be -0, while the loop returns 0. So
-  0 is added to the first row or to all sums.
+* An initial value of 0 for a sum, or 1 for a product, is omitted. If all terms of a sum are -0, the sum would then be -0, while the
+  loop returns 0. So 0 is added to the first row or to all sums.
 
 Running means:
 

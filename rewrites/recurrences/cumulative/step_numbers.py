@@ -150,11 +150,10 @@ class StepNumbers:
         return _arithmetic(np.zeros(1) if exclusive else number, number, summed.dtype)
 
     def _led(self, summed: ir.Value, backwards: bool) -> tuple[np.ndarray | None, ir.Value | None]:
-        """Split ``summed``, if it is a Concat of a constant first row and other rows, into both parts.
+        """Split a Concat of a constant first row and other rows into a tuple (first row, other rows).
 
-        Returns:
-            The row of the first step as an array, empty if ``summed`` is no Concat and None if the row is not known; and the tensor
-            of the other rows, or None for an unsupported Concat.
+        If ``summed`` is no Concat, return an empty array and ``summed`` itself. If the first row is not constant, or the Concat is
+        not supported, the first row is None.
         """
         node = summed.producer()
         if node is None or node.op_type != "Concat":

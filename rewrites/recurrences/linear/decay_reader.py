@@ -4,9 +4,9 @@ Decay and drive do not depend on the states. For ``s' = 0.5 * (s + x)``, the dec
 follows Identity, Neg, Add, Sub, Mul and Div, with any broadcasting. The drive keeps the operators of the body, so that it is
 computed as in the loop.
 
-A path is a way from the next value through the body to the state. A body may have exponentially many paths: in ``a = Add(h, h)  b =
-Add(a, a)  ...``, each Add doubles their number. So paths with the same factors are merged, and a drive that is read twice is one
-object. If all paths together have more than ``_MOST`` factors, the body is refused.
+A path is a way from the next value through the body to the state. A body may have exponentially many paths: each Add of
+``a = Add(h, h)  b = Add(a, a)  ...`` doubles their number. So paths with the same factors are merged, and a drive that is read
+twice is one object. If all paths together have more than ``_MOST`` factors, the body is refused.
 """
 
 from collections.abc import Callable, Iterable, Sequence

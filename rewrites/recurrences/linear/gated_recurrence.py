@@ -8,8 +8,8 @@ the loop in these cases:
 
 * A state is not finite, or exceeds 1e18 (1e150 in double). Then a product of several decays may have overflowed or become 0,
   although no value in the loop does.
-* A state is 0, because the sign of this zero may differ. If the loop adds the drive after all products and all decays are positive,
-  the signs agree, so the loop is not kept.
+* A state is 0, because the sign of this zero may differ. But if the body adds the drive after all products, and all decays are
+  positive, the signs agree. In this case the If does not keep the loop.
 * A decay is a sum of several terms and is not between -4 and 4. Such a decay results from ``s + z * (h - s)``, which becomes
   ``(1 - z) * s + z * h``.
 

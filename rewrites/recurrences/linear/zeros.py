@@ -55,7 +55,7 @@ def _negated(signs: int) -> int:
 
 
 def _added(left: int, right: int) -> int:
-    """Return the signs that zeros of a sum may have, given those of both operands.
+    """Return the signs that zeros of a sum may have, given the signs of both operands.
 
     If one operand is a matrix product, the sum may be -0 if the other operand may be -0.
     """
@@ -106,7 +106,7 @@ class _Signs:
 def _moved(signs: list[int]) -> int:
     """Return the signs that zeros may have in the result of a node that moves or sums elements.
 
-    ``signs``: those of each operand.
+    ``signs``: the signs that zeros may have in each operand.
     """
     body_signs = _PLUS
     for left in signs:

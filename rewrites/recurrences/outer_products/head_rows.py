@@ -128,7 +128,7 @@ class Packing:
     def product(self, product: Product, along: tuple[int, ...]) -> ir.Value:
         """Return ``product`` for all steps, reshaped to ``[batch, steps, heads * along]``.
 
-        The product is repeated along those of these axes that it lacks.
+        If the product lacks one of these axes, it is repeated along this axis.
         """
         b, labels = self.stacks.build, (*self.batch, *self.heads, *along)
         whole = multiplied(self.stacks, product, labels, np.dtype(np.float32), alone=not self.batch)

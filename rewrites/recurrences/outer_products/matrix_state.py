@@ -3,7 +3,7 @@
     S' = a S + k v^T    or, with a delta rule,    S' = a S + b k (v - (a S)^T k)^T;    y = q^T S'
 
 The decay ``a`` is optional. A state may have more than two axes. The key axis is the one over which the product with the query
-sums. The value axes are those that only S and v have. All other axes are heads: the state holds an independent matrix for each.
+sums. The value axes are those that only S and v have. The other axes, the heads, number independent matrices.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
