@@ -65,7 +65,7 @@ class WrittenForm:
 
 
 def no_fallback(ctx: Context) -> NotApplicable | None:
-    """Return a reason if the target cannot keep a loop under an If."""
+    """Return a reason if no If can keep a loop as the fallback, because the target lacks Ifs or loops."""
     if ctx.options.target.loops and "If" in ctx.options.target.control_flow:
         return None
     return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for values that are not finite")
@@ -182,7 +182,10 @@ def all_finite_and_bounded(
 
 
 def states_of_unknown_width(loop: ScanView, sizes: StepSizes) -> list[State]:
-    """Return the states whose size is neither known, hinted nor checked by an If around ``loop``."""
+    """Return the states whose size is not known from the model or the options.
+
+    Return an empty list if an If around ``loop`` checks the sizes.
+    """
     if IS_NARROW.on(loop.node) or ASSUMED_SIZE.on(loop.node):
         return []
     return [state for state in loop.states if static_dims(state.initial) is None and not sizes.hinted(state.inner)]

@@ -95,7 +95,7 @@ class StateUse:
 
     @property
     def values(self) -> list[tuple[ir.Value, ...]]:
-        """The body values that are read in all steps, in groups of equal values."""
+        """The values of the state that are read in each step, as groups of body values that are equal."""
         return [same for same, is_read in (((self.state.inner,), self.before), (self.nexts, self.after)) if is_read]
 
 

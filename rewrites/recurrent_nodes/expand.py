@@ -74,7 +74,10 @@ def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
 
 def initial_states(b: Builder, view: RecurrentNode) -> list[ir.Value]:
-    """Return the initial states [directions, batch, hidden], zeros by default. ``layout`` must be 0."""
+    """Return the initial states [directions, batch, hidden]. If the node omits a state, write zeros.
+
+    ``layout`` must be 0.
+    """
     return [zero_state(b, view) if state is None else state for state in view.states]
 
 

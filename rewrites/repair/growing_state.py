@@ -57,7 +57,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _resizes(value: ir.Value, state: State) -> bool:
-    """Return True if ``value`` is the state with a part appended or cut off, at least in one branch."""
+    """Return True if ``value`` results from the state by a node that changes its shape, such as Concat.
+
+    If an If computes ``value``, such a node in one branch is enough.
+    """
     source = through_identity(value)
     node = producer_of(source)
     if node is None or source is None:

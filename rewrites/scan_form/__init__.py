@@ -1,6 +1,6 @@
-"""Rules that simplify Scans: axes, directions, induction variables, packed states.
+"""Rules that simplify the axes, directions, induction variables and packed states of Scans.
 
-``loop_form`` has the rules on Loops.
+The rules for Loops are in ``loop_form``.
 """
 
 __all__: list[str] = []

@@ -58,7 +58,7 @@ ANY_STEPS = Radices((8, 8), 100)
 
 @lru_cache(maxsize=4096)
 def choose_radices(steps: int) -> Radices:
-    """Return the block sizes that require the fewest operators if the decay varies from step to step."""
+    """Return the block sizes for ``steps`` steps that need the fewest operators for a varying decay."""
     best = Radices((steps,), 2 * steps + 3)
     for radix in range(2, _MOST_VARYING + 1) if steps > _FLAT else ():
         rest = choose_radices(-(-steps // radix))
@@ -237,7 +237,7 @@ class DecayBlocks:
         return self._build.const(flat[..., None] if is_turned else flat)
 
     def _nothing(self, rows: int) -> ir.Value:
-        """Return ``rows`` rows of -0, the neutral element of Add: 0 + -0 is 0, and -0 + -0 is -0."""
+        """Return ``rows`` rows filled with -0, the neutral element of Add: 0 + -0 is 0, and -0 + -0 is -0."""
         zero = np.array(-0.0, self._decay.dtype)
         if self._known is not None:
             return self._build.const(np.full((rows, math.prod(self._known)), zero))

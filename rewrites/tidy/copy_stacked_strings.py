@@ -39,7 +39,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _endangered_outputs(graph: ir.Graph, opset: int) -> list[tuple[ir.Graph, int]]:
-    """Return pairs (body, output index) for the outputs of Loop bodies that share their strings with another value."""
+    """Return pairs (body, output index) for stacked outputs that may share strings with other values."""
     outputs = []
     for node in loops_in(graph):
         if node.op_type != "Loop" or not any(value.dtype == ir.DataType.STRING for value in node.outputs):

@@ -1,3 +1,3 @@
-"""Linear states: filters, gated and decaying states."""
+"""Rewrite loops with linear states: filters, gated states and decaying states."""
 
 __all__: list[str] = []

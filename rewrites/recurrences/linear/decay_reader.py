@@ -150,7 +150,7 @@ class DecayReader:
         return self._constants.of(value) if self.is_free(value) else None
 
     def linear(self, value: ir.Value) -> Linear:
-        """Return ``value`` as a sum of paths and a drive. Raise NotLinear if it is no such sum."""
+        """Return ``value`` as a sum of paths and a drive. Raise NotLinear if this is impossible."""
         result = self._known[value] if value in self._known else Linear((), value)
         if isinstance(result, NotLinear):
             raise result

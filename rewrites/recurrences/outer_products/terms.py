@@ -22,7 +22,7 @@ Labels = tuple[int | None, ...]
 
 
 class NotAProduct(Exception):
-    """Raised if a value is no sum of products."""
+    """Raised if a value is not a sum of products."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,14 @@ class Tensor:
 
 
 class Axes:
-    """All labels, their sizes, and which labels denote the same axis."""
+    """Stores all labels, the sizes of their axes, and which labels denote the same axis."""
 
     def __init__(self) -> None:
         self._sizes = list[ir.SymbolicDim | int | None]()
         self._same = list[int]()
 
     def factor(self, value: ir.Value) -> Tensor:
-        """Return ``value`` as a tensor that consists of one factor with new labels."""
+        """Return a Tensor that consists of the one factor ``value``, with a new label for each axis."""
         if value.shape is None:
             raise NotAProduct
         sizes = list(value.shape.dims)
@@ -109,7 +109,7 @@ class Axes:
         return _renamed(tensor, self.of)
 
     def copied(self, tensor: Tensor) -> Tensor:
-        """Return ``tensor`` with new labels."""
+        """Return a copy of ``tensor`` with a new label for each axis."""
         new = dict[int, int]()
 
         def renamed(label: int) -> int:
