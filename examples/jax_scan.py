@@ -11,7 +11,7 @@ MODEL = Path(__file__).with_name("lstm_loop.onnx")
 
 
 def main() -> None:
-    """Show the node that replaces the loop, and the speed-up."""
+    """Print the node that replaces the loop, and the speed-up."""
     optimized, report = ortscan.optimize(MODEL, report=True)
     (loop,) = report.loops
     print(f"{loop.where}: {loop.is_a}; the model is {', '.join(node.op_type for node in optimized.graph.node)} now")

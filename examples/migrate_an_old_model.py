@@ -1,4 +1,6 @@
-"""Migrate a TensorFlow 1 model to opset 18. Current onnxruntimes run its opset-8 ``Scan`` row by row.
+"""Migrate a TensorFlow 1 model to opset 18.
+
+onnxruntime runs the opset-8 ``Scan`` of the old model separately for each row of the batch.
 
 python examples/migrate_an_old_model.py
 """
@@ -13,7 +15,10 @@ MODEL = Path(__file__).with_name("tensorflow_lstm_opset_8.onnx")
 
 
 def main() -> None:
-    """Migrate the model, which keeps its loop. Then remove the loop too, and time all three models."""
+    """Migrate the model, then optimise the result, and time all three models.
+
+    The migrated model still has its loop. The optimised model has no loop.
+    """
     migrated = ortscan.migrate(MODEL, 18)
     optimized = ortscan.optimize(migrated)
     for name, model in (("before", onnx.load(MODEL)), ("migrated", migrated), ("optimized", optimized)):

@@ -1,4 +1,6 @@
-"""Remove the loop from a model that applies an MLP to each step (JAX, by jax2onnx), and prove that nothing changed.
+"""Remove the loop from a model that applies an MLP to each step, and check that the results are equal.
+
+The model was written in JAX and exported with jax2onnx.
 
 python examples/optimize_a_model.py
 """

@@ -1,4 +1,6 @@
-"""Run a Keras model, whose LSTM contains a LayerNorm, in three sessions: as it is, with its loop compiled, and optimised first.
+"""Run a Keras model in three sessions: unchanged, with its loop compiled, and optimised first.
+
+The model is an LSTM with a LayerNorm in its cell.
 
 An ortscan session optimises a model at its first start. The next start of the server takes the result from the cache.
 
@@ -20,7 +22,7 @@ MODEL = Path(__file__).with_name("keras_layernorm_lstm.onnx")
 
 
 def main() -> None:
-    """Start all three sessions, run them, and print the time of a run."""
+    """Create all three sessions, run them, and print the time of a run of each session."""
     x = np.random.default_rng(0).normal(size=(2, 64, 5)).astype(np.float32)
     plain = onnxruntime.InferenceSession(MODEL, one_thread())
     compiled = onnxruntime.InferenceSession(MODEL, ortscan.register(one_thread()))

@@ -1,4 +1,6 @@
-"""Run a speech model frame by frame, 10 ms each. Its state stays bound to the session from one frame to the next.
+"""Run a speech model on one frame of 10 ms at a time.
+
+The state of the model stays in buffers that are bound to the session, from one frame to the next.
 
 The model is exported for any number of frames, with a loop over them. With ``ortscan.fix_dims`` set to one frame, the session
 contains only the body of one step, without a loop. IO binding keeps the state in its buffers, so no frame copies the state.
@@ -51,10 +53,13 @@ def main() -> None:
 
 
 class Stream:
-    """A session that gets one frame after the other. Two buffers hold the state. Each frame reads one and writes the other."""
+    """A session that gets one frame after the other.
+
+    Two buffers hold the state. Each frame reads the state from one buffer, and writes the new state to the other.
+    """
 
     def __init__(self, session: onnxruntime.InferenceSession) -> None:
-        """Bind all inputs and outputs, once for each order of the two state buffers."""
+        """Bind all inputs and outputs twice: each state buffer is the input in one binding and the output in the other."""
         self._session, self._turn = session, 0
         self._frame = value(1, 1, SAMPLES)
         self._voice = value(1, 1, 1)
@@ -87,7 +92,10 @@ def value(*shape: int) -> onnxruntime.OrtValue:
 
 
 def speech_model() -> onnx.ModelProto:
-    """Return a model that computes energies of a filter bank, a GRU over the frames, and a probability for each frame."""
+    """Return a model that computes the probability of speech in each frame.
+
+    It applies a filter bank to the frame, a GRU to the logarithms of the energies, and a sigmoid layer to the GRU's state.
+    """
     model, rng = onnx.parser.parse_model(TEXT), np.random.default_rng(0)
     shapes = {"filters": (SAMPLES, FEATURES), "W": (FEATURES, 3 * UNITS), "R": (UNITS, 3 * UNITS), "V": (UNITS, 1)}
     weights = {name: rng.normal(0, 1 / np.sqrt(shape[0]), shape) for name, shape in shapes.items()} | {"floor": np.array(1e-4)}

@@ -1,4 +1,6 @@
-"""Explain why the loop of a decoder with attention (torch's scan, by torch.onnx.export) remains, and compile the remaining loop.
+"""Explain why the loop of a decoder with attention remains, and compile this loop.
+
+The model uses ``scan`` of torch, and was exported with ``torch.onnx.export``.
 
 python examples/torch_loop.py
 """
@@ -11,7 +13,7 @@ MODEL = Path(__file__).with_name("torch_attention_decoder.onnx")
 
 
 def main() -> None:
-    """Explain the loop. Then time the remaining loop on onnxruntime and compiled."""
+    """Explain the loop. Then time the optimised model with the loop in onnxruntime, and with the loop compiled."""
     (loop,) = ortscan.explain(MODEL).loops
     print(f"{loop.where}: {loop.fate}, {loop.nodes_before} nodes in the body before, {loop.nodes_after} after")
     for fired in loop.fired:

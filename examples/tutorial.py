@@ -1,4 +1,4 @@
-"""Take Keras's bidirectional GRU, as tf2onnx exports it, from the exporter's file to a server.
+"""Optimise and serve a bidirectional GRU that tf2onnx exported from a Keras model.
 
 python examples/tutorial.py
 """
@@ -15,7 +15,7 @@ EXPORTED = Path(__file__).with_name("keras_bidirectional_gru.onnx")
 
 
 def main() -> None:
-    """Look at the loops, build the file without them, write a report, and serve it."""
+    """Explain the loops, write a file without them, write a report, and serve the file."""
     for loop in ortscan.explain(EXPORTED).loops:  # 1. What would become of the loops?
         print(f"{loop.kind}, {loop.nodes_before} nodes a step: {loop.fate}, {loop.is_a}")
 

@@ -1,4 +1,4 @@
-"""Run Keras's SimpleRNN on a provider that runs no loops: its number of steps is fixed, and the loop is unrolled.
+"""Prepare Keras's SimpleRNN for a provider that runs no loops: fix the number of steps, and unroll the loop.
 
 python examples/without_loops.py
 """
@@ -15,7 +15,7 @@ STEPS = {"x": [1, 3, 5]}
 
 
 def main() -> None:
-    """Show the operators before and after, and where the steps of the loop run."""
+    """Print the operators before and after, and where the steps of the loop run."""
     print("before:", counted(onnx.load(MODEL)))
     for shapes in (None, STEPS):
         for loop in ortscan.explain(MODEL, target="coreml", fix_shapes=shapes).loops:
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def counted(model: onnx.ModelProto) -> str:
-    """Return the number of nodes of each operator in the main graph, as text."""
+    """Return the operators of the main graph with their numbers of nodes, such as "2 Add, 1 MatMul"."""
     return ", ".join(
         f"{count} {operator}" for operator, count in sorted(Counter(node.op_type for node in model.graph.node).items())
     )

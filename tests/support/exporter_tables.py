@@ -98,8 +98,8 @@ def setting(measured: Found) -> str:
     busy = "" if measured.load <= _QUIET else f", **busy with other work (load {measured.load})**"
     return (
         f"Measured with onnxruntime {measured.runtime} on one thread of {measured.processor}, {measured.cores} cores{busy}, on "
-        f"{counted(len(measured.gains), 'model')}, with 64 steps\nand one row if their number is free. Speed-ups are geometric means "
-        "(minimum to maximum). The last column uses ortscan sessions.\n"
+        f"{counted(len(measured.gains), 'model')}.\nA free number of steps was set to 64, and a free number of rows to 1. Speed-ups are "
+        "geometric means (minimum to maximum). The last column uses ortscan sessions.\n"
     )
 
 
