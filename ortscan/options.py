@@ -65,7 +65,7 @@ class RewritingOptions(ModelOptions, total=False):
         bool,
         Option(
             False,
-            "also allow expansions that round differently (pairwise distances by a matrix product)",
+            "also allow rewrites that round differently, such as pairwise distances computed by a matrix product",
             "--fast-math",
             "also allow rewrites that round differently",
             session=texts.flag,
@@ -76,8 +76,8 @@ class RewritingOptions(ModelOptions, total=False):
         bool,
         Option(
             False,
-            "also run operators that onnxruntime has no kernel for: in wider types, or by calls of Python, and then "
-            "[in Python only](../how-to/python-calls.md); this also enables `guard-scan` and `guard-recurrence`",
+            "also run operators that onnxruntime has no kernel for: in wider types, or by calls of Python. A result with such calls "
+            "runs [in Python only](../how-to/python-calls.md). This option also enables `guard-scan` and `guard-recurrence`",
             "--custom-ops",
             "also run operators that onnxruntime has no kernel for, if necessary by calls of Python (the result then needs Python)",
             session=texts.flag,
@@ -87,10 +87,10 @@ class RewritingOptions(ModelOptions, total=False):
         bool,
         Option(
             False,
-            "move remaining loops into functions; if ortscan's library is registered, they run compiled, many times "
-            "faster ([compiled loops](../explanation/compiled-loops.md))",
+            "compile the remaining loops. They run many times faster if ortscan's library is registered, and as before otherwise "
+            "([compiled loops](../explanation/compiled-loops.md))",
             "--native",
-            "let remaining loops run compiled if ortscan's library is registered",
+            "compile the remaining loops; they run compiled only if ortscan's library is registered",
             session=texts.flag,
             only_for_loops=True,
         ),
@@ -99,10 +99,10 @@ class RewritingOptions(ModelOptions, total=False):
         str | None,
         Option(
             None,
-            'the onnxruntime that will run the result, such as `"1.17"`, if it is older than the installed one: opset, IR version, '
-            "operators and types are those of its CPU build, from 1.16 on. A newer model is migrated down, and rewrites that need "
-            "a newer release are skipped (`RUNTIME`). `migrate` has this option too. Models are compared on the installed "
-            "onnxruntime",
+            'the onnxruntime release that will run the result, such as `"1.17"`, if it is older than the installed one (1.16 or later). '
+            "The result uses only the opset, IR version, operators and types that the CPU build of that release supports. If the "
+            "model has a newer opset, it is migrated down. Rewrites that need a newer release are skipped (reason `RUNTIME`). "
+            "`migrate` has this option too. Models are still compared on the installed onnxruntime",
             "--runtime 1.17",
             "the onnxruntime that will run the result, if it is older than the installed one; the result uses only the opset, IR "
             "version, operators and types of that release",
@@ -113,8 +113,8 @@ class RewritingOptions(ModelOptions, total=False):
         Iterable[str] | None,
         Option(
             None,
-            'rules to use, by the names that `explain` shows; `"default"` means all default rules. `guard-scan` and '
-            "`guard-recurrence`, which let a model run on empty sequences and batches, are used only if named",
+            'the names of the rules to use, as `explain` shows them; `"default"` means all default rules. The rules `guard-scan` and '
+            "`guard-recurrence` are used only if you name them. They let a model run on empty sequences and batches",
             "--passes A,B",
             "run only these passes; default: all default passes",
             read=texts.name_list,
@@ -126,7 +126,7 @@ class RewritingOptions(ModelOptions, total=False):
         Iterable[str],
         Option(
             (),
-            "rules not to use",
+            "the names of the rules not to use",
             "--skip A,B",
             "skip these passes",
             read=texts.name_list,

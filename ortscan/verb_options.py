@@ -51,17 +51,17 @@ class OptimizeOptions(RewritingOptions, total=False):
         float | None,
         Option(
             None,
-            "the time limit in seconds, for [untrusted models](../how-to/untrusted-models.md): the work runs in a subprocess, "
-            "which costs about a second, and `LimitExceeded` is raised if it takes longer",
+            "the time limit in seconds, for [untrusted models](../how-to/untrusted-models.md). `LimitExceeded` is raised if the work "
+            "takes longer. The work runs in a subprocess, whose start costs about a second",
         ),
     ]
-    memory_limit: Annotated[int | None, Option(None, "the memory limit in bytes, on Linux only, in the same way")]
+    memory_limit: Annotated[int | None, Option(None, "the memory limit in bytes, on Linux only. `LimitExceeded` is raised if it is exceeded")]
     output: Annotated[
         _Path,
         Option(
             None,
-            "also write the result to this path, which may be that of the model. External data stays external, next to the "
-            "output. If the model was read from a path, the returned model refers to this data",
+            "also write the result to this path, which may be the path of the original. If the original has external data, the "
+            "weights are written to a file next to `output`. If it was also read from a path, the returned model refers to that file",
         ),
     ]
 

@@ -25,7 +25,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "explain",
         help="report what would become of each loop of a model, or explain a reason code",
-        description="Report what would become of each loop of a model and why the rest stays; or explain a reason code.",
+        description="Report what optimize would make of each loop of a model, and why the other loops stay; or explain a reason code.",
     )
     parser.add_argument(
         "subject", metavar="IN|CODE", help="a model, a folder of them, - for standard input; or a reason code such as RECURRENCE"
@@ -34,7 +34,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     add_report(parser)
     add_rewriting(parser)
     parser.add_argument(
-        "--no-advice", action="store_true", help="do not spend seconds on trying and timing options that may make the model faster"
+        "--no-advice", action="store_true", help="do not try and time options that may make the model faster, which takes seconds"
     )
     add_display(parser)
     add_limits(parser)

@@ -18,8 +18,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "migrate",
         help="write a model in another opset",
-        description="Migrate a model to another opset, including opset-8 Scans, compare both on onnxruntime, and write the result "
-        "if they agree.",
+        description="Migrate a model to another opset, including opset-8 Scans. Compare the result with the original on "
+        "onnxruntime, and write it if they agree.",
     )
     parser.add_argument("model", metavar="IN", help="the model to migrate; a folder of them; - for standard input")
     add_output(parser)
@@ -28,8 +28,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "--opset",
         default="auto",
         metavar="N",
-        help="a number; auto (default) and latest both mean the newest opset that the installed onnxruntime runs and the "
-        "model can have",
+        help="the opset, a number; auto (default) and latest both mean the newest opset that the installed onnxruntime runs "
+        "and to which the model can be migrated",
     )
     add_options(parser, "runtime")
     group = add_checking(parser)

@@ -32,7 +32,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "optimize",
         help="take the loops out of a model",
-        description="Take the loops out of a model, compare both on onnxruntime, and write the result if they agree.",
+        description="Take the loops out of a model, compare the result with the original on onnxruntime, and write it if they agree.",
     )
     parser.add_argument("model", metavar="IN", help="the model to rewrite; a folder of them; - for standard input")
     add_output(parser)
@@ -45,8 +45,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "--on-difference",
         choices=("raise", "keep"),
         default="raise",
-        help="what to do if the result differs: raise (default) writes nothing and names the change to blame; keep makes all "
-        "other changes",
+        help="what to do if the results differ: raise (default) writes nothing and names the change that causes the difference; "
+        "keep leaves this change out and makes all others",
     )
     add_reproducer(group)
     add_bench(parser)

@@ -58,10 +58,14 @@ def rules() -> str:
     order = "".join(f"* {subject}: {', '.join(names)}\n" for subject, names in named.items())
     parts = [
         f"# All rules\n\n{_MADE}",
-        "*Used*: by default, unless `skip` names the rule; always, whatever the options say; or only if `passes` names it. *Also where needed*:\n"
-        "on loops of a changed model on which onnxruntime might crash, whatever the options say.\n",
-        "## Order\n\nRules are tried on a subject in this order. The first rule that applies changes the subject. Then all rules are tried again, from the start.\n"
-        f"An *absent node* is a recurrent node that the target lacks, a *pair* two of opposite directions.\n\n{order}",
+        "The column *used* says when a rule is used:\n\n"
+        "* *By default*: unless the option `skip` names the rule.\n"
+        "* *Always*: whatever the options say.\n"
+        "* *Only if named*: only if the option `passes` names the rule.\n"
+        "* *Also where needed*: in addition, on each loop of a changed model on which onnxruntime might crash, whatever the options say.\n",
+        "## Order\n\nThe list shows what a rule can rewrite (its *subject*), and the order in which rules are tried on each subject. The first rule\n"
+        "that applies changes the subject. Then all rules are tried again, from the start. An *absent node* is a recurrent node that the\n"
+        f"target does not run. A *pair* is two recurrent nodes that read one sequence in opposite directions.\n\n{order}",
     ]
     for phase in dict.fromkeys(rule.phase for rule in RULES):
         chosen = [rule for rule in RULES if rule.phase == phase]
@@ -95,11 +99,13 @@ def targets() -> str:
     """Return the page of targets."""
     head = [
         f"# What each target runs\n\n{_MADE}",
-        "onnxruntime's CPU runs the nodes that a target lacks, and copies their data in both directions.\n\n"
-        "* *Takes cells*: a recognised cell becomes the native node always, or only if that is faster.\n"
-        "* *Both directions*: which pairs of recurrent nodes become one bidirectional node: all, those of equal activations, narrow ones on one row, or none.\n"
-        "* *Unrolls*: without `max_unroll`.\n"
-        "* *Known from*: the tests or releases that it was run on ([results](../maintainers/providers.md)), or the documentation alone.\n\n"
+        "If a target does not run a node, onnxruntime's CPU runs it. The data of the node is then copied to the CPU and back.\n\n"
+        "* *Takes cells*: when a recognised cell becomes a native RNN, GRU or LSTM node. Either always, or only if the node is faster.\n"
+        "* *Both directions*: which pairs of recurrent nodes (forward and reverse) become one bidirectional node. *Equal ones* have the same\n"
+        "  activations. *Narrow ones* have few hidden features and a batch of 1.\n"
+        "* *Unrolls*: the loops that are unrolled if the option `max_unroll` is not set.\n"
+        "* *Known from*: how the row was checked. Either the target was run ([results](../maintainers/providers.md)), or the row comes from\n"
+        "  its documentation.\n\n"
         "Every target runs the opsets and IR versions of the installed onnxruntime. If a target runs only older recurrent operators,\n"
         '`opset="auto"` converts the model to their opset.\n',
     ]
@@ -107,7 +113,7 @@ def targets() -> str:
         "target",
         "control flow",
         "recurrent operators",
-        "domains beside onnx's",
+        "other operator domains",
         "takes cells",
         "both directions",
         "unrolls",
@@ -152,7 +158,7 @@ def options() -> str:
     ]
     report = (
         "`report=False`",
-        '`True`: return the model and its Report, `model, report = ortscan.optimize("in.onnx", report=True)`',
+        '`True`: return the model and a report: `model, report = ortscan.optimize("in.onnx", report=True)`',
     )
     return _table(["option of `optimize`", "meaning"], [*rows, report])
 
@@ -164,9 +170,9 @@ def quirks() -> str:
         for quirk in QUIRKS.values()
     ]
     head = (
-        f"# What onnxruntime and onnx get wrong\n\n{_MADE}\nThe named modules avoid each defect. Most defects have a test that fails "
-        "as soon as the defect is fixed.\nIf no such test is possible, `rewrites/ops/quirks.py` gives the reason. "
-        "*Seen*: the versions that have the defect; older versions were not tried.\n"
+        f"# What onnxruntime and onnx get wrong\n\n{_MADE}\nThe column *avoided in* names the modules that work around a defect. Most defects "
+        "have a test that fails\nas soon as the defect is fixed. If no such test is possible, `rewrites/ops/quirks.py` gives the "
+        "reason. The column *seen*\nlists the versions that have the defect. Older versions were not tried.\n"
     )
     return f"{head}\n{_table(['defect', 'seen', 'what happens', 'avoided in'], rows)}"
 

