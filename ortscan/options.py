@@ -76,8 +76,8 @@ class RewritingOptions(ModelOptions, total=False):
         bool,
         Option(
             False,
-            "also run operators that onnxruntime has no kernel for: in wider types, or by calls of Python. A result with such calls "
-            "runs [in Python only](../how-to/python-calls.md). This option also enables `guard-scan` and `guard-recurrence`",
+            "also run operators that onnxruntime has no kernel for: in wider types, or by calls of Python. A result with such "
+            "calls runs [in Python only](../how-to/python-calls.md). This option also enables `guard-scan` and `guard-recurrence`",
             "--custom-ops",
             "also run operators that onnxruntime has no kernel for, if necessary by calls of Python (the result then needs Python)",
             session=texts.flag,
@@ -99,9 +99,11 @@ class RewritingOptions(ModelOptions, total=False):
         str | None,
         Option(
             None,
-            'the onnxruntime release that will run the result, such as `"1.17"`, if it is older than the installed one (1.16 or later). '
-            "The result uses only the opset, IR version, operators and types that the CPU build of that release supports. If the "
-            "model has a newer opset, it is migrated down. Rewrites that need a newer release are skipped (reason `RUNTIME`). "
+            'the onnxruntime release that will run the result, such as `"1.17"`, if it is older than the installed one. '
+            "1.16 is the oldest. The result uses only the opset, IR version, operators and types that the CPU build of "
+            "that release supports. "
+            "If the model has a newer opset, it is migrated down. Rewrites that need a newer release are skipped (reason "
+            "`RUNTIME`). "
             "`migrate` has this option too. Models are still compared on the installed onnxruntime",
             "--runtime 1.17",
             "the onnxruntime that will run the result, if it is older than the installed one; the result uses only the opset, IR "
@@ -113,8 +115,9 @@ class RewritingOptions(ModelOptions, total=False):
         Iterable[str] | None,
         Option(
             None,
-            'the names of the rules to use, as `explain` shows them; `"default"` means all default rules. The rules `guard-scan` and '
-            "`guard-recurrence` are used only if you name them. They let a model run on empty sequences and batches",
+            'the names of the rules to use, as `explain` shows them; `"default"` means all default rules. '
+            "The rules `guard-scan` and `guard-recurrence` are used only if you name them. They let a model run on empty "
+            "sequences and batches",
             "--passes A,B",
             "run only these passes; default: all default passes",
             read=texts.name_list,

@@ -51,17 +51,17 @@ class OptimizeOptions(RewritingOptions, total=False):
         float | None,
         Option(
             None,
-            "the time limit in seconds, for [untrusted models](../how-to/untrusted-models.md). `LimitExceeded` is raised if the work "
-            "takes longer. The work runs in a subprocess, whose start costs about a second",
+            "the time limit in seconds, for [untrusted models](../how-to/untrusted-models.md). `LimitExceeded` is raised if the "
+            "work takes longer. The work runs in a subprocess, whose start costs about a second",
         ),
     ]
-    memory_limit: Annotated[int | None, Option(None, "the memory limit in bytes, on Linux only. `LimitExceeded` is raised if it is exceeded")]
+    memory_limit: Annotated[int | None, Option(None, "the memory limit in bytes, on Linux only. Otherwise like `time_limit`")]
     output: Annotated[
         _Path,
         Option(
             None,
             "also write the result to this path, which may be the path of the original. If the original has external data, the "
-            "weights are written to a file next to `output`. If it was also read from a path, the returned model refers to that file",
+            "weights are written to a file next to `output`. If it was also read from a path, the returned model refers to it",
         ),
     ]
 

@@ -25,7 +25,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "explain",
         help="report what would become of each loop of a model, or explain a reason code",
-        description="Report what optimize would make of each loop of a model, and why the other loops stay; or explain a reason code.",
+        description="Report what would become of each loop of a model, and why the remaining loops stay; or explain a reason code.",
     )
     parser.add_argument(
         "subject", metavar="IN|CODE", help="a model, a folder of them, - for standard input; or a reason code such as RECURRENCE"

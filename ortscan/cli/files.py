@@ -90,7 +90,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "output", metavar="OUT", nargs="?", help="the file to write; a folder if IN is a folder; - for standard output"
     )
-    parser.add_argument("-o", "--output", dest="output_option", metavar="OUT", help="the file or folder to write, instead of the argument OUT")
+    parser.add_argument("-o", "--output", dest="output_option", metavar="OUT", help="another way to pass OUT")
     parser.add_argument("--dry-run", action="store_true", help="do everything except writing the model")
     parser.add_argument(
         "--save-as-external-data", action="store_true", help="write the weights to a separate file next to the model"

@@ -44,7 +44,9 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
     """Add the options --time-limit and --memory-limit."""
     group = parser.add_argument_group("limits, for untrusted models")
     group.add_argument("--time-limit", type=seconds, metavar="SECONDS", help="stop if the command takes longer")
-    group.add_argument("--memory-limit", type=byte_size, metavar="SIZE", help="stop if the command needs more memory, such as 2G (Linux only)")
+    group.add_argument(
+        "--memory-limit", type=byte_size, metavar="SIZE", help="stop if it takes more memory, such as 2G (Linux only)"
+    )
 
 
 def has_limits(args: argparse.Namespace) -> bool:

@@ -16,7 +16,7 @@ def add_native(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser = verbs.add_parser(
         "native",
         help="show whether the native loop engine is installed",
-        description="Show whether the native library, which runs compiled loops, is installed. It is an onnxruntime custom op library.",
+        description="Show whether the native library, which runs compiled loops, is installed. It is a custom op library.",
     )
     parser.add_argument(
         "--library-path", action="store_true", help="print only the library's path, for RegisterCustomOpsLibrary in any language"

@@ -32,7 +32,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser(
         "optimize",
         help="take the loops out of a model",
-        description="Take the loops out of a model, compare the result with the original on onnxruntime, and write it if they agree.",
+        description="Take the loops out of a model, compare the result with the original on onnxruntime, and write it if both "
+        "agree.",
     )
     parser.add_argument("model", metavar="IN", help="the model to rewrite; a folder of them; - for standard input")
     add_output(parser)

@@ -23,9 +23,10 @@ __all__ = ["TABLE", "VARIANTS", "Outcome", "Variant", "outcomes", "table"]
 TABLE = Path(__file__).parents[2] / "ortscan" / "docs" / "reference" / "variants.md"
 _HEAD = """# Variants that onnxruntime does not run
 
-Made by `python -m tests.support.refused_variants`. Each variant runs in an `ortscan.InferenceSession` with the entry `ortscan.custom_ops`.
-Its results are compared with a numpy loop that follows the operator's text. *How* names the rewrites that make it run; only `python`
-needs Python. A variant is *refused* if the model or an input is invalid by the operator's text.
+Made by `python -m tests.support.refused_variants`. Each row is a model with an unusual form of an operator. It runs in an
+`ortscan.InferenceSession` with the entry `ortscan.custom_ops`. Its results are compared with those of a numpy loop that follows the
+operator's definition. *How* names the rules and other rewrites that make the model run. Only a model with the rewrite `python` needs
+Python. *Refused* means that ortscan rejects the model or an input, because the operator's definition does not allow it.
 
 | variant | onnxruntime alone | with ortscan | how |
 |---|---|---|---|

@@ -10,10 +10,15 @@ __all__ = ["counts", "share_gone", "table"]
 
 _HEAD = """# What leaves a loop, operator by operator
 
-Made by `python -m tests.campaigns conformance`. It wraps each node test of the ONNX project in a Scan of three steps, passes the model to
-`ortscan.optimize`, and compares both models on onnxruntime. It wraps each test in four ways. Either all float inputs differ between steps, or
-only the first. Values that are the same in every step are constants or inputs. The operator is alone, next to an unrelated state, or between
-other work. *Gone* counts the wrapped tests of which no loop remains. The others are counted by the reason code of the loop that remains.
+Made by `python -m tests.campaigns conformance`. It takes each node test of the ONNX project, and wraps the tested operator in a Scan of three
+steps. It passes this model to `ortscan.optimize`, and compares both models on onnxruntime. Each test is wrapped in four ways, which differ in
+three points:
+
+* Either all float inputs of the operator differ between steps, or only the first one.
+* Inputs that are the same in every step are either constants or inputs of the model.
+* The operator is alone in the loop, next to an unrelated state, or between other nodes.
+
+*Gone* counts the wrapped tests in which no loop remains. If a loop remains, the test is counted under the first reason code of this loop.
 Wrapped tests that onnxruntime does not run are not counted.
 """
 
@@ -42,7 +47,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
         f"{ran} wrapped tests run, of {len(by_operator)} operators: {found['gone']} gone ({share_gone(outcomes):.1%}), "
         f"{found['left']} left, {found['wrong']} wrong, {found['invalid']} invalid, {found['crash']} crashed.",
         "",
-        "| operator | gone | left in the loop |",
+        "| operator | gone | left in the loop, by reason code |",
         "|---|---|---|",
     ]
     for op in sorted(by_operator, key=str.lower):
