@@ -102,7 +102,7 @@ def list_weights(model: ir.Model, before: ListedWeights) -> None:
 
 
 def _type_by_tensor(value: ir.Value) -> None:
-    """Give ``value`` the type and the shape of its tensor, unless they are declared."""
+    """Set the type and the shape of ``value`` to those of its tensor, unless they are declared."""
     tensor = value.const_value
     if tensor is not None and value.type is None:
         value.type = ir.TensorType(tensor.dtype)

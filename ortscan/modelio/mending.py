@@ -48,7 +48,7 @@ def free_negative_sizes(model: ir.Model) -> None:
 
 
 def declare_first_types(model: ir.Model, proto: onnx.ModelProto) -> None:
-    """Give each output that ``proto`` declares several times the type and shape of the first declaration.
+    """Set the type and shape of outputs that ``proto`` declares several times to those of the first declaration.
 
     ``model`` was read from ``proto``. A declaration as an input counts as the first, then one as an output, then one as an inner
     value.

@@ -141,7 +141,7 @@ _READERS = {"Gather": _gather, "ReverseSequence": _reverse_sequence, "Slice": _s
 
 
 def keep_sizes_of_reversals(graph: ir.Graph, opset: int) -> None:
-    """Give the results of reversals and Transposes the sizes of their inputs.
+    """Set the sizes of the results of reversals and Transposes to those of their inputs.
 
     ``graph`` is the main graph. Nodes in bodies are included.
     """

@@ -51,7 +51,7 @@ def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
 
 
 def name_free_dims(model: ir.Model) -> None:
-    """Give each unnamed dimension of the model's inputs a name.
+    """Name each unnamed dimension of the model's inputs.
 
     With names, inference can show that two unknown sizes are equal. ``tidy`` removes these names again.
     """

@@ -126,7 +126,7 @@ CONDITION_OF_STEPS = Mark[bool]("ortscan.has_steps")  # on a branch: it runs for
 
 
 def hand_on(old: ir.Node, new: ir.Node) -> None:
-    """Give ``new`` the report entry of ``old``, because ``new`` replaces the same loop of the original model."""
+    """Pass the report entry of ``old`` on to ``new``, because ``new`` replaces the same loop of the original model."""
     entry = REPORT.of(old)
     if entry is not None:
         REPORT.put(new, entry)

@@ -156,14 +156,14 @@ def shapes_of(values: Iterable[ir.Value]) -> dict[ir.Value, ir.Shape | None]:
 
 
 def restore_shapes(before: LearnedShapes) -> dict[ir.Value, ir.Shape | None]:
-    """Give each value its shape in ``before``. Return the shapes that this replaced."""
+    """Set the shape of each value to that in ``before``. Return the shapes that this replaced."""
     learned = {value: value.shape for value, shape in before.items() if value.shape is not shape}
     put_shapes({value: before[value] for value in learned})
     return learned
 
 
 def put_shapes(shapes: LearnedShapes) -> None:
-    """Give each value its shape in ``shapes``."""
+    """Set the shape of each value to that in ``shapes``."""
     for value, shape in shapes.items():
         value.shape = shape
 

@@ -59,7 +59,7 @@ def _is_bound(value: ir.Value, body: ir.Graph) -> bool:
 
 
 def put_bounds_into_bodies(ctx: Context) -> None:
-    """Give each Slice its own constants as bounds, if onnx's inference would not see the present ones."""
+    """Write own constants as the bounds of each Slice, if onnx's inference would not see the present ones."""
     main = ctx.model.graph
     if ctx.opset < _CONSTANT_OF_INTEGERS:
         return
