@@ -156,11 +156,13 @@ def _corner_form(state: State, linear: Linear, decay: np.ndarray, dtype: np.dtyp
     assert linear.drive is not None
     operands, roots = partial(_operands, state, reader), list[_Part]([state.next])
     ends = [part for part in postorder(roots, operands) if isinstance(part, ir.Value) and not operands(part)]
-    leaves = [part for part in ends if part is not state.inner and reader.constant(part) is None]
+    constants = {part: reader.constant(part) for part in ends if part is not state.inner}
+    leaves = [part for part, array in constants.items() if array is None]
     if len(leaves) > _MOST_LEAVES:
         return None
+    rank = max(array.ndim for array in (decay, *constants.values()) if array is not None)
     corners = np.array(list(itertools.product(_CORNERS, repeat=1 + len(leaves))), dtype)
-    inputs = {value: corners[:, index].reshape(-1, *[1] * decay.ndim) for index, value in enumerate([state.inner, *leaves])}
+    inputs = {value: corners[:, index].reshape(-1, *[1] * rank) for index, value in enumerate([state.inner, *leaves])}
     with np.errstate(all="ignore"):
         wanted, drive = (_computed(root, operands, inputs, reader, dtype) for root in (state.next, linear.drive))
         own = inputs[state.inner]
