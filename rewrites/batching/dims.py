@@ -12,7 +12,7 @@ from rewrites.batching.alignment import expanded
 from rewrites.batching.call import Call, Operand, Result
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import dim_of, rank_of
-from rewrites.ops.versions import concat, move_axis_first, move_first_axis, reshape, shape_of, slice_axis
+from rewrites.ops.versions import concat, move_axis_first, move_first_axis, reshape, shape_of, slice_axis, unsqueeze
 
 __all__ = [
     "Dim",
@@ -109,7 +109,8 @@ def fold_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
     rest = [dim for dim in dims[1:] if isinstance(dim, int) and dim > 0]
     if len(rest) == len(dims) - 1:
         return reshape(call.build, x, [-1, *rest])
-    return _exact(call, x, [product_of(call.build, [call.steps, dims[0]]), *dims[1:]])
+    flat = x if call.opset >= since.ALLOWZERO else call.build.op("Flatten", x, axis=2)
+    return _exact(call, flat, [product_of(call.build, [call.steps, dims[0]]), *dims[1:]])
 
 
 def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
@@ -121,7 +122,16 @@ def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
     for axis in range(1, rank):
         dim = dim_of(y, axis)
         rest.append(dim if isinstance(dim, int) else shape_of(call.build, y, axis))
-    return with_steps(call, y, [first, *rest])
+    return with_steps(call, _aligned(call, y, first), [first, *rest])
+
+
+def _aligned(call: Call, y: ir.Value, first: Dim) -> ir.Value:
+    """Insert an axis of size 1 into ``y`` [steps * first, ...] before opset 14, in which a 0 in a shape copies the size of an axis.
+
+    The copied axis is then steps * ``first``, which is 0 too.
+    """
+    is_needed = call.opset < since.ALLOWZERO and not isinstance(first, int) and not call.may_be_empty
+    return unsqueeze(call.build, y, [0]) if is_needed else y
 
 
 def first_dim(call: Call, index: int) -> Dim:
@@ -157,7 +167,7 @@ def _parted(call: Call, value: ir.Value, output: ir.Value, first: Dim) -> ir.Val
         return unfold_steps(call, value, first, rank)
     rest = slice_axis(b, b.op("Shape", value), 0, 1, _END)
     shape = concat(b, [call.steps, first if isinstance(first, ir.Value) else b.const([first]), rest], axis=0)
-    return b.op("Reshape", value, shape, allowzero=1 if call.opset >= since.ALLOWZERO else None)
+    return b.op("Reshape", _aligned(call, value, first), shape, allowzero=1 if call.opset >= since.ALLOWZERO else None)
 
 
 _END = 2**63 - 1

@@ -271,3 +271,19 @@ def test_mean_and_variance_normalization(opset: int) -> None:
     ]
     check(cases, opset, empty=False)
     assert refusal(case("y = MeanVarianceNormalization <axes=[0, 2]> (x)", x=steps(F32, 2, 3, 4))) == "NO-BATCHING-RULE"
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+def test_an_empty_batch_stays_empty_without_allowzero(opset: int) -> None:
+    rows, image = steps(F32, 0, 3, dims=["B", 3]), steps(F32, 0, 4, 5, dims=["B", 4, "N"])
+    pixels = steps(F32, 0, 4, 2, 2, dims=["B", 4, "N", "M"])
+    cases = [
+        case("y = Gemm <alpha = 2.0> (x, w, c)", x=rows, w=same(F32, 3, 4), c=same(F32, 4)),
+        case("y = Gemm <alpha = 2.0> (x, w, c)", x=rows, w=same(F32, 3, 4), c=steps(F32, 0, 4, dims=["B", 4])),
+        case("y = Gemm (x, w)", x=steps(F16, 0, 3, dims=["B", 3]), w=same(F16, 3, 4)),
+        case("y = Conv (x, w)", x=image, w=same(F32, 3, 4, 3)),
+        case("y = MaxPool <kernel_shape = [2]> (x)", x=image),
+        case("y = InstanceNormalization (x, a, b)", x=image, a=same(F32, 4), b=same(F32, 4)),
+        case("y = DepthToSpace <blocksize = 2> (x)", x=pixels),
+    ]
+    check(cases, opset, empty=False)
