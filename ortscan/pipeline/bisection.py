@@ -158,7 +158,7 @@ class _Search:
         if tried.fault is None or not tried.patches:
             return None
         sound, faulty, fault = self.sound, len(tried.patches), tried.fault
-        if not sound and self.attempt(0).fault is not None:
+        if sound >= faulty or (not sound and self.attempt(0).fault is not None):
             return None
         while faulty - sound > 1:
             if time.monotonic() > self._end:

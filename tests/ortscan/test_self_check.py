@@ -11,8 +11,12 @@ import pytest
 
 import ortscan
 from ortscan.errors import InvariantBroken, OptionError, OrtscanWarning, VerificationFailed
-from ortscan.pipeline.bisection import MOST_PLACES
+from ortscan.modelio import load
+from ortscan.pipeline.bisection import MOST_PLACES, soundest
+from ortscan.pipeline.rewriting import Rewritten
 from ortscan.report.codes import lookup
+from rewrites.base.report import RewriteReport
+from rewrites.base.vetoes import Vetoes
 from rewrites.cleanup import common_subexpressions, fold_constants, hoist_invariants
 from rewrites.fission import loop_fission
 from rewrites.rule import Patch
@@ -220,3 +224,14 @@ def test_names_that_went_with_the_older_opset_are_not_given_again(name: str) -> 
         warnings.simplefilter("error", OrtscanWarning)
         after = ortscan.optimize(model_from_text(text, 12, ir_version=7), verify=False)
     assert not any(node.op_type in ("Loop", "Scan") for node in after.graph.node)
+
+
+def test_a_fault_after_the_last_patch_is_not_blamed_on_a_patch() -> None:
+    def rewrite(stop_after: int | None, vetoes: Vetoes) -> Rewritten:
+        for rule in ("first", "second", "third")[:stop_after]:
+            vetoes.patches += [(rule, "main")] if vetoes.on(rule, "main") is None else []
+        return Rewritten(load(parsed(TWO)), RewriteReport(), is_touched=stop_after is None)
+
+    sound = soundest(rewrite, lambda outcome: "the last stage fails" if outcome.is_touched else None)
+    assert sound.result is not None
+    assert sound.fault == "the last stage fails"
