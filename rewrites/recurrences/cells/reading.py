@@ -112,12 +112,12 @@ class Reading:
         return Polynomial.constant(flat) if abstract.ndim == 1 else None
 
     def are_same(self, value: ir.Value, other: ir.Value, *, axes: bool = False) -> bool:
-        """Return True if both values hold the same numbers in each row.
+        """Return True if both values have the same type and hold the same numbers in each row.
 
         Their shapes may differ in axes of size 1, unless ``axes`` is True.
         """
         first, second = self.features(value), self.features(other)
-        if first is None or second is None or rows_of(first.dims) != rows_of(second.dims):
+        if value.dtype != other.dtype or first is None or second is None or rows_of(first.dims) != rows_of(second.dims):
             return False
         if axes and (first.dims, first.shape) != (second.dims, second.shape):
             return False

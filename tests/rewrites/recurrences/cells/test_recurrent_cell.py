@@ -12,6 +12,7 @@ from ortscan.running.graph_index import all_nodes
 from tests.rewrites.recurrences.written_cells import ENCODINGS, Written, written, written_cells
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
+from tests.support.text import model_from_text
 
 CELLS = list(written_cells())
 NODES = {"RNN", "GRU", "LSTM"}
@@ -305,3 +306,17 @@ def test_a_name_that_counts_rows_too_tells_nothing_of_features():
     result = to_caller_type(rewritten(model, target="onnx")[0])
     feeds = {"h0": np.ones((5, 2), np.float32), "xs": np.ones((4, 5, 3), np.float32)}
     assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-4, atol=1e-5)
+
+
+def test_a_cast_of_the_hidden_state_is_another_value():
+    text = """g (float16[2,3] s, float[2,3] t, float16[T,2,3] xs) => (float16[2,3] z, float[2,3] w)
+        <float16[3,3] W = {15360, 0, 13312, 14336, 15360, 0, 0, 48128, 14336}, float16[3,3] R = {14336, 0, 15360, 48128, 13312, 0, 0, 15360, 0}> {
+        z, w = Scan <num_scan_inputs = 1, body = b (float16[2,3] h, float[2,3] k, float16[2,3] x) => (float16[2,3] h1, float[2,3] k1) {
+            a = MatMul (x, W) r = MatMul (h, R) q = Add (a, r) h1 = Tanh (q) c = Cast <to = 1> (h1) m = Sin (k) k1 = Add (m, c) }> (s, t, xs)
+    }"""
+    model = model_from_text(text, 18)
+    result = to_caller_type(rewritten(model, target="coreml", debug=True)[0])
+    assert "RNN" in {node.op_type for node, _ in all_nodes(result)}
+    half = np.float16([[0.5, -1, 0], [1, 0.25, 2]])
+    feeds = {"s": half, "t": half.astype(np.float32), "xs": np.stack([half, half / 2, -half])}
+    assert_same_numbers(ort_run(result, feeds), ort_run(model, feeds), rtol=1e-2, atol=1e-2)

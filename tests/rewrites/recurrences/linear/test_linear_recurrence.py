@@ -131,7 +131,10 @@ WAYS = {
     ),
     "on two ways": decaying(33, "2", "m = Mul (h, a) k = Neg (h) l = Add (m, x) n = Mul (k, b) h1 = Sub (l, n) y = Identity (h1)"),
     "with a constant of each channel added": decaying(
-        33, "3", "m = Mul (h, a) k = Sub (m, c) h1 = Add (k, x) y = Identity (h1)", weights="float a = {0.75}, float[3] c = {1, 2, 3}"
+        33,
+        "3",
+        "m = Mul (h, a) k = Sub (m, c) h1 = Add (k, x) y = Identity (h1)",
+        weights="float a = {0.75}, float[3] c = {1, 2, 3}",
     ),
     "by powers that come to nothing": decaying(300, "2", weights="float a = {0.1}"),
 }
