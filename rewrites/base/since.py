@@ -6,6 +6,7 @@ Sources: the operators' specifications and changelogs. ``rewrites.ops.versions``
 __all__ = [
     "ALLOWZERO",
     "CONSTANT_OF_SHAPE",
+    "CONSTANT_TYPES",
     "CUM_PROD",
     "CUM_SUM",
     "EXPAND",
@@ -36,6 +37,7 @@ __all__ = [
 NATIVE_CELLS = 7  # RNN, GRU and LSTM in their current form, without ``output_sequence``
 EXPAND = 8
 CONSTANT_OF_SHAPE = 9
+CONSTANT_TYPES = 9  # Constant holds all types; before, only floats
 CUM_PROD = 26
 CUM_SUM = 11
 INTEGER_LESS = 9  # Less and Greater compare integers

@@ -12,15 +12,17 @@ too. Condition: every operator of the body can be planned.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.base import since
 from rewrites.base.plain_text import counted
 from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
 from rewrites.graph.replace import take_over
+from rewrites.graph.values import is_constant
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, captured_values, make_scan, stand_in_for
 from rewrites.native.around import Around, around, nothing_around
 from rewrites.native.compiling import Compiled, compile_loop
@@ -41,6 +43,7 @@ from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
 
+_FLOATS = frozenset({ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _NO_LIMIT = np.array(np.iinfo(np.int64).max)
 
 
@@ -55,6 +58,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         compiled = compile_loop(loop, ctx)
     if isinstance(compiled, NotApplicable):
         return compiled
+    read = [*captured_values(loop.body), *(value for node in beside.nodes for value in node.inputs if value is not None)]
+    refusal = _unwritable_constant((value for value in read if value not in compiled.captured), ctx)
+    if refusal is not None:
+        return refusal
     planned = compiled
 
     def edit() -> Sequence[ir.Node]:
@@ -71,6 +78,16 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     kinds = ", ".join(node.op_type for node in beside.nodes)
     more = f"the plan includes {counted(len(beside.nodes), 'operator')} beside the loop: {kinds}"
     return Patch(what, edit, (*compiled.notes, *_in_words(compiled.plan), *([more] if beside.nodes else [])), made)
+
+
+def _unwritable_constant(values: Iterable[ir.Value], ctx: Context) -> NotApplicable | None:
+    """Return a reason if a function cannot hold one of ``values`` because the Constant of the opset holds only floats."""
+    for value in values:
+        if ctx.opset < since.CONSTANT_TYPES and is_constant(value) and value.dtype not in _FLOATS:
+            return NotApplicable(
+                "NATIVE-TYPE", f"'{value.name}' is {value.dtype}; the Constant of opset {ctx.opset} holds only floats"
+            )
+    return None
 
 
 def _call_instead(loop: ScanView, compiled: Compiled, beside: Around, ctx: Context) -> None:

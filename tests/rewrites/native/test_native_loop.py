@@ -160,3 +160,12 @@ def test_the_report_says_what_the_plan_does_and_what_runs_without_the_library() 
         "the plan runs one step after the other: 1 mul add, 1 tanh",
         "a session without ortscan's library runs the Scan",
     ]
+
+
+def test_a_constant_that_the_opset_cannot_write_into_a_function_stays_outside() -> None:
+    text = loop("r = Gather (xs, i) k = Add (n, one) h1 = Add (h, r) y = Tanh (h)", inputs="float[2] h, int64 n",
+                outputs="float[2] h1, int64 k, float[2] y", given="float[2] s, int64 start, float[3,2] xs", operands="s, start",
+                results="float[2] z, int64 last, float[N,2] ys", outer="z, last, ys", weights="int64 one = {1}")  # fmt: skip
+    stays(native_loop, text, "NATIVE-TYPE", opset=8, detail="the Constant of opset 8 holds only floats")
+    _, report = apply(text, [native_loop], opset=9)
+    assert report.patches
