@@ -49,3 +49,19 @@ STOPPED = """g (float[2] s) => (float[2] z, float[1] ys) <int64 most = {5}, bool
 def test_a_wrong_size_of_an_output_that_is_empty_in_every_run_may_be_corrected() -> None:
     case = Case(model_from_text(STOPPED, 18), [{"s": np.ones(2, np.float32)}], "optimize", {})
     assert judge(case).verdict == "ok"
+
+
+MEAN_OF_NOTHING = """g (float[T,2] x, float[2,N] w, int64 t) => (float[?,?] m) <bool go = {1}> {
+  ys = Loop (t, go) <body = b (int64 i, bool c) => (bool c1, float[?] y) {
+    r = Gather (x, i) y = MatMul (r, w) c1 = Identity (c) }>
+  m = ReduceMean <axes = [0]> (ys) }"""
+
+
+def test_the_mean_of_a_loop_without_steps_may_have_more_elements_than_onnxruntime_guesses() -> None:
+    model = model_from_text(MEAN_OF_NOTHING, 13, check=False)
+    feeds = {"x": np.zeros((0, 2), np.float32), "w": np.ones((2, 2), np.float32), "t": np.array(0)}
+    session = session_of(model.SerializeToString())
+    (before,) = run_session(session, feeds)
+    case = Case(model, [feeds], "optimize", {})
+    assert is_shaky(case, session, feeds, [before], [np.full((1, 2), np.nan, np.float32)])
+    assert not is_shaky(case, session, feeds, [before], [np.array([[np.nan, 0]], np.float32)])
