@@ -19,11 +19,12 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
+from rewrites.analysis.dependence import varying_values
 from rewrites.analysis.speculation import depends_on_numbers
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import with_axes, without_axis
-from rewrites.graph.values import const_scalar, dim_of, rank_of
+from rewrites.graph.values import const_scalar, dim_of, rank_of, through_identity
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.lengths import Lengths, ScanSizes, reversed_rows, spread, trimmed
@@ -55,6 +56,7 @@ def make_row(loop: ScanView, sizes: ScanSizes, lengths: Lengths | None, head: Bu
     Nodes that work on all rows are written to ``head``.
     """
     body, states, scans, carried = loop.body, list(loop.states), list(loop.scan_inputs), list[State]()
+    outputs = [output.inner for output in loop.scan_outputs]
     for state in states:
         _declare_rank(state)
     if lengths is not None:
@@ -66,14 +68,16 @@ def make_row(loop: ScanView, sizes: ScanSizes, lengths: Lengths | None, head: Bu
             flags = trimmed(head, lengths.live, lengths)
             scans += [ScanInput(unsqueeze(head, flags, range(2, 2 + rank)), value) for rank, value in live.items()]
             carried = _feed_first_step(body, states, live, ctx) if fed_first else []
-            states = _mask_states(body, states, live, ctx)
+            masked_states = _mask_states(body, states, live, ctx)
+            outputs = _frozen_outputs(outputs, states, masked_states, body)
+            states = masked_states
     del loop.node.attributes["body"]
     everything = [*states, *carried]
     stacks = [*(state.initial for state in everything), *(scan.outer for scan in scans)]
     steps = dim_of(loop.scan_inputs[0].outer, 1) if lengths is None or lengths.most is None else None
     row_states = [State(_row_of(state.initial, state.inner, [], ctx), state.inner, state.next, None) for state in everything]
     row_scans = [ScanInput(_row_of(scan.outer, scan.inner, [steps], ctx), scan.inner, 0, scan.reverse) for scan in scans]
-    row_outputs = [ScanOutput(output.inner, None) for output in loop.scan_outputs]
+    row_outputs = [ScanOutput(output, None) for output in outputs]
     node = make_scan(ctx.names, body, row_states, row_scans, row_outputs, loop.node.name or "Scan")
     give_own_nodes(body, ctx.names)
     for value, output in zip(node.outputs[len(everything) :], loop.scan_outputs, strict=True):
@@ -130,6 +134,19 @@ def _mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.
         masked.append(replace(state, next=chosen))
     body.extend(build.nodes)
     return masked
+
+
+def _frozen_outputs(
+    outputs: Sequence[ir.Value], states: Sequence[State], frozen: Sequence[State], body: ir.Graph
+) -> list[ir.Value]:
+    """Replace each output that is the next value of a state by the next value of the frozen state.
+
+    Both are equal in real steps, and the outputs of the other steps are dropped. A loop that returns only its states is more often
+    recognised as a native cell. An output that depends on no state is kept, because all its steps can be computed at once.
+    """
+    varying = varying_values(body, [state.inner for state in states])
+    chosen = {through_identity(old.next): new.next for old, new in zip(states, frozen, strict=True) if old.next in varying}
+    return [chosen.get(through_identity(output), output) for output in outputs]
 
 
 def _feed_first_step(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:

@@ -8,6 +8,7 @@ import onnx_ir as ir
 import pytest
 
 import ortscan
+from ortscan.running.graph_index import all_nodes
 from rewrites.base.errors import MalformedLoop, MigrationError
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.driver.prepare import prepare
@@ -180,6 +181,18 @@ def test_a_cell_over_rows_with_lengths_becomes_a_native_node():
     feeds = {"h0": numbers[:, 0], "xs": numbers[:, 1:], "n": np.array([2, 5])}
     after = ortscan.optimize(model, dims={"B": 2, "T": 64}, verify=False)
     assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+    assert "Scan" not in {node.op_type for node, _ in all_nodes(after)}
+
+
+@pytest.mark.parametrize(("step", "frozen"), [("s = Add (h, a) h1 = Tanh (s)", True), ("h1 = Tanh (a)", False)])
+def test_an_output_that_is_a_next_state_freezes_with_it_if_it_depends_on_a_state(step: str, frozen: bool):
+    text = scan("n", f"cell (float[2] h, float[2] a) => (float[2] h1, float[2] k) {{ {step} k = Identity (h1) }}")
+    model, _ = lifted(text)
+    (body,) = (node.attribute[0].g for node in model.graph.node if node.op_type == "Scan" for node in [node])
+    masked = next(node.output[0] for node in body.node if node.op_type == "Where")
+    copied = next((node.input[0] for node in body.node if node.output[0] == body.output[1].name and node.op_type == "Identity"), "")
+    assert (copied == masked) == frozen
+    same(text, FEEDS | {"n": np.array([2, 4, 1])})
 
 
 def test_lengths_that_are_known_to_be_full_leave_no_trace():
