@@ -15,7 +15,8 @@ returns the result that the ONNX specification defines.
 
 With a mask, a row takes only some steps. A stable sort moves these steps to the start, and the node's results are moved back to the
 original steps. Before the first step that a row takes, the row has its initial state. The results equal those of the loop for every
-mask, because no result beyond the sequence length of a row is used.
+mask, because no result beyond the sequence length of a row is used. If the mask compares step numbers with lengths, the node takes
+these lengths, and nothing is sorted.
 
 Works around ORT-RECURRENT-LAYOUT, ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS and
 ORT-RECURRENT-EMPTY-ROW.
@@ -34,6 +35,7 @@ from rewrites.ops.rnn.functions import compact
 from rewrites.ops.versions import concat, count_up, reshape, shape_of, slice_axis, squeeze, unsqueeze, where
 from rewrites.recurrences.cells.cell import Cell
 from rewrites.recurrences.cells.features import Dims
+from rewrites.recurrences.cells.prefix_masks import lengths_behind
 
 __all__ = ["NativeResults", "has_run", "join_rows", "part_rows", "write_guarded", "write_native"]
 
@@ -92,6 +94,9 @@ def _write_running_steps(
 ) -> tuple[ir.Value, Iterable[ir.Value]]:
     """Write ``cell`` over only the steps that each row runs. Return the sequence and the final states."""
     steps, rows = shape_of(b, x, 0), shape_of(b, x, 1)
+    declared = lengths_behind(mask, b.opset)
+    if declared is not None:
+        return _write_first_steps(b, cell, x, initial, backwards, mask, declared)
     spread = b.op("Expand", reshape(b, mask, [0, -1]), concat(b, [b.const([1]), rows], 0))
     runs = b.op("Cast", spread, to=_INT64)
     counts = b.op("CumSum", runs, b.const(0), reverse=1 if backwards else None)
@@ -113,6 +118,21 @@ def _write_running_steps(
     sequence = b.op("GatherND", table, _indices(b, at, columns))
     ran = unsqueeze(b, b.op("Less", b.const([0]), squeeze(b, total, [0])), [1])
     return sequence, (where(b, ran, final, state) for state, final in zip(initial, finals, strict=True))
+
+
+def _write_first_steps(
+    b: Builder, cell: Cell, x: ir.Value, initial: list[ir.Value], backwards: bool, mask: ir.Value, declared: ir.Value
+) -> tuple[ir.Value, Iterable[ir.Value]]:
+    """Write ``cell`` over the first steps of each row; ``declared``: their number. Return the sequence and the final states."""
+    steps, rows = shape_of(b, x, 0), shape_of(b, x, 1)
+    flat = b.op("Cast", reshape(b, declared, [-1]), to=_INT64)
+    flat = where(b, b.op("Less", flat, steps), flat, steps)
+    lengths = b.op("Expand", where(b, b.op("Less", flat, b.const([0])), b.const([0]), flat), rows)
+    sequence, finals = _write_rows(b, cell, x, initial, backwards, b.op("Cast", lengths, to=_INT32))
+    ran = unsqueeze(b, b.op("Less", b.const([0]), lengths), [1])
+    states = [where(b, ran, final, state) for state, final in zip(initial, finals, strict=True)]
+    idle = unsqueeze(b, initial[0] if backwards else states[0], [0])
+    return where(b, reshape(b, mask, [0, -1, 1]), sequence, idle), states
 
 
 def has_run(b: Builder, mask: ir.Value, backwards: bool) -> ir.Value:
