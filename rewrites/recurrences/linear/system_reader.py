@@ -78,6 +78,8 @@ class SystemReader:
         maps = [own for value in results if (own := self._of(value)) is not None]
         if len(maps) < len(results) or sum(map(self._size, states)) > _MOST_STATES:
             return None
+        if any(own.bias.size != self._size(state) for own, state in zip(maps, states, strict=False)):
+            return None
         inputs = list(dict.fromkeys(source for own in maps for source in own.terms if source not in states))
         sources, count = [*states, *inputs], len(states)
         between = [own for own in self._known.values() if own is not None and all(source in sources for source in own.terms)]

@@ -305,3 +305,17 @@ def test_a_target_without_if_has_no_fallback() -> None:
     target = Options(target=Abilities("no branches", frozenset({"Scan"})))
     _, report = apply(second_order(300), [constant_filter], options=target)
     assert [reason.code for one in report.loops for reason in one.reasons] == ["LINEAR-CORNERS"]
+
+
+def test_a_state_that_changes_its_number_of_elements_stays() -> None:
+    text = scan(
+        "a = Mul (h, c) h1 = Add (a, x) g1 = Identity (h1) y = Identity (h1)",
+        inputs="float[2] h, float[3] g, float[2] x",
+        outputs="float[2] h1, float[2] g1, float[2] y",
+        given="float[2] s, float[3] t, float[64,2] xs",
+        operands="s, t, xs",
+        results="float[2] z, float[2] v, float[64,2] ys",
+        outer="z, v, ys",
+        weights="float[2] c = {0.5, 0.25}",
+    )
+    stays(constant_filter, text, check=False)
