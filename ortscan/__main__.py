@@ -41,9 +41,12 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _raise_interrupts_again(unraisable: "UnraisableHookArgs") -> None:
-    """Interrupt the main thread again if Python could not raise a KeyboardInterrupt and dropped it.
+    """Interrupt the main thread again after Python dropped a KeyboardInterrupt.
 
-    Python cannot raise it, for example, in the code of its import lock.
+    Python drops an exception where it cannot raise one, for example in the code of its import lock.
+
+    Args:
+        unraisable: the dropped exception. An exception of another type is reported as usual.
     """
     if unraisable.exc_type is KeyboardInterrupt:
         _thread.interrupt_main()

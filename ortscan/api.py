@@ -135,7 +135,8 @@ def migrate(
 
     Args:
         model: as for ``optimize``.
-        opset: a number, ``latest`` or ``auto``. Both words mean the newest opset that onnxruntime runs and that has all operators.
+        opset: a number, ``latest`` or ``auto``. Both words mean the newest opset that onnxruntime supports and in which the model
+            can be written.
         runtime: the onnxruntime release that will run the result, if it is older than the installed one. It also limits ``latest``
             and ``auto``.
         verify, time_limit, memory_limit, output: as for ``optimize``.
@@ -188,7 +189,7 @@ def verify(
         shapes: the shapes of inputs by name; None leaves a size free.
         dims: the sizes of named dimensions.
         level: ``full`` or ``quick``. A quick comparison tries fewer and smaller cases. In a large model it compares each loop
-            separately instead of the whole model.
+            separately instead of comparing the whole model.
         time_limit, memory_limit: the limits in seconds and bytes. By default they follow from the level.
 
     Returns:

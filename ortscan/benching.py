@@ -29,9 +29,9 @@ def bench(
 ) -> "Bench":
     """Measure models side by side on onnxruntime's CPU provider.
 
-    The result has the times of runs, of loading and of each loop, the peak memory and the file sizes.
+    The result has the duration of a run, of loading and of each loop, the peak memory and the file sizes.
 
-    Each round creates a session of every model and runs the sessions in turns. The speed ratios have confidence intervals. This
+    Each round creates a session of every model and runs the sessions alternately. Each speed ratio has a confidence interval. This
     function does not compare the outputs of the models; ``verify`` does.
 
         bench("before.onnx", "after.onnx", sizes={"T": [16, 64], "B": 1})

@@ -1,3 +1,6 @@
-"""Advice on remaining loops: options and sizes that help. Each candidate is tried on the model and timed before it is reported."""
+"""Propose options and sizes that would improve the remaining loops.
+
+Each proposal is tried on the model and timed before it is reported.
+"""
 
 __all__: list[str] = []

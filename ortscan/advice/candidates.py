@@ -32,9 +32,9 @@ class AdviceCandidate:
     Attributes:
         flags: The options as flags of the command line.
         options: The options as keywords.
-        when: The condition under which these options help.
-        at: The sizes at which the candidate is timed.
-        is_portable: True if the gain holds in any session of onnxruntime.
+        when: The condition under which these options help, such as "T is mostly 1". Empty if they always help.
+        at: The sizes at which the candidate is timed, by the names of dimensions.
+        is_portable: True if these options help in any session of onnxruntime, False if the session needs ortscan's library.
     """
 
     flags: str

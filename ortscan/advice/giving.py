@@ -113,9 +113,9 @@ def _measure_costs(model: AnyModel, outcome: Rewritten) -> None:
 
 
 def _by_name(model: "BenchedModel") -> dict[str, float]:
-    """Return the seconds that each loop takes in a run, by the name of the loop.
+    """Return a dict from the name of each loop to the seconds that the loop takes in a run.
 
-    Loops with the same name are left out.
+    If several loops have the same name, all of them are left out.
     """
     names = [loop.name for loop in model.loops]
     return {loop.name: loop.seconds for loop in model.loops if names.count(loop.name) == 1}
@@ -136,15 +136,19 @@ def _name_in(where: str) -> str:
 
 
 def _is_needless(candidate: AdviceCandidate, other: Tried) -> bool:
-    """Return True if ``other`` already helps and sets a larger size of the dimension of ``candidate``."""
+    """Return True if ``candidate`` need not be tried, because ``other`` helps and sets a larger size of the same dimension."""
     return bool(candidate.at) and candidate.at.keys() == other.candidate.at.keys()
 
 
 def _chosen(where: str, of_use: "list[tuple[Tried, Bench | None]]") -> list[Advice]:
     """Return at most two pieces of advice for the loop at ``where``.
 
-    The first is the best advice that holds in any session of onnxruntime. The second is the best other advice. It is returned only
-    if there is no first one, or if it is clearly faster than the first.
+    The first piece is the best advice that helps in any session of onnxruntime. The second piece is the best advice that helps
+    only in some sessions. The second piece is returned only if there is no first piece, or if it is clearly faster than the first.
+
+    Args:
+        where: the location of the loop.
+        of_use: the candidates that improve some loops, each with its measurements, or with None if it was not timed.
     """
     chosen_advice: list[Advice] = []
     best = 1.0

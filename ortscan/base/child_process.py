@@ -80,15 +80,15 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def cause(process: "subprocess.Popen[bytes]") -> str:
-    """Wait for ``process`` and return the signal that ended it, or its exit code."""
+    """Wait until ``process`` ends, and return why: the name of a signal, such as ``SIGKILL``, or ``exit code 1``."""
     code = process.wait()
     return signal.Signals(-code).name if -code in set(signal.Signals) else f"exit code {code}"
 
 
 def own_stdout() -> IO[bytes]:
-    """Return a file on the standard output for replies.
+    """Return a file that writes replies to the standard output of this process.
 
-    Redirect everything else that this process prints there to stderr.
+    From then on, everything else that this process prints to its standard output goes to stderr.
     """
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -98,7 +98,7 @@ def own_stdout() -> IO[bytes]:
 def limit_memory(size: int) -> None:
     """Limit the memory of this process, and of each process that it starts, to ``size`` bytes more than it uses now.
 
-    Mapped files and the 64 MiB that each thread reserves do not count.
+    Two kinds of memory do not count: mapped files, and the 64 MiB that each thread reserves.
     """
     import resource
 

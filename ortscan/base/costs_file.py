@@ -1,6 +1,6 @@
 """Read and write a file of costs.
 
-Rules estimate with these costs, which are times in ns, how long a loop and its replacement run.
+Costs are times in ns, for example of one step of a loop. From the costs, a rule estimates how long a loop and its replacement run.
 
 ``ortscan bench --calibrate`` measures the costs of one machine and writes the file. ``optimize`` can use the file on any machine.
 

@@ -2,10 +2,11 @@
 
 A forked child has only one thread. Locks that other threads held at the fork would never be released in it.
 
-``ForkSafeLock`` is a lock that is free in the child. ``not_while_forking`` protects a block that holds locks of onnxruntime,
-because it creates a session or runs one that calls Python. A fork waits until the block ends, and the block waits until a fork
-ends. Each waits at most a second. Sessions that ortscan did not create are not protected, nor are other moments in which
-onnxruntime holds locks.
+``ForkSafeLock`` is a lock that is free in the child.
+
+``not_while_forking`` protects a block that holds locks of onnxruntime: a block that creates a session, or that runs a session with
+calls to Python. A fork waits until the block ends, and the block waits until a fork ends. Both wait at most a second. Sessions that
+ortscan did not create are not protected. Other code in which onnxruntime holds locks is not protected either.
 """
 
 import functools
@@ -53,8 +54,7 @@ class ForkSafeLock:
 def not_while_forking() -> Iterator[None]:
     """Wait until no other thread forks, then run the block.
 
-    A thread that forks meanwhile waits until the block ends.
-    Both waits end after at most a second.
+    If another thread starts to fork during the block, that thread waits until the block ends. No thread waits longer than a second.
     """
     _watch()
     token, thread = object(), threading.get_ident()

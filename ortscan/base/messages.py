@@ -1,7 +1,8 @@
 """Suppress unhelpful messages of onnx_ir and numpy, and issue warnings at the line of the caller.
 
 onnx_ir logs internal values that the user never sees, and numpy warns of infinite weights. ``quietly`` drops the log records of
-onnx_ir, but only in the thread that runs the wrapped function, and only while it runs. It changes no level and no handler.
+onnx_ir, but only in the thread that runs the wrapped function, and only while the function runs. The levels and handlers of
+loggers stay as they are.
 """
 
 import functools

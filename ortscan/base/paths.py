@@ -75,8 +75,8 @@ def real_path(location: str, folders: Sequence[str]) -> str:
         folders: the result of ``folders_of``.
 
     Raises:
-        OutOfReach: ``location`` is not a relative path or leaves the folder, the file that links lead to is below none of
-            ``folders``, or it is not a regular file.
+        OutOfReach: ``location`` is not a relative path or leaves ``folders[0]``. Or the file, after all links are resolved, is
+            outside all ``folders`` or is not a regular file.
     """
     if _is_no_relative_path(location):
         raise OutOfReach(f"has the location {quoted(location)}, which is not a relative path")

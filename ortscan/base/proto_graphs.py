@@ -1,4 +1,4 @@
-"""Walk over the graphs of a ModelProto, and copy it without negative sizes or without some weights.
+"""Walk over the graphs of a ModelProto, and copy a ModelProto without negative sizes or without some weights.
 
 Some exporters write a negative size for a free dimension. onnxruntime reads it as free, but onnx's inference uses the number.
 
@@ -91,9 +91,9 @@ def _dims(declared: onnx.TypeProto) -> list[onnx.TensorShapeProto.Dimension]:
 
 
 def without_initializers(proto: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
-    """Return a copy in which inputs replace the initializers ``names`` of the main graph.
+    """Return a copy of ``proto`` in which the initializers ``names`` of the main graph are inputs.
 
-    Their data is never copied.
+    The data of these initializers is not copied.
     """
     slim = onnx.ModelProto()
     for owner, copy, left_out in ((proto, slim, "graph"), (proto.graph, slim.graph, "initializer")):
@@ -116,9 +116,9 @@ def without_initializers(proto: onnx.ModelProto, names: Collection[str]) -> onnx
 
 
 def hollow_of(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of ``proto`` in which inputs replace the large weights.
+    """Return a copy of ``proto`` in which the large weights are inputs.
 
-    A session of the copy loads faster.
+    A session of the copy loads faster, because it does not load these weights.
     """
     external = onnx.TensorProto.EXTERNAL
     initializers = proto.graph.initializer

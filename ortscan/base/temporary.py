@@ -16,7 +16,7 @@ class TemporaryFolder:
     """A new temporary folder. Creating it may raise OSError.
 
     The folder is removed at the end of a ``with`` block, when this object is deleted, or when the process ends. The removal is
-    registered before the folder is created. Otherwise an interrupt between both steps would leave the folder behind.
+    registered before the folder is created. Otherwise an interrupt between these two steps would leave the folder behind.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ def _remove(path: Path, owner: int) -> None:
 
 
 def insisting(work: Callable[[], None]) -> None:
-    """Call ``work`` twice. If an interrupt stops the first call, the second call completes the work."""
+    """Call ``work`` twice, in any case. If an interrupt stops the first call, the second call completes the work."""
     try:
         work()
     finally:

@@ -99,7 +99,7 @@ def bench_inputs(
     sizes: Mapping[str, Sequence[int]],
     inputs: Given | None,
 ) -> BenchInputs:
-    """Choose the sizes and inputs to time ``models`` at.
+    """Choose the sizes and the inputs with which ``models`` are timed.
 
     Args:
         models: models with the same interface.

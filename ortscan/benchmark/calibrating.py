@@ -1,8 +1,8 @@
-"""Measure the ``Costs`` of this machine with small models that run in turns on one thread.
+"""Measure the ``Costs`` of this machine with small models that run alternately on one thread.
 
 Each cost is the difference between the run times of two models that differ in one thing, so shared overheads cancel. The run time
-of a model is the 10th percentile of its runs, because other programs slow the fastest runs least. onnxruntime does not optimise
-these models.
+of a model is the 10th percentile of all its runs, because other programs on the machine disturb the fastest runs least. onnxruntime
+does not optimise these models.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ def calibrated(seconds: float) -> Costs:
 
 
 def _costs(nanoseconds: Mapping[str, float]) -> Costs:
-    """Return the costs that follow from the nanoseconds of each model."""
+    """Compute the costs from the run time of each model in nanoseconds."""
     node = (nanoseconds["loop of more nodes"] - nanoseconds["loop"]) / (_NODES * _STEPS)
     turn = (nanoseconds["loop"] - nanoseconds["short loop"]) / (_STEPS - _LESS)
     operator = (nanoseconds["operators"] - nanoseconds["a few operators"]) / (4 * (_LINKS - 1))
@@ -59,7 +59,7 @@ def _costs(nanoseconds: Mapping[str, float]) -> Costs:
 
 
 def _models() -> dict[str, tuple[str, dict[str, np.ndarray]]]:
-    """Return the text and the inputs of each model."""
+    """Return for each model, by its name, its text (in ONNX's text format) and its inputs."""
     return {
         "loop": _loop(_STEPS, _NARROW, 3),
         "short loop": _loop(_LESS, _NARROW, 3),

@@ -142,9 +142,15 @@ class _Trial:
             self._runners.append(runner)
 
     def feeds(self, chosen: BenchInputs) -> tuple[list[tuple[Point, Mapping[str, Any]]], list[str]]:
-        """Return the inputs for each choice of sizes that all models accept, and notes on the other choices.
+        """Try the models at each of the chosen sizes.
 
-        Raise StillRunning if no choice is left because runs timed out, and UnsupportedModel if none is left for another reason.
+        Returns:
+            A pair of lists. The first has the sizes at which all models run, each with its inputs. The second has a note on each
+            of the other sizes, with the reason.
+
+        Raises:
+            StillRunning: runs timed out, and the models run at none of the sizes.
+            UnsupportedModel: the models run at none of the sizes for another reason.
         """
         for name, runner in zip(self._names, self._runners, strict=True):
             if runner.error is not None:
@@ -175,10 +181,12 @@ class _Trial:
         return feeds, refused
 
     def _feed(self, chosen: BenchInputs, point: Point) -> tuple[Mapping[str, Any] | None, str]:
-        """Return inputs with the sizes ``point`` that all models accept, and an empty text.
+        """Try inputs with the sizes ``point`` on all models.
 
-        If there are no such inputs, return None and the reason.
         If a model rejects the inputs, inputs with other integers are tried.
+
+        Returns:
+            A pair: the inputs that all models accept and "", or None and the reason why there are no such inputs.
         """
         first = ""
         for attempt in ATTEMPTS:

@@ -1,6 +1,6 @@
 """Rounds of timing.
 
-Each round creates a session of every model and times them in turns, so that all sessions run under the same load.
+Each round creates a session of every model and times these sessions alternately, so that all run under the same load.
 """
 
 import gc
@@ -42,13 +42,13 @@ def clock_for(threads: int) -> Clock:
 
 
 def time_in_turns(runs: Sequence[Callable[[], object]], seconds: float, clock: Clock) -> list[Turns]:
-    """Call the functions ``runs`` in turns for about ``seconds``.
+    """Call the functions ``runs`` alternately for about ``seconds``, and time the calls.
 
-    In a turn, one function is called repeatedly for a short time. The first call is not timed if the turn has other calls. All
-    functions get the same number of turns, at least one, and their order alternates.
+    In a turn, one function is called repeatedly for a short time. If a turn has several calls, the first is not timed. All
+    functions get the same number of turns, at least one. The order of the functions is reversed after each pass over them.
 
     Returns:
-        For each function its turns, and for each turn the seconds of its calls.
+        A list for each function. It has a list for each turn of the function, with the seconds of each timed call.
     """
     timed: list[Turns] = [[] for _ in runs]
     order = list(range(len(runs)))
@@ -107,14 +107,14 @@ class Loaded(Protocol):
 
 @dataclass
 class Records:
-    """The times of a model. ``loads`` has a value for each round, the other lists for each size and round.
+    """The times of a model. ``loads[round]`` has a time for each round. The other lists are indexed by size, then by round.
 
     Attributes:
         loads: the seconds to create a session.
         medians: the median seconds of a run.
         bests: the seconds of the fastest run.
-        gains: the speed relative to the first model. It is the median of ratios, each of two neighbouring turns, because the load
-            of the machine changes.
+        gains: the speed relative to the first model. Each turn of this model is compared with the turn of the first model in the
+            same pass, because the load of the machine changes. The gain is the median of these ratios.
     """
 
     loads: list[float]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class TimedSession:
     """A session on the CPU without ortscan's wrapper.
 
-    ``load_seconds`` is the time to create the session, by the clock for ``threads``.
+    ``load_seconds`` is the time that creating the session took, measured with ``clock_for(threads)``.
 
     Args:
         source: the model.
@@ -92,7 +92,11 @@ def times_of_loops(open_profiled: Callable[[str], TimedSession], feed: Mapping[s
     """Run a model a few times on ``feed`` with a profile, and return the times of its loops.
 
     Return None if the profile is too large.
-    ``seconds`` is the time of a run without a profile.
+
+    Args:
+        open_profiled: a function that creates the session. Its argument is the prefix of the path of the profile.
+        feed: the inputs.
+        seconds: the time of a run without a profile.
     """
     with TemporaryFolder() as folder:
         session = open_profiled(str(folder / "profile"))

@@ -72,13 +72,13 @@ def make_folder(folder: Path) -> None:
 def why_not_trusted(folder: Path, *parts: str) -> str | None:
     """Return the reason why the cache in ``folder`` cannot be trusted, or None if it can.
 
-    ``parts`` are the names of folders in ``folder``. Folders that do not exist are not checked. Conditions:
+    The cache can be trusted if these conditions hold:
 
-    * Only this user can write to the parts.
+    * Only this user can write to the folders ``parts``, which are names of folders in ``folder``.
     * ``folder`` and all folders above it belong to this user or the system.
-    * If other users can write to such a folder, its sticky bit keeps them from replacing its content.
+    * If other users can write to ``folder`` or a folder above it, the sticky bit keeps them from replacing the content.
 
-    Raise OSError if a folder cannot be read.
+    Folders that do not exist are not checked. Raise OSError if a folder cannot be read.
     """
     if os.name == "nt":
         return None
@@ -124,9 +124,9 @@ def _is_of_this_user_alone(gid: int) -> bool:
 
 
 def _is_unmapped_user(uid: int) -> bool:
-    """Return True if users that this user namespace does not map appear as ``uid``.
+    """Return True if ``uid`` is the substitute that this process sees for users outside its user namespace.
 
-    In a container, the host's root is often such a user.
+    In a container, a file of the host's root often has this owner.
     """
     with suppress(OSError, ValueError):
         ranges = [list(map(int, line.split())) for line in _UIDS.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""Handle a result of ``optimize`` that differs or is slower: time it, find the change to blame, and write a reproducer."""
+"""Examine a result of ``optimize``: time it, find the change that makes it differ or slower, and write a reproducer."""
 
 import argparse
 import shlex
@@ -50,7 +50,7 @@ def culprit(args: argparse.Namespace) -> str:
 
 @quietly
 def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, RewriteReport]":
-    """Rewrite with all changes except those that make a difference."""
+    """Rewrite the model without the changes that make the outputs differ. Return the new model and its report."""
     from ortscan.pipeline.on_difference import kept
     from ortscan.pipeline.rewriting import Rewriting
 
@@ -147,7 +147,7 @@ def check_bench(args: argparse.Namespace) -> None:
 
 
 def benched(args: argparse.Namespace, loaded: "LoadedModel") -> "Bench":
-    """Time the original model and ``loaded``."""
+    """Time the original model and the result ``loaded``, and return the measurements."""
     with working("timing both models on onnxruntime", args.quiet):
         return _measured(args, loaded, _SECONDS, profile=args.report is not None)
 

@@ -121,7 +121,7 @@ def without_library(report: "RewriteReport") -> list[str]:
 
 
 def refutation(verification: "Verification", what: str) -> str:
-    """Return a message which says that ``what`` did not pass the comparison, so that nothing was written."""
+    """Return the message that ``what`` failed the comparison and nothing was written."""
     summary = verification.summary().splitlines()[0]
     advice = f"; {ADVICE}, or write without comparing: --no-verify" if verification.inconclusive else ""
     return f"{what} did not pass the comparison, so nothing was written: {summary}{advice}"

@@ -1,7 +1,7 @@
 """Run a call of the Python op: parse its attribute once, then run it on arrays.
 
-A Scan that onnxruntime does not run becomes a Python loop over time. The loop follows the specification of the operator: a Scan
-without steps returns its initial states and empty stacks, and a state may change its shape.
+A Scan that onnxruntime does not run becomes a loop in Python. The loop follows the specification of the operator in two cases in
+which onnxruntime does not: a Scan over zero steps returns its initial states and empty stacks, and a state may change its shape.
 
 Works around ORT-SCAN-CHANGING-STATE, ORT-SCAN-NO-STEPS and ONNX-REFERENCE-SCAN.
 """
@@ -40,7 +40,8 @@ class ScanPlan:
         reverse: True for each scanned input that is read backwards.
         out_axes: the axis of each stacked result.
         out_reverse: True for each stacked result that is stacked backwards.
-        elements: for each stacked result, the type and the sizes of one step (0 if unknown). A Scan without steps uses them.
+        elements: for each stacked result, the type and the sizes of one step (0 if unknown). They are needed if the number of
+            steps is 0.
     """
 
     states: int
@@ -97,9 +98,9 @@ def _stacked(steps: list[np.ndarray], plan: ScanPlan, number: int) -> np.ndarray
 def _empty_stacks(
     plan: ScanPlan, body: Body, states: Sequence[np.ndarray], streams: Sequence[np.ndarray], captured: Sequence[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Yield the stacks of a Scan without steps.
+    """Yield the stacked results of a Scan whose number of steps is 0.
 
-    A trial step on zeros shows their sizes. If the trial fails, the declared sizes are used.
+    To find the other sizes of the stacks, the body runs once on zeros. If that fails, the declared sizes are used.
     """
     shapes = [dims for _, dims in plan.elements]
     with contextlib.suppress(Exception):
@@ -142,9 +143,9 @@ def _prepared(text: str) -> tuple[CallSpec, Runner]:
 
 
 def _runner_of(spec: CallSpec) -> Callable[[Sequence[np.ndarray]], Sequence[object]]:
-    """Return a function from the inputs of a call to its results.
+    """Return a function that computes the results of a call from the inputs of the call.
 
-    Raise UnsupportedModel if ``spec.what`` is unknown.
+    Raise UnsupportedModel if this version of ortscan does not know the kind of the call, ``spec.what``.
     """
     if spec.what not in ("graph", "scan"):
         raise UnsupportedModel(f"the model calls '{spec.what}' in Python, which this version of ortscan does not know")

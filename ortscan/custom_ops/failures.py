@@ -127,10 +127,10 @@ def _forget_locals(error: BaseException) -> None:
 
 
 class surfacing:  # noqa: N801 - it stands after "with"
-    """A context manager around ``inner``.
+    """A context manager that enters and exits ``inner``, and raises the exceptions of Python ops.
 
-    If an op raised in the block, replace onnxruntime's exception by that of the op.
-    It is a class because a StopIteration cannot leave a generator.
+    If an op raised an exception in the block, this exception is raised in place of onnxruntime's exception. ``surfacing`` is a
+    class because the op may raise StopIteration, which cannot leave a context manager that is written as a generator.
     """
 
     __slots__ = ("_inner", "_over")

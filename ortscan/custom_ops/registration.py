@@ -75,7 +75,7 @@ def _declare_once() -> Any:
 class _ResultForm:
     """The type in which the op returns its results.
 
-    ``is_array`` is True for ``ArrayResult``, which some versions of the library accept, and False for plain arrays.
+    ``is_array`` is True if the type is ``ArrayResult``, which some versions of the library accept. It is False for numpy arrays.
     """
 
     is_array = False

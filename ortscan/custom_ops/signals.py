@@ -1,8 +1,8 @@
 """Defer signals while a session with Python ops runs in the main thread.
 
 Python calls signal handlers between any two steps of Python code, even inside onnxruntime-extensions. The usual handler of Ctrl-C
-raises an exception, which crashes the process there. So during such a run, handlers are called only inside an op, where exceptions
-are stored, or after the run.
+raises KeyboardInterrupt. An exception inside onnxruntime-extensions crashes the process. So during the run of such a session,
+handlers are called only inside an op, where exceptions are stored. All other calls of handlers wait until the run has ended.
 """
 
 import functools
@@ -129,7 +129,10 @@ def _forget_in_children() -> None:
 
 
 def _forget() -> None:
-    """End the protection in a child that another thread forked. The run, which would end the protection, does not exist there."""
+    """End the protection in a forked child, unless the main thread forked it.
+
+    If another thread forked, the child does not have the run, so the run cannot end the protection.
+    """
     if protection.running and protection.thread != threading.get_ident():
         protection.running = protection.on = False
         protection.waiting.clear()

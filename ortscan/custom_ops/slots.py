@@ -41,9 +41,8 @@ class ArrayResult:
 def takes_array_results(declared: Any) -> bool:
     """Return True if the library accepts results of type ``ArrayResult``.
 
-    Some versions may need real arrays.
-    This calls the library's Python code with two such results, numbers and strings. ``declared`` is the library's object for the
-    op.
+    Some versions of the library may need numpy arrays. To find out, this function calls the library's Python code with two results
+    of type ``ArrayResult``: one with numbers and one with strings. ``declared`` is the library's object for the op.
     """
     results = (ArrayResult(np.zeros((2, 3), np.int8)), ArrayResult(np.array(["x"], object)))
     body, declared.body = declared.body, lambda **_: results

@@ -119,8 +119,14 @@ def operator_counts(nodes: Iterable[ir.Node]) -> Picture:
 class _Node:
     """A drawn node with its operands and outputs.
 
-    Each operand and output of a drawn loop has a port: the index of the node in the loop's box at which its edge ends or starts.
-    The port is -1 if the edge ends or starts at the node itself.
+    The box of a drawn loop has nodes for the inputs and outputs of the body. An edge from an operand of the loop ends at such a
+    node, and an edge from an output of the loop starts at one. The index of that node in the box is called the port. The port is -1
+    if the edge ends or starts at the loop's own node.
+
+    Attributes:
+        node: the drawn node.
+        operands: the operands, each with its port.
+        leaving: the ports of the outputs.
     """
 
     node: PictureNode
@@ -159,9 +165,10 @@ class _Drawing:
         return len(self._nodes) - 1
 
     def _add_edge(self, value: ir.Value, port: int) -> None:
-        """Add an edge to the node that is added next. The edge starts at the node that computes ``value``.
+        """Add an edge from the node that computes ``value`` to the node that is added next.
 
-        Add nothing if that node is not drawn.
+        If the node that computes ``value`` is not drawn, add nothing. ``port`` is the index of the node inside the next node at
+        which the edge ends, or -1.
         """
         if value in self._sources:
             source, leaves = self._sources[value]
@@ -210,7 +217,7 @@ class _Drawing:
         return _Node(PictureNode("loop", title, "", _tip(node), [Box("", body.picture())]), entering + others, leaving)
 
     def fill(self, loop: Loop) -> tuple[dict[ir.Value, int], dict[ir.Value, int]]:
-        """Draw the body of ``loop``. Return the node indices of its inputs and those of its outputs."""
+        """Draw the body of ``loop``. Return two dicts of node indices: by the inputs of the body, and by its outputs."""
         kinds: dict[ir.Value, tuple[Kind, str]] = {}
         kinds.update((state.inner, ("state", "a state: from the previous step")) for state in loop.states)
         kinds.update((scan.inner, ("step", "the slice of one step")) for scan in loop.scan_inputs)

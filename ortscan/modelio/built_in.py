@@ -3,8 +3,8 @@
     g(x, sr, W = {...})    fix_inputs={"sr": 16000}, freeze=True    ->    g(x) {sr = {16000}, W = {...}}
 
 Ifs, trip counts and shapes that depend on such an input become known. An initializer that is listed as an input is only a
-default, which each run may replace, so no rule may rely on its value. ``freeze`` makes it a constant. In the result, neither kind
-of input is listed any more.
+default, which each run may replace, so no rule may rely on its value. ``freeze`` makes such an initializer a constant. The inputs
+that became constants are no longer inputs of the result.
 """
 
 import math
