@@ -72,7 +72,7 @@ def optimize(
 ) -> onnx.ModelProto | ir.Model | tuple[onnx.ModelProto | ir.Model, Report]:
     """Return ``model`` without its removable loops.
 
-    The outputs stay the same up to rounding, because the new model may add numbers in another order.
+    The outputs stay the same, but they may be rounded differently. For example, the new model may add numbers in another order.
 
     RNN, GRU and LSTM nodes are replaced if onnxruntime rejects them, or computes them differently from the ONNX specification.
     Inputs and outputs keep their names, order, types and declared shapes.

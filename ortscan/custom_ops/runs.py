@@ -81,10 +81,14 @@ def _check_stack(calls: int) -> None:
 def explaining_callback(
     callback: Callable[..., Any], arguments: Sequence[Any] = ()
 ) -> tuple[Callable[..., Any], Callable[[], None]]:
-    """Return a callback for ``run_async`` that adds the exception of an op to onnxruntime's message.
+    """Wrap a callback for ``run_async``, so that the exception of an op is added to onnxruntime's message.
 
-    Also return a function that the caller must call if the run does not start. Raise MemoryError if there is too little memory
-    for the inputs. Raise the errors of ``raise_at_exit``.
+    Returns:
+        A pair: the new callback, and a function that the caller must call if the run does not start.
+
+    Raises:
+        MemoryError: there is too little memory for the inputs, ``arguments``.
+        Exception: see ``raise_at_exit``.
     """
     raise_at_exit()
     check_memory_for_inputs(arguments)

@@ -71,10 +71,14 @@ class DataPath:
 
 
 def data_path(target: Path, source: Path | None, used: Iterable[DataFile]) -> DataPath:
-    """Return the paths for the external data of ``target``, usually ``NAME.data``.
+    """Choose the files for the external data of the model file ``target``.
 
-    If ``NAME.data`` is still needed, the new data gets a numbered name. If only the replaced model needs ``NAME.data``, the
-    numbered name is temporary. ``source`` is the file that the model was read from, and ``used`` are the model's data files.
+    Usually the data goes to ``NAME.data``, where NAME is the name of ``target``. If that file is still needed, the data goes to a
+    numbered file, such as ``NAME.1.data``. If only the replaced model needs ``NAME.data``, the data first goes to a numbered file
+    and is later copied to ``NAME.data``.
+
+    ``source`` is the file that the model was read from, and ``used`` are the data files of the model. Raise ModelFileError if
+    ``NAME.data`` is a folder.
     """
     usual = target.with_name(f"{target.name}.data")
     if usual.is_dir():

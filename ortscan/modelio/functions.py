@@ -7,8 +7,8 @@ Functions with a loop are inlined by default, so that rules find every loop in t
 A function has a loop if its body contains a Scan or Loop at any depth, or calls such a function. Calls in the main graph and in
 the graphs nested in it are inlined. A definition is removed if inlining removed its last call, but not if it never had a call.
 
-A function is not inlined, and the reason is noted, in three cases: its operators have another meaning in the operator sets of the
-model, it calls itself, or a call does not match its definition.
+A function is not inlined, and the reason is noted, in three cases: an operator has another meaning in the opset that the model
+imports, the function calls itself, or a call does not match the definition.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ class Inlining:
 
     Attributes:
         inlined: names of the form ``domain::name`` or ``domain::name:overload``.
-        kept: such a name and the reason why the function, or a call of it, was not inlined.
+        kept: pairs of such a name and the reason why the function, or one of its calls, was not inlined.
     """
 
     inlined: list[str] = field(default_factory=list)
@@ -154,8 +154,8 @@ def _inline_call(call: ir.Node, function: ir.Function, names: Names, opset: int)
 
     Raise _CannotInline if that fails.
 
-    Attribute references are resolved, including those in nested graphs. All names except those of the call's outputs are fresh.
-    Symbols in the function's shapes have no meaning outside it and are dropped.
+    Attribute references are resolved, including those in nested graphs. The outputs keep the names that they have in the call.
+    All other names are new. Symbolic sizes are dropped, because they have no meaning outside the function.
     """
     _refuse_mismatch(call, function, opset)
     try:
@@ -227,8 +227,8 @@ def _defined_in(body: ir.Function) -> Iterator[ir.Value]:
 def _replace_outputs(call: ir.Node, results: list[ir.Value], arguments: dict[ir.Value, ir.Value | None]) -> list[ir.Node]:
     """Replace the outputs of ``call`` by ``results``, the outputs of the function.
 
-    Return the new Identity nodes.
-    A result needs an Identity if it is an input of the function, or if the function returns it a second time.
+    A result that is an input of the function, or that the function returns a second time, is copied by an Identity.
+    Return these Identity nodes.
     """
     copies = []
     used: set[ir.Value] = set()

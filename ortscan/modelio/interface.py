@@ -57,7 +57,7 @@ class Interface:
         return Interface(inputs, self.outputs, self.header, defaults)
 
     def retaken(self, model: ir.Model) -> "Interface":
-        """Return the interface with the current types and shapes of ``model``."""
+        """Return an interface whose inputs and outputs have the current types and shapes in ``model``."""
         now = _interface_proto(model).graph
         return Interface(_redeclared(self.inputs, now.input), _redeclared(self.outputs, now.output), self.header, self.defaults)
 

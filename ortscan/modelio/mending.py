@@ -48,10 +48,10 @@ def free_negative_sizes(model: ir.Model) -> None:
 
 
 def declare_first_types(model: ir.Model, proto: onnx.ModelProto) -> None:
-    """Set the type and shape of outputs that ``proto`` declares several times to those of the first declaration.
+    """Correct the types and shapes of outputs that ``proto`` declares several times.
 
-    ``model`` was read from ``proto``. A declaration as an input counts as the first, then one as an output, then one as an inner
-    value.
+    They become those of the first declaration. Declarations of inputs come first, then those of outputs, then those of inner
+    values. ``model`` was read from ``proto``.
     """
     pairs = [_graph_pairs(proto.graph, model.graph)]
     for function in proto.functions:

@@ -1,16 +1,19 @@
 """Reject valid models that ortscan does not support.
 
-* Parts that ``onnx_ir`` drops: sparse_initializer, training_info, initializers without a name. Values with the same name, which
-  ``onnx_ir`` merges. Parts that ``onnx_ir`` cannot represent: sparse attributes, attributes without a type, text that is not
-  UTF-8. External data in the default of a function's attribute, which would be lost.
-* Functions that call each other too often for any runtime. onnxruntime, inference and inlining expand all calls.
-  This module counts the nodes without expanding them, in time that grows with the file::
+A model is rejected if it has one of these:
+
+* Parts that ``onnx_ir`` drops: sparse_initializer, training_info, initializers without a name, or external data in the default of
+  a function's attribute.
+* Values with the same name, because ``onnx_ir`` merges them.
+* Parts that ``onnx_ir`` cannot represent: sparse attributes, attributes without a type, or text that is not UTF-8.
+* Functions whose calls expand to more nodes than any runtime can load. onnxruntime, onnx's shape inference and inlining expand all
+  calls. This module counts the nodes without expanding the calls, in time proportional to the file::
 
     f1 calls f0 ten times, f2 calls f1 ten times, …, the main graph calls f11    ->    10^12 nodes
 
 * Operators that changed in an opset that ortscan does not support yet.
-* An initializer of a branch with the same name as a value that the other branch captures. onnxruntime passes captured values to
-  both branches, where they replace the initializer::
+* An initializer of a branch of an If that has the same name as a value that the other branch captures. onnxruntime passes the
+  captured value to both branches, where it replaces the initializer::
 
     k = {1}; If (c) <then = () <k = {2}> { a = Mul (x, k) }, else = () { b = Add (x, k) }>    multiplies by 1 on onnxruntime
 
@@ -150,7 +153,8 @@ def _is_utf8(text: bytes) -> bool:
 def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
     """Raise UnsupportedModel if calls expand to more nodes than MOST_CALLED_NODES or are nested deeper than DEEPEST_CALLS.
 
-    In a cycle of calls, no function is expanded twice. Uncalled functions count too, because inference expands their calls as well.
+    If functions call each other in a cycle, the call that closes the cycle is not expanded. A function that is never called counts
+    too, because onnx's shape inference also expands the calls in it.
     """
     count, depth = _count_and_depth(model)
     if count > MOST_CALLED_NODES:

@@ -48,11 +48,12 @@ def return_model(
     Args:
         loaded: the model.
         output: the path to write to, or None.
-        unchanged: the caller's model if nothing was changed, else None. A copy of a ModelProto or of bytes is then returned.
+        unchanged: the caller's model if no rule changed it, else None.
 
     Returns:
-        The copy of ``unchanged``, or the result of ``to_caller_type``. If the model was read from a path and written to ``output``,
-        the result refers to the external data next to ``output``.
+        * If the model was read from a path and written to ``output``: the written model, with references to its external data.
+        * Otherwise, if ``unchanged`` is a ModelProto or bytes: a copy of ``unchanged`` as a ModelProto.
+        * Otherwise the result of ``to_caller_type``.
 
     Raises:
         OrtscanError: see ``save`` and ``to_caller_type``.

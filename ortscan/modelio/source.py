@@ -32,7 +32,13 @@ _LARGEST_BYTES = 2**31 - 2**27
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A model as a read-only protobuf, as the path or bytes that a session opens, and with the folder of its external data."""
+    """A model to read and to run.
+
+    Attributes:
+        proto: the model as a protobuf without external data. It must not be changed.
+        target: the path or bytes that a session opens.
+        folder: the folder of the external data if ``target`` is bytes. None means the working folder.
+    """
 
     proto: onnx.ModelProto
     target: str | bytes

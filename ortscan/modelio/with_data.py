@@ -101,10 +101,9 @@ def _tidy(location: DataPath, files: Replacement, again: Replacement) -> None:
 
 
 def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: DataPath) -> None:
-    """Write the model ``proto`` to ``target``, with references to an existing data file.
+    """Write the model ``proto`` to ``target`` so that it refers to the existing data file ``location.settled``.
 
-    The model refers to the existing file ``location.settled`` instead of ``data``. Raise ModelFileError unless both files have the
-    same content.
+    ``data`` is the file to which ``proto`` refers now. Raise ModelFileError unless both data files have the same content.
     """
     existing = location.settled
     assert existing is not None
@@ -175,10 +174,9 @@ def external_slots(slots: Iterable[Slot]) -> list[Slot]:
 
 
 def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple[Slot, ir.ExternalTensor]] = ()) -> onnx.ModelProto:
-    """Serialise the model, without external data or with other references to it.
+    """Serialise the model. Embed its external tensors in the message, or let them refer to other files.
 
-    ``loaded`` is not changed.
-    At any time, at most one tensor is in memory twice.
+    ``loaded`` is not changed. At any time, at most one tensor is in memory twice.
 
     Args:
         loaded: the model.

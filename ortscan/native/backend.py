@@ -120,12 +120,10 @@ def description_of(readme: str) -> str:
 
 
 def _compiler_to_ask_for() -> list[str]:
-    """Return a list with the package ``ziglang``, or an empty list.
+    """Return a list with the package ``ziglang`` if the build needs it, else an empty list.
 
-    The list has the package if a compiler is needed and pip can download the package.
-
-    If a tool other than pip runs the build, the download is not tried: the list then has the package on every platform that the
-    library supports.
+    The build needs it if no compiler is installed and pip can download the package. If pip is not available, because another tool
+    runs the build, the list has the package on every platform that the library supports.
     """
     building = _building()
     if os.environ.get("ORTSCAN_BUILD_NATIVE") == "0" or building["compiler"]() is not None:
@@ -164,9 +162,9 @@ def _build_library() -> bool:
 
 
 def _platform_tag() -> str:
-    """Return pip's tag of this platform: manylinux if zig built for an old glibc, otherwise the tag of this system.
+    """Return the platform tag of the wheel: manylinux if zig built for an old glibc, otherwise the tag of this system.
 
-    With another C library, such as musl, pip accepts no manylinux wheel.
+    On a system with another C library, such as musl, pip accepts no manylinux wheel.
     """
     tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     is_for_old_glibc = platform.libc_ver()[0] == "glibc" and "ziglang" in (_building()["compiler"]() or ())
@@ -176,7 +174,7 @@ def _platform_tag() -> str:
 def _packed(wheel: Path, platform: str | None) -> Path:
     """Rewrite the modules in ``wheel``. Return its new path, which contains ``platform`` if given.
 
-    A pure wheel excludes a library that an earlier build left in the sources.
+    If ``platform`` is None, the wheel is pure: a library that an earlier build left in the sources is excluded.
     """
     renamed = wheel.with_name(wheel.name.replace("-any.whl", f"-{platform}.whl")) if platform else wheel
     with zipfile.ZipFile(wheel) as old:

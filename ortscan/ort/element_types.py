@@ -16,9 +16,9 @@ def numpy_type(elem_type: int) -> np.dtype[Any]:
 
 
 def dtype_of(value: Any) -> np.dtype[Any]:
-    """Return the element type of an array. Of a sequence or map, use the first array.
+    """Return the element type of an array, or of the first array in a sequence or map.
 
-    Without an array, return float32.
+    Return float32 if ``value`` has no array.
     """
     while isinstance(value, list | Mapping):
         items = list(value.values()) if isinstance(value, Mapping) else value

@@ -61,9 +61,12 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
 
 
 def _computed(node: onnx.NodeProto, known: _Constants) -> _Constants:
-    """Return a dict from the name of each output of ``node`` to a marker.
+    """Return a dict from the name of each output of ``node`` to a marker of its type.
 
-    The marker is an empty tensor of the output's type if the type is certainly neither int32 nor int64, else None.
+    ``known`` has the constants and the markers of the node's operands. The marker of an output is:
+
+    * None if the output may be an int32 or int64 tensor,
+    * otherwise an empty tensor of the output's type.
     """
     kinds: list[int | None] = [None] * len(node.output)
     attributes = {attribute.name: attribute for attribute in node.attribute}

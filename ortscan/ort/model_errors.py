@@ -23,9 +23,9 @@ _LARGE_BYTES = 1 << 16
 
 
 def checker_fault(proto: onnx.ModelProto) -> str | None:
-    """Run onnx's checker and shape inference on a model without its weights.
+    """Return the error that onnx's checker or shape inference reports for a model, or None.
 
-    Return the error that onnx reports, or None.
+    They run on a copy without large weights.
     """
     slim = without_weights(proto)
     return error_of_onnx(lambda: onnx.checker.check_model(slim, full_check=True))
@@ -55,9 +55,9 @@ def error_of_onnx(ask: Callable[[], object]) -> str | None:
 
 
 def without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy in which large weights are inputs and negative sizes are free.
+    """Return a copy of ``proto`` in which large weights are inputs and negative sizes are free.
 
-    Return ``proto`` itself if it has neither.
+    Return ``proto`` itself if it has neither large weights nor negative sizes.
     """
     proto = without_negative_sizes(proto)
     external = onnx.TensorProto.EXTERNAL

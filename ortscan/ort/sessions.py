@@ -41,8 +41,9 @@ def evaluate(model: "onnx.ModelProto") -> Sequence[np.ndarray] | None:
 
 
 def has_kernel(model: "onnx.ModelProto") -> bool | None:
-    """Return True if onnxruntime has a kernel for the only node of ``model``. Return None if it rejects the node for another
-    reason.
+    """Return True if onnxruntime has a kernel for the only node of ``model``, and False if it has none.
+
+    Return None if onnxruntime rejects the model for another reason.
     """
     return _has_kernel(model.SerializeToString(deterministic=True))
 

@@ -44,8 +44,8 @@ class Sound:
     Args:
         result: the result; None if even the result without patches has a fault.
         vetoes: the patches that were taken back one by one.
-        fault: the fault that remained after these patches were taken back; None if there was none. If it is not None, ``result``
-            has only the first patches, which are known to be sound.
+        fault: the fault of a result with all patches except ``vetoes``; None if that result is sound. If there is a fault,
+            ``result`` has only as many of the first patches as are known to be sound.
     """
 
     result: Rewritten | None
@@ -65,8 +65,8 @@ def soundest(
         is_valid: returns True if the original model is valid.
 
     Raises:
-        Exception: an error that also occurs without patches, or an error in a rule if the original model is invalid. The error is
-            then the model's fault, so no patch is taken back.
+        Exception: an error also occurs without patches, or a rule raises an error and the original model is invalid. Such an error
+            is the fault of the model, so no patch is taken back because of it.
     """
     search = _Search(rewrite, find_fault, is_valid)
     tried = search.attempt(stop_after)
@@ -118,8 +118,9 @@ class _Tried:
 class _Search:
     """A search for faulty patches.
 
-    ``vetoes`` has the faulty patches that were found so far. If the model is rewritten without them, a result with the first
-    ``sound`` patches is known to be sound.
+    Attributes:
+        vetoes: the faulty patches that were found so far. Every attempt leaves them out.
+        sound: a number of patches. A result that leaves out ``vetoes`` and stops after this number is known to be sound.
     """
 
     def __init__(self, rewrite: Rewrite, find_fault: FindFault, is_valid: Callable[[], bool] = lambda: True) -> None:

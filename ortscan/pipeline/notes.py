@@ -82,7 +82,7 @@ def target_line(target: Target) -> str:
 
 
 def note_where_loops_run(report: RewriteReport, target: Target) -> None:
-    """Note in the report what each loop became, and where that runs: on the target or on the CPU.
+    """Note in the report where the result of each loop runs: on the target or on the CPU.
 
     Nothing is noted for a target that runs every operator.
     """

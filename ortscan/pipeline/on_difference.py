@@ -1,6 +1,7 @@
 """Compare a rewritten model with the original, and find the patches that make it different or slower.
 
-Depending on the option ``on_difference``, an error names a patch that makes a difference, or such patches are taken back.
+If the models differ, the option ``on_difference`` decides what happens. ``raise`` raises an error that names the first patch that
+makes a difference. ``keep`` returns a result without the patches that make a difference.
 """
 
 from collections.abc import Callable
@@ -85,7 +86,8 @@ def named(rewriting: Rewriting, outcome: Rewritten | None, compare: Compare, lea
         rewriting: the rewriting that produced ``outcome``.
         outcome: the result that differs; None to compute it again.
         compare: compares a result with the original.
-        leave_out: the option that skips a rule, with ``{}`` for the name of the rule, for advice in the sentence.
+        leave_out: the option that skips a rule, such as ``--skip {}``. The sentence advises this option, with the name of the rule
+            in place of ``{}``.
     """
     outcome = self_checked(rewriting) if outcome is None else outcome
     patches = outcome.report.patches

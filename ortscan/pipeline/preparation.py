@@ -66,8 +66,8 @@ def load_in_opset(
     With ``auto``, the model keeps its opset except in these cases:
 
     * Its opset is newer than ``runtime`` supports. Then it is lowered to the newest opset of ``runtime``.
-    * It has or may get a recurrent node, and its opset is newer than the recurrent nodes that the target runs. Then it is lowered,
-      if possible, to the newest opset whose recurrent nodes the target runs.
+    * It has a recurrent node, or a rule may create one, and the target runs only recurrent nodes of older opsets. Then it is
+      lowered, if possible, to the newest opset whose recurrent nodes the target runs.
     * Its opset is older than 18, and it has a loop, a function, a recurrent node that is too old for onnxruntime, or a recurrent
       node that a rule may change. Then it is migrated, if possible, to opset 18.
 
@@ -75,7 +75,7 @@ def load_in_opset(
         model: the model.
         opset: a number, ``keep`` or ``auto``.
         target: the abilities of the target.
-        rules: the rules on recurrent nodes.
+        rules: the rules that may change recurrent nodes.
         runtime: the onnxruntime that will run the result, or None for the installed one.
 
     Raises:
@@ -115,9 +115,10 @@ def load_in_opset(
 
 
 def _recurs(model: ir.Model) -> bool:
-    """Return True if the result may contain a recurrent node.
+    """Return True if the rewritten model may contain a recurrent node.
 
-    The model has a recurrent node, a loop that may become one, or a function that may contain either.
+    That is possible if ``model`` has a recurrent node, a loop (which a rule may replace by a recurrent node), or a function (which
+    may contain either).
     """
     return has_loops(model) or bool(model.functions) or any(is_recurrent(node) for node in all_nodes(model.graph))
 
@@ -140,8 +141,8 @@ def _lowered(model: AnyModel, loaded: LoadedModel, opset: int, target: Abilities
 def _holds_nodes_to_change(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) -> bool:
     """Return True if the model has recurrent nodes for which it should be migrated to a newer opset.
 
-    These are recurrent nodes of an opset that onnxruntime does not run, and recurrent nodes that one of ``rules`` may change if
-    newer operators are available. ``source`` is the opset of the model.
+    It should be migrated for two kinds of recurrent nodes: nodes of an opset that onnxruntime does not run, and nodes that one of
+    ``rules`` may change if newer operators are available. ``source`` is the opset of the model.
     """
     if _too_old(model, source):
         return True
@@ -154,9 +155,9 @@ def _too_old(model: ir.Model, source: int) -> bool:
 
 
 def _mark_old_nodes(model: ir.Model) -> None:
-    """Mark all recurrent nodes as nodes that onnxruntime does not run in the original.
+    """Mark all recurrent nodes of a migrated model. Rules read the mark, ``WAS_REFUSED``.
 
-    Their opset is too old there. The rules read these marks.
+    It means that onnxruntime rejects the node in the original model, because the opset of the original is too old.
     """
     for node in all_nodes(model.graph):
         if is_recurrent(node):
@@ -176,8 +177,13 @@ def _migration_notes(migration: Migration) -> list[str]:
 def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence[Rule[Any]], *, runs_plans: bool) -> list[str]:
     """Inline the functions that contain nodes that rules may change. Return notes for the report.
 
-    The model is changed in place. If ``runs_plans`` is True, the target runs loop plans, so functions that contain a loop plan are
-    not inlined.
+    The model is changed in place.
+
+    Args:
+        model: the model.
+        target: the abilities of the target.
+        rules: the rules that may change recurrent nodes.
+        runs_plans: True if the target runs loop plans. Functions that contain a loop plan are then not inlined.
     """
     messages = _inlining_notes(inline_functions_with_loops(model, stay=DOMAIN if runs_plans else ""), "holds a loop")
     if has_loops(model):
