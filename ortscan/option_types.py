@@ -62,7 +62,10 @@ class Option:
         group.add_argument(*names, type=self.read or str, action=action, default=self.default, metavar=metavar, help=self.help)
 
     def value_in(self, args: argparse.Namespace) -> Any:
-        """Return the value on the command line as a keyword of the API. If a name is repeated, its last value counts."""
+        """Return the value of the option in ``args``, in the form that the API takes.
+
+        If the option has (name, value) pairs and a name is repeated, the last value of the name counts.
+        """
         value = getattr(args, self.flags.split()[0].lstrip("-").replace("-", "_"))
         return dict(value) if value and self.read in PAIRS else value
 

@@ -136,7 +136,10 @@ def _name_in(where: str) -> str:
 
 
 def _is_needless(candidate: AdviceCandidate, other: Tried) -> bool:
-    """Return True if ``candidate`` need not be tried, because ``other`` helps and sets a larger size of the same dimension."""
+    """Return True if ``candidate`` need not be tried, because of the candidate ``other``.
+
+    ``other`` already helps, and it sets a larger size of the same dimension than ``candidate``.
+    """
     return bool(candidate.at) and candidate.at.keys() == other.candidate.at.keys()
 
 

@@ -48,7 +48,7 @@ class Tried:
 
     @cached_property
     def passes(self) -> Level | None:
-        """The most thorough level at which the comparison succeeds, ``full`` or ``quick``. None if both fail."""
+        """The most thorough level at which no difference is found: ``full``, else ``quick``, else None."""
         return "full" if self._is_equal("full") else "quick" if self._is_equal("quick") else None
 
     def _is_equal(self, level: Level) -> bool:

@@ -80,7 +80,7 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def cause(process: "subprocess.Popen[bytes]") -> str:
-    """Wait until ``process`` ends, and return why: the name of a signal, such as ``SIGKILL``, or ``exit code 1``."""
+    """Wait until ``process`` ends, and return the cause, such as ``SIGKILL`` or ``exit code 1``."""
     code = process.wait()
     return signal.Signals(-code).name if -code in set(signal.Signals) else f"exit code {code}"
 
@@ -96,9 +96,10 @@ def own_stdout() -> IO[bytes]:
 
 
 def limit_memory(size: int) -> None:
-    """Limit the memory of this process, and of each process that it starts, to ``size`` bytes more than it uses now.
+    """Limit the memory of this process to ``size`` bytes more than it uses now.
 
-    Two kinds of memory do not count: mapped files, and the 64 MiB that each thread reserves.
+    The limit also holds for each process that this process starts. Two kinds of memory do not count: mapped files, and the 64 MiB
+    that each thread reserves.
     """
     import resource
 

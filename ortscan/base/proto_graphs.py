@@ -1,4 +1,4 @@
-"""Walk over the graphs of a ModelProto, and copy a ModelProto without negative sizes or without some weights.
+"""Walk over the graphs of a ModelProto. Copy it without negative sizes or without some weights.
 
 Some exporters write a negative size for a free dimension. onnxruntime reads it as free, but onnx's inference uses the number.
 

@@ -42,7 +42,10 @@ def _remove(path: Path, owner: int) -> None:
 
 
 def insisting(work: Callable[[], None]) -> None:
-    """Call ``work`` twice, in any case. If an interrupt stops the first call, the second call completes the work."""
+    """Call ``work`` twice, even if the first call succeeds.
+
+    If an interrupt stops the first call, the second call completes the work.
+    """
     try:
         work()
     finally:

@@ -1,4 +1,6 @@
-"""Benchmark models: a trial run in subprocesses, which also measures memory, then rounds of timing.
+"""Benchmark models: first run them in subprocesses, then time them in rounds.
+
+The trial runs in subprocesses also measure the peak memory.
 
 A model may crash, exhaust the memory or never end. For example, a loop with a computed condition may run forever on generated
 inputs. Therefore each trial run has a timeout. After two timeouts, no further inputs are tried.

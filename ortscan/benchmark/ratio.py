@@ -23,7 +23,14 @@ LEAST_DIFFERENCE = 1.03
 
 @dataclass(frozen=True)
 class Ratio:
-    """The median speed ratio of ``rounds`` rounds, with its confidence interval. Above 1 means faster."""
+    """The speed of one model relative to another. A ratio above 1 means faster.
+
+    Attributes:
+        value: the median of the ratios of all rounds.
+        low, high: the ends of the confidence interval.
+        rounds: the number of rounds.
+        confidence: the probability that the interval contains the true median.
+    """
 
     value: float
     low: float

@@ -107,7 +107,9 @@ class Loaded(Protocol):
 
 @dataclass
 class Records:
-    """The times of a model. ``loads[round]`` has a time for each round. The other lists are indexed by size, then by round.
+    """The times of a model.
+
+    ``loads`` has a value for each round. The other lists have a list for each size, with a value for each round.
 
     Attributes:
         loads: the seconds to create a session.

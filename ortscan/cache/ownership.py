@@ -1,8 +1,8 @@
 """Files and folders of the cache that no other user can write to.
 
-Whoever can write a cached model decides what other sessions run. So the cache reads only regular files that no other user could
-have written. The cache is used only if no other user can replace its folder or a folder above it. Pipes are rejected, because
-they would block the reader.
+Anyone who can write to a cached model controls what the sessions of this user run. So the cache reads only regular files that no
+other user could have written. The cache is used only if no other user can replace its folder or a folder above it. Pipes are
+rejected, because they would block the reader.
 """
 
 import errno
@@ -124,7 +124,7 @@ def _is_of_this_user_alone(gid: int) -> bool:
 
 
 def _is_unmapped_user(uid: int) -> bool:
-    """Return True if ``uid`` is the substitute that this process sees for users outside its user namespace.
+    """Return True if ``uid`` is the substitute that Linux shows for users outside the user namespace.
 
     In a container, a file of the host's root often has this owner.
     """

@@ -1,9 +1,10 @@
-"""The store of optimised models: a folder for each entry, written under a temporary name.
+"""The store of optimised models, with a folder for each entry.
 
     folder/models/<key>/entry.json, model.onnx        folder/locks/<key>
 
-The least recently used entries are removed first. Nothing is synced to disk. If a power failure damages an entry, the damage is
-detected on reading and the model is optimised again.
+An entry is written under a temporary name and then renamed. When the store is full, the least recently used entries are removed
+first. Nothing is synced to disk. If a power failure damages an entry, the damage is detected on reading, and the model is optimised
+again.
 """
 
 import os

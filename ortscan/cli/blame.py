@@ -1,4 +1,4 @@
-"""Examine a result of ``optimize``: time it, find the change that makes it differ or slower, and write a reproducer."""
+"""Time a result of ``optimize``, find the change that makes it wrong or slow, and write a reproducer."""
 
 import argparse
 import shlex
@@ -50,7 +50,10 @@ def culprit(args: argparse.Namespace) -> str:
 
 @quietly
 def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, RewriteReport]":
-    """Rewrite the model without the changes that make the outputs differ. Return the new model and its report."""
+    """Rewrite the model without the changes that make the outputs differ.
+
+    Return the new model and its report.
+    """
     from ortscan.pipeline.on_difference import kept
     from ortscan.pipeline.rewriting import Rewriting
 

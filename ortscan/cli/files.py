@@ -98,7 +98,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def output_of(args: argparse.Namespace) -> str | None:
-    """Return the path to write to, or None for --dry-run. Raise OptionError if the output is missing or named twice."""
+    """Return the path to write to, or None for --dry-run.
+
+    Raise OptionError if the output is missing or named twice.
+    """
     if args.output is not None and args.output_option is not None:
         raise OptionError("The output is named twice: as OUT and with -o.")
     output: str | None = args.output if args.output is not None else args.output_option

@@ -81,7 +81,10 @@ def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
 
 @printing()
 def show_explanation(args: argparse.Namespace, report: Explanation) -> None:
-    """Show the full explanation of every loop."""
+    """Show the explanation of every loop as text, or with ``--json`` as JSON.
+
+    With ``--report``, also write it as a page.
+    """
     if args.report is not None:
         page = Page("explain", Path(args.subject).name, [headline(report), *report.messages], cards_of(report))
         page.add(report_sections(report, report.drawings))

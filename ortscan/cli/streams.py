@@ -96,7 +96,7 @@ def tolerate_odd_names() -> None:
 def printing() -> Iterator[None]:
     """Flush stdout after the block.
 
-    Raise an OSError of the block or the flush again, with stdout as its file.
+    If the block or the flush raises an OSError, raise the error again with stdout as the name of the file.
     """
     try:
         yield

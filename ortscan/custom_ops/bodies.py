@@ -67,7 +67,10 @@ _SINCE = 7
 
 
 def compiled(model: onnx.ModelProto) -> Callable[[Sequence[np.ndarray]], Sequence[Any]] | None:
-    """Return a function for ``model``, or None if an operator is not elementwise."""
+    """Return a function that computes the outputs of ``model`` from its inputs with numpy.
+
+    Return None if numpy cannot compute one of the operators, or if the model has functions, initializers or an old opset.
+    """
     graph = model.graph
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
     if version < _SINCE or model.functions or graph.initializer or not graph.node:
@@ -138,7 +141,10 @@ _NARROW = frozenset(
 
 @quietly
 def prepared_body(model: onnx.ModelProto) -> Body:
-    """Return a function from the inputs of ``model``, in order, to its outputs. Raise UnsupportedModel if nothing can run it."""
+    """Return a function that computes the outputs of ``model`` from a list of its inputs.
+
+    Raise UnsupportedModel if nothing can run the model.
+    """
     by_numpy = compiled(model)
     if by_numpy is not None:
         return by_numpy

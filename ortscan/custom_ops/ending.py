@@ -1,4 +1,4 @@
-"""End all runs of Python ops when the interpreter exits, and end a single run when its ``RunOptions.terminate`` is set.
+"""End all runs of Python ops at the exit of the interpreter, and one run on ``RunOptions.terminate``.
 
 At exit, Python stops a daemon thread when the thread next asks for the interpreter's lock. If the thread is inside an op, Python
 unwinds code of onnxruntime-extensions that must not be unwound, and the process aborts. Even earlier, an ``atexit`` function of
@@ -39,7 +39,7 @@ def watch_termination(arguments: Iterable[Any], thread: int = 0) -> Callable[[],
 
 
 def raise_if_terminated() -> None:
-    """Raise onnxruntime's exception if ``RunOptions.terminate`` is set for the run that this thread works on.
+    """Raise onnxruntime's exception if ``RunOptions.terminate`` is set for the run of this thread.
 
     A thread of onnxruntime's pool does not know its run. If only one run is active, that run is used, otherwise nothing is raised.
     """

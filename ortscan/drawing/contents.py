@@ -217,7 +217,10 @@ class _Drawing:
         return _Node(PictureNode("loop", title, "", _tip(node), [Box("", body.picture())]), entering + others, leaving)
 
     def fill(self, loop: Loop) -> tuple[dict[ir.Value, int], dict[ir.Value, int]]:
-        """Draw the body of ``loop``. Return two dicts of node indices: by the inputs of the body, and by its outputs."""
+        """Draw the body of ``loop``.
+
+        Return two dicts: from each input of the body to the index of its node, and the same for the outputs.
+        """
         kinds: dict[ir.Value, tuple[Kind, str]] = {}
         kinds.update((state.inner, ("state", "a state: from the previous step")) for state in loop.states)
         kinds.update((scan.inner, ("step", "the slice of one step")) for scan in loop.scan_inputs)

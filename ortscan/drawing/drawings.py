@@ -130,7 +130,7 @@ def drawings_of(loops: Mapping[str, int | str | None], model: AnyModel, after: i
 
 
 def old_scans(model: AnyModel) -> dict[str, int | str | None]:
-    """Return the paths to the opset-8 Scans of a model, without trip counts."""
+    """Return a dict from the path of each opset-8 Scan to its trip count, which is None (unknown)."""
     before = load(model).model
     paths = with_paths(before.graph) if _opset(before) == _SCAN_8 else ()
     return {where: None for node, where in paths if is_loop(node) and node.op_type == "Scan"}

@@ -96,8 +96,9 @@ def _is_number(value: Any, kind: type) -> bool:
 
 
 def _sendable(model: Any, stack: ExitStack) -> Any:
-    """Return the model in a form that can be sent to the subprocess. An onnx_ir Model is saved to a file, which ``stack``
-    removes.
+    """Return the model in a form that can be sent to the subprocess.
+
+    An onnx_ir Model is saved to a temporary file. The file is removed when ``stack`` closes.
     """
     model = read_from_pipe(model)
     if isinstance(model, ir.Model):

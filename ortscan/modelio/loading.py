@@ -38,7 +38,7 @@ def load(model: AnyModel, *, source: str | os.PathLike[str] | None = None) -> Lo
 
     External data is mapped when it is first read. References in ``bytes`` or a ``ModelProto`` are relative to the folder of
     ``source``, the file that the model was read from. Without a source they are relative to the working folder, as in onnxruntime.
-    If external data of such a model, or of an onnx_ir Model, cannot be read, the loaded model keeps the reference.
+    If external data cannot be read, a model that was passed as bytes, a ``ModelProto`` or an onnx_ir Model keeps the reference.
 
     Raises:
         OptionError: ``model`` has another type.

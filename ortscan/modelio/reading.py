@@ -73,7 +73,10 @@ def read(path: Path) -> onnx.ModelProto:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file and return its descriptor. Do not wait for a writer: a pipe without a writer reads as empty."""
+    """Open a file and return its descriptor.
+
+    Opening a pipe does not wait for a writer. A pipe that no process writes to then reads as empty.
+    """
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

@@ -151,7 +151,9 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if calls expand to more nodes than MOST_CALLED_NODES or are nested deeper than DEEPEST_CALLS.
+    """Raise UnsupportedModel if the calls of functions expand to too many nodes or are nested too deep.
+
+    The limits are MOST_CALLED_NODES and DEEPEST_CALLS.
 
     If functions call each other in a cycle, the call that closes the cycle is not expanded. A function that is never called counts
     too, because onnx's shape inference also expands the calls in it.

@@ -101,7 +101,7 @@ def _tidy(location: DataPath, files: Replacement, again: Replacement) -> None:
 
 
 def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: DataPath) -> None:
-    """Write the model ``proto`` to ``target`` so that it refers to the existing data file ``location.settled``.
+    """Write ``proto`` to ``target`` with references to the existing data file ``location.settled``.
 
     ``data`` is the file to which ``proto`` refers now. Raise ModelFileError unless both data files have the same content.
     """

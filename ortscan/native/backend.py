@@ -162,7 +162,7 @@ def _build_library() -> bool:
 
 
 def _platform_tag() -> str:
-    """Return the platform tag of the wheel: manylinux if zig built for an old glibc, otherwise the tag of this system.
+    """Return the wheel's platform tag: manylinux if zig built for an old glibc, else that of this system.
 
     On a system with another C library, such as musl, pip accepts no manylinux wheel.
     """

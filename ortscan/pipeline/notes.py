@@ -31,8 +31,8 @@ _RECURRENT = ("RNN", "LSTM", "GRU")
 def note_python_ops(loaded: LoadedModel, report: RewriteReport) -> list[str]:
     """Return a sentence on each node for which onnxruntime has no kernel.
 
-    If the model calls Python for such nodes, record that in its metadata. At most ``_MOST_SENTENCES`` nodes have a sentence of
-    their own. A last sentence counts the others.
+    If the model calls Python for such nodes, record the calls in the metadata of the model. Only the first ``_MOST_SENTENCES``
+    nodes have a sentence of their own. A last sentence says how many other nodes there are.
     """
     calls = sum(gap.fate == "python" for gap in report.kernel_gaps)
     if calls:
@@ -82,7 +82,7 @@ def target_line(target: Target) -> str:
 
 
 def note_where_loops_run(report: RewriteReport, target: Target) -> None:
-    """Note in the report where the result of each loop runs: on the target or on the CPU.
+    """Note for each loop what it became, and whether the result runs on the target or on the CPU.
 
     Nothing is noted for a target that runs every operator.
     """
