@@ -37,7 +37,7 @@ class TemporaryFolder:
 
 
 def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child that ends must keep it
+    if os.getpid() == owner:  # a forked child must not remove the folder of its parent
         insisting(lambda: shutil.rmtree(path, ignore_errors=True))
 
 

@@ -37,7 +37,10 @@ _RECURRENT = ("RNN", "GRU", "LSTM")
 
 
 def given_sizes(sizes: Any) -> dict[str, list[int]]:
-    """Return ``sizes``, such as ``{"T": [16, 64], "B": 1}``, with lists as values. Raise OptionError if it is not such a dict."""
+    """Return the option ``sizes`` with a list for each name.
+
+    For ``{"T": [16, 64], "B": 1}``, return ``{"T": [16, 64], "B": [1]}``. Raise OptionError if ``sizes`` has another form.
+    """
     if sizes is None:
         return {}
     if not isinstance(sizes, Mapping):
@@ -165,7 +168,10 @@ def _unique(points: Sequence[Point]) -> list[Point]:
 
 
 def dims_of_steps(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> set[str]:
-    """Return the free dimensions of inputs that loops iterate over. Return an empty set if the graph cannot be read."""
+    """Return the names of the free dimensions over which loops iterate.
+
+    Return an empty set if the graph cannot be read.
+    """
 
     def read() -> set[str]:
         analysis = analyse(proto, specs)

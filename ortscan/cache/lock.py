@@ -45,7 +45,8 @@ def one_at_a_time(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
 def _locked(file: Path, deadline: float) -> tuple[int | None, bool]:
     """Wait for the lock.
 
-    Return two things: the handle of the locked file, or None if the wait timed out; and True if this call had to wait.
+    Returns:
+        A pair. The first is the handle of the locked file, or None without the lock. The second is True if this call had to wait.
     """
     waited = False
     with contextlib.suppress(OSError, ImportError):

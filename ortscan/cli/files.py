@@ -117,9 +117,9 @@ if TYPE_CHECKING:
 
 
 def size_of_source(source: "str | onnx.ModelProto", loaded: "LoadedModel") -> int:
-    """Return the size of a model in bytes: that of ``source`` plus the external data of ``loaded``.
+    """Return the size of a model in bytes, including its external data.
 
-    ``source`` is the path of the model, or the model itself if it came from a pipe.
+    ``source`` is the path of the model, or the model itself if it came from a pipe. ``loaded`` has the files of the external data.
     """
     return (Path(source).stat().st_size if isinstance(source, str) else source.ByteSize()) + sum(file.size for file in loaded.files)
 

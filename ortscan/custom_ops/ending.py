@@ -83,7 +83,10 @@ def raise_at_exit() -> None:
 
 @contextmanager
 def delaying_exit() -> Iterator[None]:
-    """Delay the exit while the block runs in a daemon thread. Raise the errors of ``raise_at_exit``."""
+    """Run the block. In a daemon thread, the exit of the interpreter waits until the block ends.
+
+    Raise the errors of ``raise_at_exit``.
+    """
     if threading.current_thread().daemon:
         over = delay_exit(threading.get_ident())
         try:

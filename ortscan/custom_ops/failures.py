@@ -31,7 +31,7 @@ from rewrites.python_ops.names import GUARD
 __all__ = ["LOST", "cause_of", "keep_exception", "keep_for_run", "run_safely", "surfacing"]
 
 _MOST_KEPT = 16
-"""The maximum number of stored exceptions of unknown origin. Each active run adds the same number."""
+"""The maximum number of stored exceptions of unknown origin. Each active run raises this limit by the same number."""
 
 _MOST_OF_A_RUN = 256
 _FIRST, _NUMBERS = 2, 1 << 15

@@ -39,7 +39,7 @@ class Region:
 
 @dataclass(eq=False)
 class NamedGraph:
-    """The nodes of a graph by their position, and its values by name."""
+    """A graph with the position of each of its nodes, and with its values by name."""
 
     graph: ir.Graph
     position: Mapping[ir.Node, int] = field(init=False)

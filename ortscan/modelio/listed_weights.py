@@ -2,10 +2,11 @@
 
     IR 3  g(x, W) {W = ...}  ->  IR 4  g(x) {W = ...}  ->  (rewritten, returned)  IR 3  g(x, W) {W = ...}
 
-In IR 3 every initializer must be listed as an input, although it is a constant. From IR 4 on, a listed initializer is an input
-with a default, which onnxruntime neither folds nor packs (ten times slower in a chain of MatMuls). So the weights are removed
-from the list of inputs. At the end, weights that a node still needs are listed again. New constants of the main graph become
-Constant nodes, so that the list does not grow. Before opset 9, Constant supports only floats, so other constants are listed.
+In IR 3 every initializer must be listed as an input, although it is a constant. From IR 4 on, a listed initializer is an input with
+a default. onnxruntime neither folds nor packs such a default, so a chain of MatMuls runs ten times slower. The weights are
+therefore removed from the list of inputs. At the end, weights that a node still needs are listed again. New constants of the main
+graph become Constant nodes, so that the list does not grow. Before opset 9, Constant supports only floats, so other constants are
+listed.
 
 A weight that a body or branch lists is always a constant, because no node can pass another value for it. onnxruntime accepts such
 lists in every IR version and in any order, and passes operands only to the inputs without an initializer. tf2onnx writes such

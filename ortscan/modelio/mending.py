@@ -4,7 +4,7 @@
 * Negative sizes, which some exporters write for free sizes, become unknown.
 * Outputs that are declared several times, as in ``body (i, bool c) => (c, y)``, get the first type, as in onnxruntime. ``onnx_ir``
   uses the last type.
-* Outputs of bodies that onnxruntime rejects are replaced::
+* Outputs in bodies and of Scans are replaced if onnxruntime rejects them::
 
     body (s, x) => (n, d)    with d from outside    ->    body (s, x) => (n, Identity(d))
     l = Scan body (s, x) => (n, y)                  ->    l, nobody_reads = Scan body (s, x) => (n, y)

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 MOST_CALLED_NODES = 1 << 17
-"""The most nodes of functions with all calls expanded. onnxruntime takes minutes to load half of that."""
+"""The maximum number of nodes to which the calls of functions may expand. onnxruntime takes minutes to load half as many."""
 
 DEEPEST_CALLS = 100
 """The deepest nesting of function calls, as in onnx and onnxruntime."""

@@ -114,7 +114,7 @@ class FixedShapes:
 
         A dimension whose size is not inferred keeps its name, even if dimensions of inputs with this name got a size. A model may
         use one name for the steps of an input and for the fewer steps of an output, so the output may have another size. A wrong
-        declaration would change results, because onnxruntime replaces the Shape of a value by its declared sizes.
+        declaration would change results, because onnxruntime replaces a Shape node by the declared sizes of its operand.
 
         A branch of an If may contradict the built-in sizes. Before inference, the sizes are hidden from such branches.
         """

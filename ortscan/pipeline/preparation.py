@@ -191,7 +191,7 @@ def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence
         messages += _inlining_notes(inline_functions(model, lambda function: function in crossed), FUSED_PART)
     if not any(map(holds_recurrent_nodes, model.functions.values())):
         return messages
-    # Without loops no guard is needed: a node gets an If around it only if a loop that may fail before it is removed.
+    # Without loops no guard is needed: a node gets an If around it only if a rule removes an earlier loop that may fail.
     if not has_loops(model) and not _has_nodes_that_must_change(model, target, rules):
         return messages
     return messages + _inlining_notes(inline_functions(model, holds_recurrent_nodes), "holds a recurrent node")
