@@ -72,7 +72,8 @@ class Store:
 
     Several processes may use a folder at once.
 
-    The folder is created with the first entry. Files with other names than those of the store are never changed or removed.
+    The folder is created with the first entry. Other files in the folder are never changed or removed. They are recognised by their
+    names, which differ from the names that the store uses.
     """
 
     def __init__(self, folder: Path, limit: int | None = None) -> None:
@@ -188,7 +189,7 @@ class Store:
                     raise
 
     def _trim(self, keep: Path) -> None:
-        """Remove the leftovers of crashed processes. Remove old entries until the rest fits the limits.
+        """Remove what crashed processes left, and remove old entries while the store exceeds its limits.
 
         The least recently used entries are removed first. The folder ``keep`` is never removed.
         """

@@ -1,4 +1,4 @@
-"""``ortscan migrate IN OUT --opset N``: write a model in another opset after comparing both."""
+"""``ortscan migrate IN OUT --opset N``: migrate a model, compare both models, and write the result."""
 
 import argparse
 import time

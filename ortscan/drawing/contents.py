@@ -219,7 +219,7 @@ class _Drawing:
     def fill(self, loop: Loop) -> tuple[dict[ir.Value, int], dict[ir.Value, int]]:
         """Draw the body of ``loop``.
 
-        Return two dicts: from each input of the body to the index of its node, and the same for the outputs.
+        Return two dicts. They have the index of the drawn node for each input of the body, and for each output.
         """
         kinds: dict[ir.Value, tuple[Kind, str]] = {}
         kinds.update((state.inner, ("state", "a state: from the previous step")) for state in loop.states)

@@ -37,7 +37,7 @@ class Inlining:
 
     Attributes:
         inlined: names of the form ``domain::name`` or ``domain::name:overload``.
-        kept: pairs of such a name and the reason why the function, or one of its calls, was not inlined.
+        kept: pairs of a name in this form and the reason why the function, or a call of it, was not inlined.
     """
 
     inlined: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Inlining:
 
 
 def inline_functions_with_loops(model: ir.Model, *, stay: str = "") -> Inlining:
-    """Inline functions with a Scan or Loop, except those of domain ``stay``. See ``inline_functions``."""
+    """Inline functions with a Scan or Loop, except in the domain ``stay``. See ``inline_functions``."""
 
     def is_loop(node: ir.Node) -> bool:
         return node.domain == "" and node.op_type in ("Scan", "Loop") and node.op_identifier() not in model.functions

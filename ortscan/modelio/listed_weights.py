@@ -103,7 +103,7 @@ def list_weights(model: ir.Model, before: ListedWeights) -> None:
 
 
 def _type_by_tensor(value: ir.Value) -> None:
-    """Set the type and the shape of ``value`` to those of its tensor, unless they are declared."""
+    """If ``value`` has no declared type or shape, take it from the tensor of ``value``."""
     tensor = value.const_value
     if tensor is not None and value.type is None:
         value.type = ir.TensorType(tensor.dtype)

@@ -27,7 +27,10 @@ __all__ = ["declare_first_types", "free_negative_sizes", "is_sorted", "is_undefi
 
 
 def is_sorted(model: ir.Model) -> bool:
-    """Return True if every node follows all nodes whose outputs are read by it or by a graph nested in it."""
+    """Return True if every node comes after the nodes whose outputs it reads.
+
+    The values that the graphs nested in a node read count too.
+    """
     return all(map(has_order, (model.graph, *(function.graph for function in model.functions.values()))))
 
 
@@ -50,8 +53,8 @@ def free_negative_sizes(model: ir.Model) -> None:
 def declare_first_types(model: ir.Model, proto: onnx.ModelProto) -> None:
     """Correct the types and shapes of outputs that ``proto`` declares several times.
 
-    They become those of the first declaration. Declarations of inputs come first, then those of outputs, then those of inner
-    values. ``model`` was read from ``proto``.
+    Each output gets the first type and the first shape that is declared for it. A declaration as an input comes first, then one as
+    an output, then one as an inner value. ``model`` was read from ``proto``.
     """
     pairs = [_graph_pairs(proto.graph, model.graph)]
     for function in proto.functions:

@@ -1,7 +1,7 @@
 """Walk over a ``ModelProto``: all graphs with their locations, all dense tensors, and map types.
 
-``onnx_ir`` does not support map types (as ``ZipMap`` of ``ai.onnx.ml`` returns), so such values have no type while the model is
-loaded. The interface restores the declared types of public values.
+``onnx_ir`` does not support map types, such as the output type of ``ZipMap`` of ``ai.onnx.ml``. Values of these types have no type
+while the model is loaded. The interface restores the declared types of the model's inputs and outputs.
 """
 
 from collections.abc import Iterator

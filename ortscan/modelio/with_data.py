@@ -184,8 +184,8 @@ def serialised(loaded: LoadedModel, embed: Sequence[Slot], moved: Sequence[tuple
         moved: slots of external tensors, each with the reference that replaces the old one.
 
     Raises:
-        InvariantBroken: a reference that is in neither list would remain, the interface changed, or the model cannot be
-            serialised.
+        InvariantBroken: the message would have a reference that is in neither ``embed`` nor ``moved``, the interface changed, or
+            the model cannot be serialised.
     """
     tensors = [slot.get() for slot in embed]
     marks = [(slot, reference_to(slot.get(), f"{_MARK}{number}")) for number, slot in enumerate(embed)]

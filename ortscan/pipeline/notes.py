@@ -1,6 +1,6 @@
 """Write notes on a rewritten model.
 
-The metadata of the model lists its calls of Python. The report says which loops remain because of defaults of inputs, and where
+The metadata of the model counts its calls to Python. The report says which loops remain because of defaults of inputs, and where
 each loop runs.
 """
 
