@@ -48,7 +48,7 @@ class Rewritten(NamedTuple):
 
 
 class Rewriting:
-    """A model and the options for rewriting it. ``once`` rewrites the model.
+    """A model and the options for rewriting it. The method ``once`` rewrites the model.
 
     The constructor raises OptionError if an option has an invalid value.
 
@@ -59,8 +59,8 @@ class Rewriting:
         options: see ``RewritingOptions``.
 
     Attributes:
-        fixed: the shapes to build in.
-        sizes: the shapes at which models are compared: the typical shapes, overridden by ``fixed``.
+        fixed: the shapes of inputs to build into the model, from the options ``fix_shapes`` and ``fix_dims``.
+        sizes: the shapes of inputs at which models are compared: the typical shapes, overridden by ``fixed``.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class Rewriting:
         self.sizes = merged_shapes(typical, self.fixed)
 
     def _sizes(self, shapes: Mapping[str, Sequence[int | None]], dims: Any, option: str) -> dict[str, Sequence[int | None]]:
-        """Return ``shapes``, completed by the sizes of named dimensions in ``dims``.
+        """Return the shapes of inputs ``shapes``, completed by the sizes of named dimensions in ``dims``.
 
-        An example of ``dims`` is ``{"T": 64}``. ``option`` is the name of this option in errors.
+        An example of ``dims`` is ``{"T": 64}``. Errors about ``dims`` call it by the name ``option``.
         """
         sizes = given_dims(dims, option)
         if not sizes:
@@ -108,7 +108,7 @@ class Rewriting:
         Args:
             stop_after: the maximum number of patches; None for any number.
             vetoes: the patches to leave out.
-            opset: replaces the option ``opset``, unless it is None.
+            opset: the opset to use instead of the option ``opset``; None to use the option.
         """
         wanted, abilities = self.opset if opset is None else opset, self._chosen.target.abilities
         start = load_in_opset(self.model, wanted, abilities, self._chosen.node_rules, self.runtime)
@@ -132,9 +132,9 @@ class Rewriting:
         return Rewritten(start.loaded, report, bool(touched) or report.migrated or bool(fitted))
 
     def _rewrite(self, start: InOpset, stop_after: int | None, vetoes: Vetoes) -> tuple[RewriteReport, bool | None]:
-        """Rewrite the loaded model in place. Return the report, and the value of ``Work.is_touched``.
+        """Rewrite the loaded model in place. Return the report, and whether the model was changed.
 
-        Its value is None if the model is still exactly as it was loaded.
+        The second result is ``Work.is_touched``: None if the model is still exactly as it was loaded.
         """
         work = Work(self._chosen, start, vetoes, stop_after, self._written_out)
         for stage in STAGES:

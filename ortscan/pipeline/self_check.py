@@ -51,9 +51,10 @@ def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Rewritt
 
 
 def fault_of(rewriting: Rewriting) -> FindFault:
-    """Return a function that returns the fault of a result of ``rewriting``, or None if it is sound.
+    """Return a function that checks rewritten models.
 
-    If a fault is due to wrong declarations of outputs, the function corrects the declarations in the result, and returns None.
+    The function takes a result of ``rewriting``, and returns its fault, or None if the result is sound. If the only fault is that
+    outputs have wrong declarations, the function corrects these declarations in the result, and returns None.
     """
     original = Original(rewriting.model)
 
@@ -69,9 +70,9 @@ def fault_of(rewriting: Rewriting) -> FindFault:
 
 
 def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | None = None) -> Sound:
-    """Rewrite without the patches that ``find_fault`` rejects.
+    """Rewrite the model without the patches that ``find_fault`` rejects.
 
-    If the opset is ``auto``, and even the result without patches is faulty, try again in the model's own opset.
+    If the option ``opset`` is ``auto`` and even the result without any patch is faulty, try again in the model's own opset.
     """
     original = Original(rewriting.model)
 
@@ -86,10 +87,15 @@ def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | N
 
 
 def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
-    """Return True if the caller should get back exactly the same model, because onnx's checker rejects it.
+    """Return True if the caller gets back exactly the same model, although onnx's checker rejects it.
 
-    This holds if the caller passed the model in memory and no rule changed it. It does not hold if the model imports no version of
-    ONNX's default operators: the result then differs from the model, because it imports the version that onnxruntime assumes.
+    All of these conditions must hold:
+
+    * The caller passed the model in memory.
+    * No rule changed the model.
+    * onnx's checker rejects the model.
+    * The model imports ONNX's default operator set. (Otherwise the result differs from the model, because ortscan adds an import
+      of the version that onnxruntime assumes.)
     """
     if outcome.is_touched or not isinstance(rewriting.model, onnx.ModelProto | bytes):
         return False
@@ -100,8 +106,8 @@ def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
 def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Rewritten:
     """Return the sound result, or the original if no result is sound.
 
-    Issue warnings about the patches that were taken back. ``finder`` says in these warnings what found the faults, such as "the
-    self-check".
+    Issue warnings about the patches that were taken back. The warnings call what found the faults by the name ``finder``, such as
+    "the self-check".
     """
     if isinstance(sound.fault, Lacking) and sound.result is None:
         raise OptionError(f"runtime: the model cannot be written for it: {sound.fault}.")
@@ -132,8 +138,8 @@ def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Rewritten:
 def original_result(rewriting: Rewriting, why: str) -> Rewritten:
     """Return the original model as the result, and issue a warning with ``why`` as the reason.
 
-    Raise OptionError if sizes should be built in, because the original does not have them. Raise InvariantBroken if the options
-    require another opset than that of the original.
+    Raise OptionError if the options build sizes into the model, because the original is not limited to these sizes. Raise
+    InvariantBroken if the options require another opset than that of the original.
     """
     if rewriting.fixed:
         raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.{_way_out(rewriting)}")
@@ -153,7 +159,7 @@ def original_result(rewriting: Rewriting, why: str) -> Rewritten:
 
 
 def _way_out(rewriting: Rewriting) -> str:
-    """Return advice for a model with an If, because a branch may contradict built-in sizes.
+    """Return advice for the case that a branch of an If contradicts the built-in sizes.
 
     Return "" if the model has no If.
     """
@@ -174,9 +180,9 @@ def _untouched(rewriting: Rewriting) -> RewriteReport:
 
 
 def _warn(rewriting: Rewriting, sentences: list[str]) -> None:
-    """Issue each of ``sentences`` as a warning. They are about patches that were taken back.
+    """Issue each of ``sentences`` as a warning. The sentences are about patches that were taken back.
 
-    The warnings ask the user to report the defect. But if onnxruntime cannot run the original either, they say so instead.
+    Each warning also asks the user to report the defect. But if onnxruntime cannot run the original, the warning says this instead.
     """
     failure = _failure_of(rewriting.model) if sentences else None
     for sentence in sentences:

@@ -44,7 +44,7 @@ class Chosen:
     """The options of ``optimize``, checked and converted for the stages.
 
     ``left_out`` has the names of skipped rules that change a whole model. ``typical`` has the typical shapes of inputs. ``fixed``
-    has the shapes to build in. ``values`` has all options by name.
+    has the shapes of inputs to build into the model. ``values`` has all options by name.
     """
 
     target: Target
@@ -58,7 +58,7 @@ class Chosen:
 
     @property
     def node_rules(self) -> list[Rule[Any]]:
-        """The rules to use on recurrent nodes. A rule with ``use="asked"`` is included only if it is chosen."""
+        """The rules for recurrent nodes. Rules with ``use="asked"`` are included only if chosen."""
         return [rule for rule in NODE_RULES if rule in self.rules or rule.use != "asked"]
 
 
@@ -73,7 +73,7 @@ class Work:
         stop_after: the maximum number of patches.
         written_out: the names of unrolled steps that must not be rolled up into a loop.
         messages: notes for the report.
-        fixed: the built-in sizes, or None.
+        fixed: the built-in sizes, or None if no sizes are built in.
         is_touched: True if the model was changed; None if it is still as it was loaded.
         is_static: True if enough sizes are known to fold constants outside loops too.
         is_over: True if the following stages have nothing to do.
@@ -101,7 +101,7 @@ class Work:
 
     @property
     def is_fixed(self) -> bool:
-        """True if sizes or values of inputs are built in, so that many other values may be constant."""
+        """True if sizes or values of inputs are built into the model. Many other values may then be constant."""
         return self.fixed is not None or bool(self.start.loaded.built_in)
 
 
@@ -201,7 +201,7 @@ STAGES: tuple[Callable[[Work], None], ...] = (
 def _options(work: Work) -> Options:
     """Return the options of the rules.
 
-    Some are options of ``optimize`` with the same name. The others follow from the target and the typical sizes.
+    Some of them are options of ``optimize`` with the same name. The others follow from the target and the typical sizes.
     """
     chosen, target = work.chosen, work.chosen.target
     same = {field.name: chosen.values[field.name] for field in fields(Options) if field.name in chosen.values}
@@ -219,7 +219,7 @@ def _options(work: Work) -> Options:
 
 
 def _has_known_sizes(model: ir.Model) -> bool:
-    """Return True if the model has inputs and declares a number for every dimension of every input."""
+    """Return True if the model has inputs, and every dimension of every input is declared as a number."""
     return bool(model.graph.inputs) and all(static_dims(value) is not None for value in model.graph.inputs)
 
 
@@ -235,7 +235,7 @@ def _clean_up_and_learn(ctx: Context) -> bool:
 def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
     """Return True if a model without loops has other nodes that ``rules`` may change.
 
-    Rules may roll up unrolled steps into a loop, or change, reverse or pair a recurrent node, or put an If around it as a guard.
+    These are unrolled steps, to be rolled up into a loop, and recurrent nodes, to be changed, reversed, paired or guarded by an If.
     """
     if any(rule.subject == "written-out steps" for rule in rules) and may_be_written_out(model):
         return True

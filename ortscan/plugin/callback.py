@@ -27,7 +27,7 @@ class Asked(NamedTuple):
     Attributes:
         model: a model with the loop as its only node.
         title: the name of the loop.
-        answer: the answer to the library; None if the loop has no plan.
+        answer: what the callback returned to the library: an encoded plan, an encoded model without the loop, or None for neither.
     """
 
     model: bytes
@@ -36,7 +36,10 @@ class Asked(NamedTuple):
 
 
 class _Recording(threading.local):
-    """The requests of each thread. ``asked`` is None while the requests of the thread are not recorded."""
+    """The recorded requests of each thread.
+
+    ``asked`` is None while the requests of the thread are not recorded.
+    """
 
     asked: list[Asked] | None = None
 

@@ -53,16 +53,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer to the library: a plan with its inputs and outputs, or a model.
+    """An answer to the library: a plan with its inputs and outputs, or a model without the loop.
 
-    The values of the request's model are called ``v0``, ``v1`` and so on. The number in such a name is the label of the value.
+    The values of the model in the request are called ``v0``, ``v1`` and so on. The number in such a name is the label of the value.
 
     Attributes:
         content: the plan or the model.
         is_plan: True for a plan.
-        inputs: the inputs of the plan: the label of a value, or a constant.
-        outputs: the outputs of the plan: the label of a value, or None for an output that is not used.
-        copies: the outputs of the loop that only copy another value: pairs of the label of the output and that of the value.
+        inputs: for each input of the plan, the label of the value that it reads, or a constant.
+        outputs: for each output of the plan, the label of the value that it computes, or None if the output is not used.
+        copies: pairs (label of an output of the loop, label of another value), for outputs that only copy another value.
     """
 
     content: bytes
@@ -159,9 +159,10 @@ def _reason(outcome: Rewritten) -> str:
 
 
 def _plan_alone(proto: onnx.ModelProto, outcome: Rewritten) -> Answer | None:
-    """Return the plan in a rewritten model as an answer.
+    """Return the plan in a rewritten model as an answer, or None if the plan cannot replace the loop.
 
-    Return None if the model has anything besides one call of a plan and nodes that copy an input of the loop to an output.
+    The plan can replace the loop if the rewritten model has only one call of a plan, and Identity nodes that copy an input of the
+    loop to an output.
 
     Args:
         proto: the model of the request.
@@ -214,7 +215,7 @@ def _has_loop(graph: onnx.GraphProto) -> bool:
 def rewritten(model: bytes) -> bytes | None:
     """Rewrite the model of a request with all rules, and return the result as an encoded answer.
 
-    Return None if a loop remains, or if the result cannot be shown to compute the same.
+    Return None if a loop remains, or if a comparison on generated inputs does not find the result equal to the loop.
     """
     try:
         started = time.monotonic()

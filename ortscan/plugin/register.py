@@ -68,7 +68,7 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
 
     Args:
         session_options: the options to register on.
-        model: a model that will run with these options, or None. It is used to check that everything it needs is available.
+        model: a model that will run with these options, or None. This function checks that all that the model needs is available.
 
     Raises:
         OptionError: ``session_options`` has the wrong type, or no session can be created with it. Or ``model`` needs
@@ -94,7 +94,7 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
 
 
 def _why_not(options: "ort.SessionOptions") -> str | None:
-    """Return the reason why the provider cannot be added to these options, or None if it can be added."""
+    """Return the reason why ortscan's provider cannot be added to ``options``, or None if it can be added."""
     if os.environ.get("ORTSCAN_NATIVE") == "0":
         return "the environment variable ORTSCAN_NATIVE is 0."
     if options.optimized_model_filepath:
@@ -126,9 +126,10 @@ def register_plugin(session_options: "ort.SessionOptions") -> "ort.SessionOption
 
 
 def put_on(options: "ort.SessionOptions", settings: Mapping[str, str]) -> "ort.SessionOptions":
-    """Add the provider to ``options`` unless it has been added already. Return ``options``.
+    """Add ortscan's provider to ``options`` unless it has been added already. Return ``options``.
 
-    ``settings`` are the settings of the provider. With ``{"ask": "1"}``, it requests plans even if the model has stored plans.
+    ``settings`` are the settings of the provider. With ``{"ask": "1"}``, the provider requests a plan for each loop even if the
+    model has stored plans.
     """
     path = library_path()
     if path is None:

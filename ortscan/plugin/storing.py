@@ -37,7 +37,8 @@ _VARINT, _EIGHT, _LENGTH, _FOUR = 0, 1, 2, 5
 def store_plans(model: Path, output: Path) -> list[Asked]:
     """Write a copy of a model file with the plans of its loops. Return all requests for plans.
 
-    Plans that the file already contains are replaced. The rest of the file is copied byte by byte.
+    Plans that the file already contains are replaced. The rest of the file is copied byte by byte. The result has one request for
+    each loop, which tells if the loop has a plan.
 
     Args:
         model: the model file.
@@ -99,7 +100,7 @@ def _key(model: bytes) -> str:
 
 
 def _entry(key: str, answer: bytes) -> bytes:
-    """Return a serialised entry of a model's metadata, which has ``answer`` under ``key``."""
+    """Return a serialised metadata entry of a model, with the key ``key`` and the value ``answer``."""
     entry = onnx.StringStringEntryProto(key=key, value=base64.b64encode(answer).decode()).SerializeToString()
     return b"".join([_varint(_METADATA << 3 | _LENGTH), _varint(len(entry)), entry])
 

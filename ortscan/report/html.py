@@ -66,10 +66,10 @@ def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> 
 
 
 def _runs(loops: Sequence[LoopReport], drawings: Mapping[str, Drawings]) -> str:
-    """Return, as HTML, bars that show how many operators of each loop run during one run of the model.
+    """Return HTML bars that show how many operators run for each loop when the model runs once.
 
-    A loop has one bar for the original and one for the result. It has no bars if one of the two counts is unknown, or if they are
-    equal.
+    Each loop has one bar for the original and one for the result. A loop is left out if one of its two counts is unknown, or if
+    both counts are equal.
     """
     shown = []
     for loop in loops:

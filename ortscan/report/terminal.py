@@ -39,7 +39,7 @@ def wrapped(content: str, width: int) -> Iterator[str]:
 
 
 class Entries:
-    """Paragraphs, each with a label before its content."""
+    """Paragraphs in two columns: labels on the left, and the contents of the paragraphs on the right."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]], indent: int = 0) -> None:
         self._pairs, self._indent = [(plain(label), plain(content)) for label, content in pairs], indent
@@ -69,7 +69,7 @@ def table(*columns: str, right: Iterable[str] = (), whole: Iterable[str] = (), n
     Args:
         columns: the titles of all columns.
         right: the columns that are aligned to the right.
-        whole: the columns whose texts are never broken into lines, because they are short words.
+        whole: the columns whose texts are short words, which are never broken into lines.
         names: the columns whose texts are truncated at the end if they do not fit.
     """
     result = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))

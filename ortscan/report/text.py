@@ -66,8 +66,8 @@ def patch_list(report: RewriteReport) -> RenderableType:
 def explanation(report: RewriteReport, every: bool = True) -> RenderableType:
     """Return an explanation of each loop and recurrent node.
 
-    For each of them, it lists its fate, the changes that were made, the reasons why something remains, and advice. Changes that
-    only prepare other changes are listed only if ``every`` is True.
+    Each explanation says what became of the loop or node, which changes were made, why something remains, and what the user can
+    do. Changes that only prepare other changes are listed only if ``every`` is True.
     """
     parts: list[RenderableType] = [Entries([("", line)]) for line in (headline(report), *report.messages)]
     for loop in report.loops:
@@ -118,9 +118,9 @@ def _why(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
 
 
 def conversion_table(migration: Migration, every: bool = False) -> RenderableType:
-    """Return a table of what the nodes of each operator became in the migration.
+    """Return a table that shows for each operator what its nodes became in the migration.
 
-    If ``every`` is False, one line counts all nodes of which only the operator's version changed.
+    If ``every`` is False, the nodes for which only the version of the operator changed are counted in one line.
     """
     shown = table("operator", "version", "nodes", "became", right=("nodes",), whole=("version",))
     quiet = 0
@@ -141,6 +141,6 @@ def conversion_table(migration: Migration, every: bool = False) -> RenderableTyp
 def scan_table(migration: Migration) -> RenderableType:
     """Return a list of what each Scan of opset 8 became.
 
-    If the rows of the batch run one by one in the new Scan, the list says why.
+    If the new Scan runs the rows of the batch one by one, the list says why.
     """
     return Entries((f"Scan {scan.name}", became(scan)) for scan in migration.scans)

@@ -48,8 +48,8 @@ _FORMS = {
 def headline(report: RewriteReport) -> str:
     """Return a sentence on what became of the loops, followed by sentences on the recurrent nodes.
 
-    There are up to three sentences on recurrent nodes: on those that were rewritten so that onnxruntime runs them, on those that
-    onnxruntime still does not run, and on those that ortscan's library computes.
+    These count three kinds of recurrent nodes: rewritten nodes that onnxruntime now runs, remaining nodes that onnxruntime does not
+    run, and nodes that ortscan's library computes. A kind without nodes has no sentence.
     """
     changed = sum(1 for node in report.nodes if not node.reasons)
     left = len(report.nodes) - changed

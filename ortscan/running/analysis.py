@@ -35,7 +35,7 @@ _TENSOR = 320
 class Analysis:
     """A model with inferred shapes. Do not change the model.
 
-    ``names`` maps each symbol in the inferred shapes to the name of a free dimension of the inputs.
+    ``names`` maps each symbol in the inferred shapes to the free dimension of an input that the symbol replaces.
     """
 
     model: ir.Model
@@ -59,7 +59,7 @@ class Analysis:
 
 
 def analyse(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> Analysis:
-    """Infer the shapes of the values of a model, and return them with a copy of the model.
+    """Infer the shapes of the values of a model. Return a copy of the model that has these shapes.
 
     Weights are not read. Functions are inlined unless the result would be very large. ``specs`` declare the shapes of the inputs.
     """
@@ -83,9 +83,9 @@ def analyse(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> Analysis:
 
 
 def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
-    """Yield the outputs of the nodes of ``graph``, and the inputs of their bodies.
+    """Yield the outputs of the nodes of ``graph``, and the inputs of the bodies of these nodes.
 
-    The declared shapes of such values often use symbols that occur in no input.
+    The declared shapes of such values often have names of dimensions that occur in no input of the model.
     """
     for node in graph:
         yield from node.outputs
@@ -96,10 +96,10 @@ def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 @dataclass(frozen=True)
 class KnownSizes:
-    """The largest values of a model, to compute how much memory a value needs at given sizes.
+    """The largest values of a model. They tell how much memory a value of the model needs at most.
 
-    ``largest`` is grouped by free dimensions. For x [T, B, 4] and y [T, B, 8] of float32, it has the entry
-    ``("B", "T"): (32, "y")``: the largest value with these free dimensions is y, which has 32 bytes if T and B are 1.
+    ``largest`` has one entry for all values with the same free dimensions. For x [T, B, 4] and y [T, B, 8] of float32, the entry
+    is ``("B", "T"): (32, "y")``. The largest of these values is y, and it has 32 bytes if T and B are 1.
     """
 
     largest: Mapping[tuple[str, ...], tuple[int, str]]
@@ -109,7 +109,7 @@ class KnownSizes:
         return max((size * math.prod(sizes.get(name, 1) for name in names) for names, (size, _) in self.largest.items()), default=0)
 
     def fixed(self) -> tuple[int, str]:
-        """Return the size in bytes, and the name, of the largest value without free dimensions."""
+        """Return the size in bytes and the name of the largest of those values that have no free dimensions."""
         return self.largest.get((), (0, ""))
 
 
@@ -145,8 +145,8 @@ def known_sizes(analysis: Analysis) -> KnownSizes:
 def if_readable(read: Callable[[], _Result]) -> _Result | None:
     """Return the result of ``read``. Return None if it fails.
 
-    ``read`` reads a model, and fails if ortscan or a library cannot read this model. Use this function only for results that the
-    caller can do without.
+    ``read`` is a function that reads a model, and fails if ortscan or a library cannot read this model. Call ``if_readable`` only
+    for results that are not essential.
     """
     try:
         return read()

@@ -46,7 +46,7 @@ RUN_SECONDS = 10.0
 def quick_seconds(spent: float) -> float:
     """Return the time limit of a quick comparison in seconds.
 
-    ``spent`` is the time in seconds that rewriting took. A comparison may take longer if rewriting took long.
+    ``spent`` is the time in seconds that rewriting took. If rewriting took long, the limit is higher.
     """
     return max(QUICK_SECONDS, QUICK_SHARE * spent)
 
@@ -76,7 +76,7 @@ class Budget:
     def grant(self, seconds: float) -> None:
         """Extend the time limit so that at least ``min(seconds, time spent so far)`` remains.
 
-        A comparison calls this if it has not compared anything yet.
+        A comparison calls this method if it has not compared any outputs so far.
         """
         spent = time.monotonic() - self.started
         self.granted = max(self.granted, spent + min(spent, seconds) - self.seconds)

@@ -30,8 +30,8 @@ _BROADCASTING = frozenset([*_ELEMENTWISE.split(), "LayerNormalization"])
 class _Classes:
     """Free dimensions, grouped into classes of equal size. The size of a class may be known.
 
-    ``parent`` leads from the name of a dimension to the root, the name that represents its class. ``numbers`` has the known sizes
-    of classes by their roots.
+    The root of a class is the dimension whose name represents the class. ``parent`` maps the name of each other dimension to
+    another name of its class, so that following it leads to the root. ``numbers`` maps roots to the known sizes of their classes.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,8 @@ class _Classes:
 class SizeFacts:
     """The known facts about free dimensions.
 
-    There are two kinds of facts: two sizes are always equal, or they are equal unless one of them is 1 and is broadcast.
+    A fact says that two sizes are always equal, or that they are equal unless one of them is 1 and is broadcast. One of the two
+    sizes may be a number.
     """
 
     def __init__(self) -> None:
@@ -80,10 +81,10 @@ class SizeFacts:
             self._likely.join(left, right)
 
     def groups(self, names: Iterable[str]) -> list[list[list[str]]]:
-        """Return the free dimensions ``names`` in groups, and each group as a list of parts.
+        """Divide the free dimensions ``names`` into groups, and each group into parts.
 
-        In the result [[["T", "S"], ["N"]], [["B"]]], T and S are in the same part, so they are always equal. T and N are in
-        different parts of the same group, so they are equal unless one of them is 1 and is broadcast.
+        Dimensions in the same part are always equal. Dimensions in different parts of a group are equal unless one of them is 1 and
+        is broadcast. For example, in the result [[["T", "S"], ["N"]], [["B"]]], T and S are always equal, and N may also be 1.
         """
         groups: dict[str, dict[str, list[str]]] = {}
         for name in names:
@@ -94,8 +95,8 @@ class SizeFacts:
     def facts(self, names: Iterable[str]) -> list[tuple[list[list[str]], list[int | None]]]:
         """Return the groups of ``names`` with their known sizes.
 
-        For each group, return a pair: its parts, and a list of known sizes (None if unknown). The list has one size for each part,
-        followed by the size of all dimensions in the group that are not broadcast.
+        Each group is returned as a pair: its parts, and a list of sizes (None for an unknown size). The list has one size for each
+        part, followed by the size that all dimensions of the group have unless they are broadcast.
         """
         return [
             (parts, [*(self.number(part[0]) for part in parts), self.likely_number(parts[0][0])]) for parts in self.groups(names)

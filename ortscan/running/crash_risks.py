@@ -60,9 +60,10 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
 def crashes_on_empty_input(proto: onnx.ModelProto) -> str | None:
     """Return the name of an operator that may fail badly on empty inputs, or None.
 
-    Such an operator crashes, hangs or returns uninitialised memory if an operand is empty. Nodes that an If protects from empty
-    operands do not count. If the condition of the If is wrong, no harm is done: either the condition is checked before each run
-    (``Guards``), or ``may_crash`` counts the node, and the model runs in a subprocess.
+    Such an operator crashes, hangs or returns uninitialised memory if an operand is empty.
+
+    Nodes that an If protects from empty operands are ignored. The condition of the If may be wrong, but this does no harm: either
+    ``Guards`` checks the condition before each run, or ``may_crash`` counts the node, so that the model runs in a subprocess.
     """
     constants, guarded = _constants(proto), guarded_nodes(proto)
     nodes = ((node, version) for node, version in all_nodes(proto) if tuple(node.output) not in guarded)
@@ -70,16 +71,16 @@ def crashes_on_empty_input(proto: onnx.ModelProto) -> str | None:
 
 
 def may_crash(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tuple[str, ...]] = frozenset()) -> bool:
-    """Return True if a run on inputs that are not empty could end badly.
+    """Return True if a run could crash, exhaust the memory or be unstoppable, even if no input is empty.
 
-    It could crash, exhaust the memory or be unstoppable. There are several possible reasons:
+    Possible reasons are:
 
-    * creating the session may crash
-    * a node may run too long, or the values of a loop may grow without limit
-    * an operator is not known to survive empty operands
-    * an operator is known to crash on empty operands, and its operands may be empty
+    * Creating the session may crash.
+    * A node may run too long, or the values of a loop may grow without limit.
+    * It is not known whether an operator crashes on empty operands.
+    * An operator is known to crash on empty operands, and its operands may be empty.
 
-    ``watched`` has the outputs of nodes that are checked before each run. For these nodes, the last reason does not count.
+    ``watched`` has the names of the outputs of nodes that are checked before each run. The last reason is ignored for these nodes.
     """
     if may_crash_loading(proto) or may_exhaust_memory(proto, analysis) or (analysis is not None and may_run_long(analysis)):
         return True
@@ -151,7 +152,9 @@ def _constants(proto: onnx.ModelProto) -> set[str]:
 
 
 def _fragile(node: onnx.NodeProto, version: int, constants: Container[str]) -> str | None:
-    """Return the operator of ``node`` in words if it may crash on empty operands, else None.
+    """Return a text on the operator if ``node`` may crash on empty operands, else None.
+
+    Examples of this text are "Einsum" and "Unique along an axis".
 
     Args:
         node: the node.
@@ -177,9 +180,10 @@ def _filter_position(node: onnx.NodeProto) -> int:
 def _crashing_if_empty(node: ir.Node) -> Sequence[ir.Value | None]:
     """Return the inputs and outputs of ``node`` that may crash onnxruntime if they are empty.
 
-    For a Loop, these are the trip count and the condition that its body returns. onnxruntime reads both without a check. For a
-    recurrent node, this is only the sequence. Its states cannot be empty if the sequence is not, because onnxruntime rejects
-    states whose batch size differs from that of the sequence.
+    * For a Loop, these are the trip count and the condition that its body returns. onnxruntime reads both without a check.
+    * For a recurrent node, this is only the sequence X. If X is not empty, the states are not empty either, because onnxruntime
+      rejects states whose batch size differs from the batch size of X.
+    * For a Scan, these are all inputs and outputs, and for other nodes all inputs.
     """
     if node.op_type in _RECURRENT:
         return node.inputs[:1]
@@ -200,10 +204,10 @@ def _has_unnamed_output(node: onnx.NodeProto) -> bool:
 
 
 def _captured_dequantized(proto: onnx.ModelProto) -> list[str]:
-    """Return descriptions of certain nodes with which onnxruntime crashes when it loads the model.
+    """Return descriptions of the nodes that move a dequantized value for a nested graph.
 
-    Such a node only moves the elements of a result of DequantizeLinear (for example, a Reshape), and a nested graph reads the moved
-    value.
+    An example is a Reshape of the output of a DequantizeLinear, if the body of a loop reads the output of the Reshape. onnxruntime
+    crashes when it loads a model with such a node.
     """
     risks = []
     for graph in (*all_graphs(proto), *proto.functions):

@@ -17,7 +17,8 @@ class Slice:
 
     Attributes:
         nodes: the positions of these nodes in the graph.
-        leaves: the values that the computation starts from: inputs of the model, and values at which the search had to stop.
+        leaves: the names of the values that the computation starts from: inputs of the model, and values at which the search had
+            to stop.
     """
 
     nodes: set[int]
@@ -59,9 +60,9 @@ class GraphIndex:
     def backward(self, names: Iterable[str], stops: set[str], most_nodes: int) -> Slice | str:
         """Return the nodes that compute ``names`` from inputs of the model and from ``stops``.
 
-        The search goes from ``names`` backward, and stops at inputs and at ``stops``. It does not stop at a value in ``names``,
-        even if ``stops`` contains this value. If a value has no producer, or if there are more than ``most_nodes`` nodes, return
-        the reason instead.
+        The search starts at ``names``, goes backward, and stops at inputs and at ``stops``. It never stops at one of ``names``,
+        even if ``stops`` contains it. If a value has no producer, or if more than ``most_nodes`` nodes are needed, return a text
+        with this reason instead.
         """
         nodes: set[int] = set()
         leaves: set[str] = set()

@@ -70,9 +70,9 @@ def may_exhaust_memory(proto: onnx.ModelProto, analysis: Analysis | None) -> boo
 
 
 def _is_bounded(count: str, producers: Mapping[str, onnx.NodeProto], constants: Mapping[str, int]) -> bool:
-    """Return True if the trip count ``count`` is small in a comparison.
+    """Return True if the trip count ``count`` is small when the model runs on generated inputs.
 
-    It must be computed only from sizes, small constants and inputs. The inputs that are generated for comparisons are small.
+    This is the case if it is computed only from sizes, small constants and inputs, because generated inputs are small.
     """
     pending, seen = [count], set[str]()
     while pending:
@@ -112,7 +112,7 @@ def _may_grow(loop: ir.Node, analysis: Analysis) -> bool:
 
 
 def _constants(proto: onnx.ModelProto) -> Iterator[tuple[str, int]]:
-    """Yield the name of each constant of integers, with its largest element."""
+    """Yield the name of each integer constant, with its largest element."""
     tensors = [(tensor.name, tensor) for graph in all_graphs(proto) for tensor in graph.initializer]
     for node, _ in all_nodes(proto):
         if node.op_type == "Constant" and node.attribute:
@@ -130,7 +130,7 @@ def _constants(proto: onnx.ModelProto) -> Iterator[tuple[str, int]]:
 def may_run_long(analysis: Analysis) -> bool:
     """Return True if a node needs more than ``_MOST`` operations, as far as shapes are known.
 
-    For a node in a loop, the operations of a single step count.
+    For a node in a loop, only the operations of a single step are counted.
     """
     return any(_work(node, analysis) > _MOST for node in ir.traversal.RecursiveGraphIterator(analysis.model.graph))
 

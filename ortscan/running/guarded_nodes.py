@@ -25,8 +25,8 @@ _DEEPEST = 8
 def guarded_nodes(proto: onnx.ModelProto) -> set[tuple[str, ...]]:
     """Return the names of the outputs of each guarded node.
 
-    A recurrent node is guarded if it is in a branch of an If whose condition depends on every size that must not be 0 for this
-    node.
+    A recurrent node is guarded if it is in a branch of an If, and the condition of the If is computed from every size of the node's
+    sequence that must not be 0.
     """
     guarded: set[tuple[str, ...]] = set()
     for graph in all_graphs(proto):
@@ -46,12 +46,12 @@ def _critical_axes(node: onnx.NodeProto) -> list[int]:
 
 
 def _tested(name: str, producers: Mapping[str, onnx.NodeProto], depth: int) -> Iterator[tuple[str, int]]:
-    """Yield each pair (value, axis) whose size is used to compute the value ``name``.
+    """Find the sizes that the condition of an If is computed from. Yield (value, axis) for each size.
 
     Args:
-        name: the value.
-        producers: the nodes of the graph by their outputs.
-        depth: the number of nodes between the condition and this value. The search stops at a maximum depth.
+        name: the value at which the backward search continues, at first the condition.
+        producers: the nodes of the graph by the names of their outputs.
+        depth: the number of nodes between the condition and the value ``name``. The search stops at a maximum depth.
     """
     node = producers.get(name)
     if node is None or depth > _DEEPEST:

@@ -23,10 +23,10 @@ _GROWING = GROWING | {"Constant"}
 
 
 def endless_joins(proto: onnx.ModelProto) -> list[str]:
-    """Return a description of the first Concat or StringConcat whose result is too long, in a list.
+    """Return a list with a description of the first Concat or StringConcat whose result is too long.
 
-    Such a result is, for example, the end of a long chain in which each Concat doubles a constant. onnxruntime would compute the
-    chain when it loads the model. The list is empty if there is no such node.
+    The list is empty if no result is too long. A result may be too long at the end of a chain in which each Concat doubles the
+    length of a constant. onnxruntime would compute this chain when it loads the model.
     """
     nodes = (node for graph in (*all_graphs(proto), *proto.functions) for node in graph.node)
     if not any(node.op_type in ("Concat", "StringConcat") for node in nodes):
@@ -45,9 +45,9 @@ def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, Measure]) ->
 
 
 def _known_lengths(proto: onnx.ModelProto) -> dict[str, int]:
-    """Return the number of elements of each value of the main graph whose shape onnx infers.
+    """Return the number of elements of each value of the main graph, by name, if onnx can infer its shape.
 
-    Without such a shape, the length of a Concat would be overestimated:
+    If the shapes were unknown, the length of a Concat would be overestimated:
 
         x [1, 40, 8] -> LSTM -> Slices -> Concat    the result has 40 steps again, not 40 * 40
 

@@ -33,8 +33,8 @@ _CHILD = "from ortscan.running.own_process import serve; serve()"
 class OwnProcessRunner:
     """A `Runner` in a subprocess.
 
-    If a run crashes the subprocess, the run counts as failed, and the next run starts another subprocess. If no Python interpreter
-    can be started, the session runs in this process.
+    If a run crashes the subprocess, this run counts as failed, and the next run starts another subprocess. If no Python interpreter
+    can be started, the session runs in this process instead.
 
     Args:
         source: the model.
@@ -67,7 +67,10 @@ class OwnProcessRunner:
 
     @functools.cached_property
     def error(self) -> str | None:
-        """The reason why there is no session, or None. Reading this waits for the subprocess to start."""
+        """The reason why there is no session, or None.
+
+        Reading this attribute waits until the subprocess has created the session.
+        """
         if self._here is None:
             return self._make_session()
         self.late = self._here.late
@@ -104,7 +107,7 @@ class OwnProcessRunner:
         self._process = child_process.start(_CHILD, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def _make_session(self) -> str | None:
-        """Create the session in the subprocess. Return the reason if that fails, else None."""
+        """Create the session in the subprocess. If that fails, return the reason, else None."""
         reply = self._ask((self._memory, self._recipe), self._seconds, _GRACE_AT_START)
         if reply is _NOTHING:
             cause = self._exit_cause()
@@ -116,8 +119,8 @@ class OwnProcessRunner:
     def _ask(self, request: object, seconds: float | None, grace: float) -> Any:
         """Send a request to the subprocess, and return the reply.
 
-        If there is no reply after ``seconds`` plus ``grace`` seconds, kill the subprocess. If it ends without a reply, return
-        ``_NOTHING``.
+        Kill the subprocess if there is no reply after ``seconds`` plus ``grace`` seconds. If the subprocess ends without a reply,
+        return ``_NOTHING``.
         """
         self._killed = False
         requests, replies = _pipes(self._process)

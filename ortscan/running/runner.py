@@ -166,14 +166,14 @@ class Runner:
     def _run_narrow(self, feed: Mapping[str, Any], options: "ort.RunOptions") -> list[Any]:
         """Run the session with OrtValues instead of arrays, because numpy lacks types such as bfloat16.
 
-        This is only used for models with such types, because OrtValues in Python can hold neither strings nor sequences.
+        Models without these types use arrays, because OrtValues in Python can hold neither strings nor sequences.
         """
         results = self._session.run_with_ort_values(self.outputs, {k: _to_ort(v) for k, v in feed.items()}, options)
         return [_from_ort(value) for value in results]
 
 
 def register_called(options: "ort.SessionOptions", target: str | bytes) -> None:
-    """Register those of ortscan's custom operators that a model calls.
+    """Register the libraries of ortscan's custom operators that a model calls.
 
     ``target`` is the path or the bytes of the model.
     """
@@ -189,7 +189,7 @@ def register_called(options: "ort.SessionOptions", target: str | bytes) -> None:
 def on_one_thread(options: "ort.SessionOptions") -> None:
     """Make the session run on one thread.
 
-    Starting more threads takes ten times as long as creating a small session.
+    For a small session, starting more threads takes ten times as long as creating the session.
     """
     options.intra_op_num_threads = 1
 

@@ -42,11 +42,11 @@ class Applied:
     """What ortscan did to the model of a session. Callers find it in ``session.ortscan``.
 
     Attributes:
-        source: which model the session runs. ``optimized``: it was optimised when the session was created. ``cached``: it was
-            optimised when an earlier session was created, and read from the cache. ``unchanged``: there was nothing to optimise.
-            ``original``: the model was not optimised, on purpose or because of an error.
-        why: a sentence on why the original runs, or why the optimised model was not cached. None if neither is the case.
-        seconds: the time that ortscan needed while the session was created.
+        source: which model the session runs. ``optimized``: a model that was optimised when the session was created. ``cached``: a
+            model from the cache, which was optimised for an earlier session. ``unchanged``: the original, because there was nothing
+            to optimise. ``original``: the original, because it should not or could not be optimised.
+        why: a sentence on why the original runs, or why the optimised model was not cached; None if there is nothing to say.
+        seconds: the time in seconds that ortscan needed while the session was created.
         entry: the folder of the cache entry, or None if there is no entry.
         target: the target that the model was optimised for.
         verified: one line on how the optimised model was compared with the original. Empty if it was not compared.
@@ -86,10 +86,10 @@ class Prepared:
     Attributes:
         applied: what ortscan did.
         path: the file to open.
-        content: the bytes to open.
+        content: the serialised model to open, if it is not in a file.
         python_ops: True if the model calls Python custom ops.
         data_of: the original model, if the model to open uses the original's external data; otherwise None.
-        locations: the locations of this external data, as the model names them.
+        locations: the locations of this external data, as the model to open names them.
         holder: an object that keeps temporary files until it is freed.
     """
 
@@ -113,7 +113,7 @@ def unmodified(source: SessionSource, how: Literal["original", "unchanged"], why
     Args:
         source: the original model.
         how: ``unchanged`` if there was nothing to optimise, otherwise ``original``.
-        why: why the original is opened, in one sentence.
+        why: the reason why the original is opened, in one sentence; None if there is nothing to say.
     """
     return Prepared(Applied(how, why), python_ops=source.outline.names(DOMAIN.encode()))
 

@@ -1,4 +1,4 @@
-"""Optimise the model of a session that is not in the cache, and store the result in the cache."""
+"""Optimise a session's model if it is not in the cache, and store the result in the cache."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -38,8 +38,8 @@ class Slot:
     def fits(self, source: SessionSource, locations: Sequence[str]) -> bool:
         """Return True if the result of optimising ``source`` may be stored under the key.
 
-        The files of the model may have changed after the key was computed, or while they were read. The result would then belong to
-        another content than the key. ``locations`` are the locations of external data in the model that was optimised.
+        The result does not fit if a file of the model was changed after the key was computed, or while it was read. ``locations``
+        are the locations of external data in the model that was optimised.
         """
         with suppress(OSError, OrtscanError):
             is_same = digest_of_bytes(source.content) == self.fingerprint[0] and set(locations) <= set(source.outline.locations)
@@ -50,8 +50,8 @@ class Slot:
 def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
     """Optimise a model, and return the model to open.
 
-    Store the result in ``slot``, unless a file of the model has changed meanwhile. Raise VerificationFailed if the result differs
-    from the original, and pass on all other errors.
+    Store the result in ``slot`` if there is one, unless a file of the model has changed meanwhile. Raise VerificationFailed if the
+    result differs from the original, and the errors of ``optimized``.
     """
     from ortscan.session.optimizing import let_go, optimized
 
@@ -77,7 +77,7 @@ def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) 
 def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slot | None) -> Prepared:
     """Return the optimised model for a session, and store it in the cache if possible.
 
-    If the model is too large for bytes, it is written to a temporary folder instead, and not cached.
+    If the model exceeds the size limit of serialised models, it is written to a temporary folder instead, and not cached.
     """
     from ortscan.session.optimizing import serialised_with_references
 
@@ -104,9 +104,9 @@ def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slo
 
 
 def _keep(slot: Slot | None, facts: Facts) -> None:
-    """Store ``facts`` without a model in ``slot``.
+    """Store an entry in ``slot`` that has ``facts`` but no model. Do nothing if ``slot`` is None.
 
-    If that fails, the error is ignored, and the next session computes the facts again.
+    If the entry cannot be written, the error is ignored, and the next session computes the facts again.
     """
     if slot is not None:
         with suppress(OSError):

@@ -113,7 +113,7 @@ class InferenceSession(Running):
             del problem  # its traceback refers to this frame, which would keep the model in memory
 
     def _ortscan_open_optimised(self, settings: Settings, arguments: tuple[Any, ...]) -> Exception | None:
-        """Open the optimised model. Return the error if that fails, else None.
+        """Open the optimised model. If the optimisation fails, return the error, else None.
 
         Raise errors that are not due to the optimisation.
         """
@@ -203,9 +203,10 @@ class InferenceSession(Running):
         self._ortscan_python_ops = prepared.python_ops
 
     def _ortscan_refuse(self, problem: Exception, arguments: tuple[Any, ...]) -> NoReturn:
-        """Raise ``problem`` as an OrtscanError, or as onnxruntime's own error if the model cannot be read.
+        """Raise an OrtscanError with the message of ``problem``.
 
-        It must be an OrtscanError, because onnxruntime's class would catch other errors and retry with other providers.
+        onnxruntime's class would catch an error of another type, and retry with other providers. If ``problem`` is an OSError,
+        onnxruntime first opens the original, and raises its own error if it cannot read it.
         """
         if isinstance(problem, OSError):
             with at_work():
@@ -234,7 +235,7 @@ class InferenceSession(Running):
 def _shared_options() -> "ort.SessionOptions":
     """Return the SessionOptions for all sessions that were created without SessionOptions.
 
-    One object is shared, because the library of the Python custom op never frees about 1 KB for each object.
+    They share one object, because the library of the Python custom op leaks about 1 KB for each SessionOptions object.
     """
     return ort.SessionOptions()
 
@@ -242,7 +243,7 @@ def _shared_options() -> "ort.SessionOptions":
 def _is_not_of_the_model(error: Exception) -> bool:
     """Return True if ``error`` would also occur with any other model.
 
-    Such an error is raised by code outside ortscan and onnxruntime, or it is about another argument than the model.
+    It does if code outside ortscan and onnxruntime raised it, or if it is about another argument than the model.
     """
     if is_from_elsewhere(error) or _UNKNOWN_PROVIDER in str(error):
         return True

@@ -2,8 +2,8 @@
 
 onnxruntime must find the data files, which it looks for below the folder of the model file. There are three ways:
 
-1. The session opens the model as bytes, and an entry of the SessionOptions names the folder. Such an entry cannot be removed, and
-   would apply to every later model with the same SessionOptions. So ortscan only sets it on SessionOptions that it created itself.
+1. The session opens the model as bytes, and an entry of the SessionOptions names the folder. The entry cannot be removed later, and
+   would apply to all other models with these SessionOptions. So ortscan only adds it to SessionOptions that it created itself.
 2. The session opens a temporary file in the folder of the original. The file is removed when the session has been created.
 3. If this folder is read-only, the temporary file is in a temporary folder, together with hard links to the data files or copies of
    them. This is the last choice, because onnx rejects data with two names, and the links would remain if the process were killed.
@@ -38,9 +38,9 @@ FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 @contextlib.contextmanager
 def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bool) -> Iterator[tuple[str | None, bytes | None]]:
-    """Yield the model for a session to open, as (path, None) or (None, bytes).
+    """Yield the model for a session to open: a file as (path, None), or bytes as (None, bytes).
 
-    Temporary files are removed when the block ends.
+    Open the session inside the ``with`` block, because temporary files are removed when the block ends.
 
     Args:
         prepared: the model to open.
@@ -86,13 +86,14 @@ class _Model:
             self.files = {location: path for location, path in self.files.items() if os.path.exists(path)}
 
     def is_of(self, folder: str) -> bool:
-        """Return True if all data files are below ``folder``."""
+        """Return True if all data files are in ``folder`` or its subfolders."""
         return all(is_below(path, folder) for path in self.files.values())
 
     def below(self, folder: str) -> bytes:
-        """Return the model as bytes, for opening in ``folder``.
+        """Return the model as bytes that can be opened in ``folder``.
 
-        Its locations become relative paths inside ``folder`` that contain no symbolic links, because onnxruntime follows no links.
+        The locations of external data become paths relative to ``folder``. They contain no symbolic links, because onnxruntime does
+        not follow such links.
         """
         names = {location: os.path.relpath(path, folder) for location, path in self.files.items()}
         if self._in_memory or all(location == name for location, name in names.items()):
@@ -128,9 +129,9 @@ def _gathered(files: Mapping[str, str], bring: Callable[[str, str], object], sta
     """Return a new temporary folder with all ``files``, or None if ``bring`` fails.
 
     Args:
-        files: the real paths of the data files by their locations. All locations are relative paths inside the folder.
-        bring: a function that links or copies a file.
-        stack: removes the folder at the end.
+        files: the real paths of the data files by location. In the new folder, each file is at the path that its location names.
+        bring: a function that links or copies a file, called with the old and the new path.
+        stack: the stack that removes the folder at the end.
     """
     folder = stack.enter_context(TemporaryFolder())
     try:

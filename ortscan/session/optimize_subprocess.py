@@ -44,7 +44,7 @@ _PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subproc
 
 
 def fresh_in_subprocess(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared | None:
-    """Do the same as ``fresh``, but in a subprocess.
+    """Do the same as ``fresh.fresh``, but in a subprocess.
 
     Return None if no subprocess can be started, or if it cannot write the optimised model. Raise the errors of ``fresh``, and
     LimitExceeded if the subprocess crashes or takes too long.
@@ -162,10 +162,10 @@ def _done(request: dict[str, Any], content: bytes | None) -> dict[str, Any]:
 
 
 def _handed_over(prepared: Prepared, spare: Path) -> Prepared:
-    """Return ``prepared`` in a form that can be sent to the parent process: its model is in a file.
+    """Return a copy of ``prepared`` with its model in a file, so that it can be sent to the parent.
 
-    The file remains when the subprocess ends. It is in the cache or in the folder ``spare``, which belongs to the parent. Raise
-    OSError if it cannot be written.
+    The file is in the cache, or in the folder ``spare`` of the parent process. It remains when the subprocess ends. Raise OSError
+    if the file cannot be written.
     """
     path = prepared.path
     if path is not None:

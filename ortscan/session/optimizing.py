@@ -66,8 +66,8 @@ class Optimized:
 def optimized(source: SessionSource, options: Mapping[str, Any]) -> Optimized:
     """Optimise the model of a session, and compare the result with the original.
 
-    The options can disable the comparison. If the result differs, ``refuted`` of the result says how. Raise OrtscanError if the
-    model cannot be optimised, and OSError if a file cannot be read.
+    If the result differs from the original, its attribute ``refuted`` says how. The option ``verify`` can disable the comparison.
+    Raise OrtscanError if the model cannot be optimised, and OSError if a file cannot be read.
     """
     proto = parse(source.content, source.path or "the given bytes")
     locations = locations_in(proto)
@@ -131,9 +131,9 @@ def let_go(loaded: LoadedModel) -> None:
 
 
 def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None:
-    """Return the model as bytes, with True if it refers to external data.
+    """Return a pair: the serialised model, and True if it refers to external data, else False.
 
-    Return None if it is too large for bytes.
+    Return None if the model exceeds the size limit of serialised models.
     """
     model = to_caller_type(loaded, references=True)
     proto = model if isinstance(model, onnx.ModelProto) else to_proto(loaded)
@@ -145,7 +145,8 @@ def serialised_with_references(loaded: LoadedModel) -> tuple[bytes, bool] | None
 def _model(source: SessionSource, proto: onnx.ModelProto, locations: Sequence[str]) -> ModelLike:
     """Return the model to optimise, in a form with which ortscan finds its external data.
 
-    But if the SessionOptions hold weights in memory, no external data is read, because these weights may replace it.
+    This is a path, bytes, or a loaded model. If the SessionOptions hold weights in memory, the model is returned without external
+    data, because these weights may replace the data.
     """
     if locations and source.is_in_memory:
         loaded = load(proto, source=os.path.join(source.data_folders[0], _NOWHERE, "model.onnx")).model
@@ -165,9 +166,11 @@ def _model(source: SessionSource, proto: onnx.ModelProto, locations: Sequence[st
 def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
     """Return the element types and shapes that a session of the original reports for its outputs.
 
-    They are needed for outputs whose shape the original does not declare: onnxruntime infers such a shape from the nodes, and it
-    may infer less from the nodes of the optimised model. The result is empty if no session can be created, or if creating one would
-    crash the process. ``hollow`` is the original without weights. Outputs that are no tensors are not included.
+    The optimised model declares these types and shapes. If the original does not declare the shape of an output, onnxruntime infers
+    it from the nodes, and it might infer less from the nodes of the optimised model.
+
+    Outputs that are no tensors are not included. The result is empty if no session can be created, or if creating one would crash
+    the process. ``hollow`` is the original without weights.
     """
     if crash_risks(hollow):
         return {}
@@ -188,7 +191,7 @@ def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
 
 
 def _with_known_outputs(interface: Interface, known: _KnownOutputs) -> Interface:
-    """Return ``interface`` with ``known`` types, shapes and sizes for outputs that do not declare them."""
+    """Return ``interface`` with types, shapes and sizes from ``known`` where outputs do not declare them."""
     outputs = []
     for info in interface.outputs:
         declared = onnx.ValueInfoProto()

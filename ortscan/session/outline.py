@@ -70,7 +70,7 @@ class Outline:
         text: the serialised model without these initializers, or the whole model if it cannot be parsed.
         messages: the serialised nodes of the main graph.
         inputs: the names of the inputs of the main graph.
-        locations: the locations of external data as the model names them, without repetitions.
+        locations: the locations of all external data as the model names them, without repetitions.
     """
 
     text: bytes
@@ -79,7 +79,7 @@ class Outline:
     locations: Sequence[str] = ()
 
     def names(self, *words: bytes) -> bool:
-        """Return True if one of ``words`` occurs anywhere in the serialised model, outside the initializers."""
+        """Return True if one of ``words`` occurs in the serialised model outside the initializers."""
         return any(word in self.text for word in words)
 
     def nodes(self) -> Iterator[Node]:
@@ -205,8 +205,12 @@ def may_be_changed(outline: Outline, options: Mapping[str, Any]) -> bool:
 def _may_be_written_out(nodes: Sequence[Node], inputs: Container[bytes]) -> bool:
     """Return True if the model may contain unrolled steps.
 
-    This is the case if nodes read at least ``LEAST_STEPS`` rows of the same tensor by constant indices.
+    This is the case if nodes read at least ``LEAST_STEPS`` rows of the same tensor by constant indices. The function
     ``chains.may_be_written_out`` does the same for an onnx_ir graph.
+
+    Args:
+        nodes: the nodes of the main graph.
+        inputs: the names of the inputs of the main graph.
     """
     producers = {output: node for node in nodes for output in node.outputs}
     rows = Counter[bytes]()

@@ -18,8 +18,8 @@ _active: list[type] = []
 class _StandIn(abc.ABCMeta):
     """The metaclass of the class that replaces ``onnxruntime.InferenceSession``.
 
-    ``isinstance`` and ``issubclass`` return the same for the replacement as for the replaced class. Classes that are derived from
-    the replacement are not affected. The metaclass is derived from ABCMeta, so that these classes may be abstract.
+    For the replacement, ``isinstance`` and ``issubclass`` return the same as for the class that it replaces. For classes derived
+    from the replacement, they work as usual. The metaclass is derived from ABCMeta, so that derived classes may be abstract.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -83,8 +83,8 @@ def _exchange(old: type, new: type) -> None:
 
 
 def _is_off_limits(module: str) -> bool:
-    """Return True if the class must not be replaced in ``module``.
+    """Return True if ``onnxruntime.InferenceSession`` must not be replaced in ``module``.
 
-    These modules are ortscan with its submodules, and the submodules of onnxruntime.
+    It must not be replaced in ortscan, in submodules of ortscan, and in submodules of onnxruntime.
     """
     return module.partition(".")[0] == "ortscan" or module.startswith("onnxruntime.")

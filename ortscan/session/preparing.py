@@ -40,9 +40,9 @@ _one_at_a_time = ForkSafeLock()
 
 @contextlib.contextmanager
 def at_work() -> Iterator[None]:
-    """Mark this thread while the block runs.
+    """Mark this thread while the ``with`` block runs, so that models of sessions are not optimised.
 
-    The sessions that a marked thread creates are for ortscan's own use, so their models are not optimised.
+    The sessions that a marked thread creates are for ortscan's own use.
     """
     before, _busy.on = is_at_work(), True
     try:
@@ -52,7 +52,7 @@ def at_work() -> Iterator[None]:
 
 
 def is_at_work() -> bool:
-    """Return True if this thread is inside a block of ``at_work``."""
+    """Return True if this thread is inside a ``with at_work()`` block."""
     return getattr(_busy, "on", False)
 
 
@@ -120,7 +120,7 @@ def prepare(source: SessionSource, settings: Settings, target: str, look_up: boo
 
 
 def forget(prepared: Prepared) -> None:
-    """Remove the cache entry of ``prepared``. Callers do this if onnxruntime cannot open the cached model."""
+    """Remove the cache entry of ``prepared``, because onnxruntime cannot open the cached model."""
     if prepared.applied.entry is not None:
         Store(prepared.applied.entry.parents[1]).drop(prepared.applied.entry.name)
 
@@ -155,7 +155,7 @@ def _prepared(source: SessionSource, settings: Settings, options: Mapping[str, A
 
 
 def _store(settings: Settings) -> Store | str:
-    """Return the cache, or the reason why nothing can be cached, in one sentence."""
+    """Return the cache. If nothing can be cached, return the reason in one sentence instead."""
     folder = cache_folder(settings.cache_dir)
     if folder is None:
         return _NOWHERE
@@ -175,7 +175,7 @@ def _store(settings: Settings) -> Store | str:
 def _warn_of_untrusted(folder: Path, why: str) -> None:
     """Issue an OrtscanWarning that ortscan does not use ``folder`` as a cache. ``why`` is the reason.
 
-    The warning is issued once per process.
+    The same warning is issued only once per process.
     """
     warn(
         f"sessions optimise their models at every start, because nothing is cached in {folder}: {why}. Set ORTSCAN_CACHE_DIR or "
