@@ -71,7 +71,7 @@ def _lacks(node: ir.Node, domain: str, version: int, runtime: Runtime) -> str | 
 
 
 def _types(node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str, str]:
-    """Return the known types of a node's inputs and outputs by the type variables of ``schema``.
+    """Return the type of each type variable of ``schema`` for this node, as far as types are known.
 
     For an Add of floats, the result is ``{"T": "tensor(float)"}``. Variadic inputs and outputs that may have different types are
     skipped.
@@ -110,10 +110,9 @@ def _operator_text(domain: str, op_type: str, types: dict[str, str]) -> str:
 
 
 def fit_versions(model: ir.Model, runtime: Runtime) -> list[str]:
-    """Lower versions that ``model`` imports to the newest versions that ``runtime`` supports.
+    """Lower the IR version of ``model`` if it is too new for ``runtime``. Return messages on the changes.
 
-    This is done for the IR version, and for the version of the domain ai.onnx.ml if no node of the model is in this domain. Return
-    a message on each version that was lowered.
+    The imported version of the domain ai.onnx.ml is lowered too, if it is too new and the model has no node of this domain.
     """
     messages = []
     if model.ir_version > runtime.ir_version:

@@ -79,10 +79,10 @@ class Original:
 
     @lazy
     def fault_shown(self) -> str | None:
-        """The fault that onnx's inference finds in the original if it sees all constants, or None.
+        """The fault that onnx's shape inference finds in the original if it sees all constants, or None.
 
-        onnx does not see a constant of an outer graph in a nested graph. Rewrites move constants to other graphs, so onnx may see
-        more constants in the result, and find a fault that the original has too.
+        In a nested graph, onnx does not see the values of constants of outer graphs. Rewrites move constants to other graphs, so
+        onnx may see more constants in the result than in the original. It may then find a fault that the original has too.
         """
         shown = onnx.ModelProto()
         shown.CopyFrom(self.proto)
@@ -129,7 +129,7 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
 def _may_have_other_operators(model: ir.Model) -> bool:
     """Return True if the model uses operators of a domain that neither ONNX nor onnxruntime defines.
 
-    onnxruntime may reject such a model only because the library that defines these operators is not registered here.
+    If onnxruntime rejects such a model, the only reason may be that the library of these operators is not registered.
     """
     mine = _ONNXRUNTIMES_OWN | {domain for domain, _, _ in model.functions}
     return any(node.domain in model.opset_imports and node.domain not in mine for node in all_nodes(model.graph))
@@ -150,7 +150,7 @@ def _checker_fault(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
 def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     """Run onnx's strict shape inference, and return its error, or None.
 
-    It also checks the declared shapes, and it computes the elements of small vectors, because shapes depend on them.
+    The inference also checks the declared shapes, and computes the elements of small vectors, because shapes depend on them.
     """
 
     shown = onnx.ModelProto()

@@ -1,13 +1,13 @@
 """Correct wrong declarations of the shapes of outputs.
 
-An output with a wrong declaration is declared with the shape that onnx infers, which is the shape that onnxruntime returns:
+The wrong shape is replaced by the shape that onnx infers, which is also the shape that onnxruntime returns:
 
     hT = Loop (n, , h0)    h0 [4], hT declared as [4, 1]    ->    hT = Scan (h0, xs), declared as [4]
     ys = Loop (128, , h0)    ys declared as [6, 6]    ->    ys = Scan (h0, xs), declared as [128, 6]
 
-Without the correction, onnx would reject the rewritten model, although it accepts the original. In the original, it cannot infer
-the shapes of all results of a Loop, or shapes that depend on values of unknown rank, so it does not notice the wrong declaration.
-In the rewritten model it infers these shapes. onnxruntime runs both models: it only warns about a wrong declaration.
+Without the correction, onnx would reject the rewritten model, although it accepts the original. In the original, onnx may not
+notice the wrong declaration, because it cannot infer the shapes of all results of a Loop, or shapes that depend on values of
+unknown rank. In the rewritten model, it infers these shapes. onnxruntime runs both models: it only warns about a wrong declaration.
 """
 
 from collections.abc import Mapping
@@ -42,10 +42,10 @@ def declare_inferred_shapes(after: LoadedModel) -> bool:
 
 
 def contradictory_outputs(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
-    """Return the inferred declarations of the outputs whose declared shape contradicts the inferred one.
+    """Return, by name, the outputs whose declared shape contradicts the shape that onnx infers.
 
-    The dict has the names of these outputs as keys. onnx may infer a size from only one branch of an If. Such a size is unknown in
-    the result.
+    The result has the inferred declarations of these outputs. onnx may infer a size from only one branch of an If. In the result,
+    a size of this kind is unknown.
     """
     bare = _without_output_shapes(model)
     inferred = _inferred(bare)
@@ -81,9 +81,9 @@ def declared_as_in(before: AnyModel, after: LoadedModel) -> AnyModel:
 
 
 def _leave_open(info: onnx.ValueInfoProto, careful: onnx.ValueInfoProto) -> None:
-    """Make the sizes of ``info`` unknown that are unknown in ``careful``.
+    """Make each size in ``info`` unknown that is unknown in ``careful``.
 
-    Both are declarations of the same output.
+    ``info`` and ``careful`` are declarations of the same output.
     """
     known = careful.type.tensor_type.shape.dim
     for axis, dim in enumerate(info.type.tensor_type.shape.dim):
@@ -103,7 +103,7 @@ def _without_output_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 def _inferred(bare: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
     """Return the declarations that onnx infers for the outputs, by name.
 
-    Return an empty dict if onnx rejects the model. The model ``bare`` declares no shapes of outputs.
+    ``bare`` is the model without declared shapes of outputs. Return an empty dict if onnx rejects it.
     """
     results: list[onnx.ModelProto] = []
     error = error_of_onnx(

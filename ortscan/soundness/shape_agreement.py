@@ -35,7 +35,7 @@ def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
     The shapes are compared up to three times, with different sizes of the free dimensions:
 
     1. All free dimensions get different sizes.
-    2. If a difference was found, dimensions that the operators of ``before`` require to be equal get the same size. Sizes that
+    2. If a difference was found: dimensions that the operators of ``before`` require to be equal get the same size. Sizes that
        contradict these operators may cause a false difference. So the difference only counts if there is still one at these sizes.
     3. If no difference was found, all free dimensions get the size 1.
 
@@ -63,7 +63,7 @@ def _difference_at(sizes: Mapping[str, int], old: onnx.ModelProto, new: onnx.Mod
 
 
 def _fitting(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return ``sizes`` with equal sizes for dimensions that operators of ``model`` require to be equal.
+    """Return ``sizes``, changed so that sizes are equal if operators of ``model`` require this.
 
     If the model cannot be read, return ``sizes`` unchanged.
     """
@@ -111,8 +111,8 @@ def _shown(dims: Iterable[int | None]) -> str:
 def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) -> onnx.ModelProto:
     """Return a copy of the model in which only the inputs have declared shapes.
 
-    If ``inputs`` has a declaration for an input, it replaces the model's own. With the declarations of the rewritten model, which
-    may have fixed sizes, the original is compared at the same sizes.
+    If ``inputs`` has a declaration of an input, it replaces the model's own declaration. For the original, ``inputs`` has the
+    declarations of the rewritten model. These may have fixed sizes, and both models must be compared at the same sizes.
     """
     proto = onnx.ModelProto()
     proto.CopyFrom(model)
@@ -131,9 +131,9 @@ def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) ->
 
 
 def _free_dims(graph: onnx.GraphProto) -> _Free:
-    """Return (name, dimension) for each free dimension of the inputs.
+    """Return (name, dimension) for each free dimension of the inputs of ``graph``.
 
-    A dimension without a name is called by its position, such as ``x[1]``.
+    If a dimension has no name, the name is its position, such as ``x[1]``.
     """
     dims = [(f"{info.name}[{axis}]", dim) for info in graph.input for axis, dim in enumerate(info.type.tensor_type.shape.dim)]
     return [(dim.dim_param or position, dim) for position, dim in dims if not dim.HasField("dim_value")]

@@ -32,7 +32,7 @@ _LOOPS = frozenset(["Scan", "Loop", "RNN", "LSTM", "GRU"])
 
 
 def is_large(proto: onnx.ModelProto) -> bool:
-    """Return True if the model is so large that running it may take too long for a quick comparison."""
+    """Return True if running the model may take too long for a quick comparison."""
     return weight(proto) > LARGE_BYTES or _count(proto) > LARGE_NODES
 
 
@@ -53,10 +53,10 @@ def compare_loops(
     The loops are compared in random order until the time limit is reached. If a loop differs, it may have run on inputs that never
     occur in the model. Therefore the whole models are compared too, and their outcome decides:
 
-    * If they differ, this difference is returned.
-    * If they are equal, the difference of the loop is ignored.
+    * If the whole models differ, their difference is returned.
+    * If the whole models are equal, the difference of the loop is ignored.
     * If their comparison is inconclusive, the difference of the loop is returned. But it is ignored if ``sizes`` is not empty and
-      an input of the loop has an unknown size, because the loop may have run at a size that the model never has.
+      an input of the loop has an unknown size, because the loop may have run at a size that never occurs in the model.
 
     If no loop can be compared separately, the whole models are compared if there is time. See `compare_models` for the arguments.
     """
@@ -114,9 +114,9 @@ def compare_loops(
 
 
 def _is_of_unknown_size(declared: onnx.TypeProto, specs: Sequence[SessionSpec]) -> bool:
-    """Return True if the declared type of a value has a dimension of unknown size.
+    """Return True if the type ``declared`` has a dimension of unknown size.
 
-    Its size is neither a number nor the name of a free dimension of the model's inputs.
+    The size is unknown if it is neither a number nor the name of a free dimension of the inputs ``specs``.
     """
     free = {dim for spec in specs for dim in spec.dims or ()}
     return any(not dim.HasField("dim_value") and dim.dim_param not in free for dim in declared.tensor_type.shape.dim)

@@ -112,8 +112,8 @@ def compare_models(
         old: the original.
         new: the result.
         specs: the declared inputs of the models.
-        sizes: the sizes of those free dimensions whose sizes the caller chose.
-        sets: the caller's sets of inputs, each from names to values. A set may be empty.
+        sizes: the sizes of free dimensions that the caller chose.
+        sets: the caller's sets of inputs, each as a mapping from names to values. A set may be empty.
         settings: the settings of the comparison.
         recorded: for each set, the outputs that were recorded with it, by name. Both models are also compared with these outputs.
     """
@@ -197,12 +197,12 @@ def _stand_in(old: ModelSource, refused: Runs, runs: Callable[..., Runs], stack:
 
     Args:
         old: the original.
-        refused: the runs of the original, which have an error.
-        runs: a function that creates runs of a model.
+        refused: the session of the original. Its ``error`` says why onnxruntime rejects the original.
+        runs: a function that creates a session of a model.
         stack: removes temporary files at the end of the comparison.
 
     Returns:
-        The runs of the replacement, the replacement, and notes. If there is no replacement, ``refused``, ``old`` and no notes.
+        A session of the replacement, the replacement, and notes for the report. Without a replacement: ``refused``, ``old``, [].
     """
     assert refused.error is not None
     stand_in = reference_oracle(old, refused.error, stack)

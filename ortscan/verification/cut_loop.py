@@ -53,7 +53,7 @@ class LoopCut:
     def model(self, proto: onnx.ModelProto, index: GraphIndex, positions: Iterable[int], types: Types) -> onnx.ModelProto:
         """Return a model that consists of the nodes at ``positions`` in the main graph of ``proto``.
 
-        ``index`` is the index of this graph. ``types`` has the types of the inputs and outputs.
+        ``index`` is the index of this main graph. ``types`` has the types of the inputs and outputs of the returned model.
         """
         model = onnx.ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import, functions=proto.functions)
         model.graph.name = proto.graph.name
@@ -100,9 +100,9 @@ def cut_loop(position: int, before: GraphIndex, after: GraphIndex, types: Types)
 
 
 def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
-    """Return the outputs of the loop that exist in both models.
+    """Return the names of the outputs of the loop that exist in both models.
 
-    If an output exists only in the original, return instead the nearest values that depend on it and exist in both models.
+    If an output exists only in the original, it is replaced by the nearest values that depend on it and exist in both models.
     """
     results: dict[str, None] = {}
     pending = [name for name in before.nodes[position].output if name]
@@ -120,9 +120,9 @@ def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
 
 
 def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> bool:
-    """Return True if the value ``name`` is a float that may have any value, as far as the graph shows.
+    """Return True if ``name`` is a tensor of floats that may have any value, as far as the graph shows.
 
-    A rewrite cannot rely on such a value being, for example, positive.
+    This means that a rewrite cannot rely on a property of the value, for example that it is positive.
     """
     if name not in types or types[name].tensor_type.elem_type not in _FLOATS or depth > _DEEPEST:
         return False
@@ -157,9 +157,10 @@ def value_types(proto: onnx.ModelProto, specs: Sequence[SessionSpec], sizes: Map
 
 
 def _bind(graph: onnx.GraphProto, specs: Sequence[SessionSpec], sizes: Mapping[str, int]) -> None:
-    """Replace the free dimensions of the inputs that are in ``sizes`` by their sizes.
+    """Give the free dimensions of the inputs of ``graph`` the sizes in ``sizes``.
 
-    Other values may also declare these dimensions by name. There they become unknown, so that onnx infers their sizes.
+    Declarations of other values may use the names of these dimensions. There, the dimensions become unknown, so that onnx infers
+    their sizes.
     """
     ranked = {spec.name: spec.dims for spec in specs if spec.kind == "tensor" and spec.dims is not None}
     for value in graph.input:

@@ -39,8 +39,8 @@ class Axis:
     """A quantity that varies from case to case: the size of a group of equal dimensions, or a trip count.
 
     Attributes:
-        parts: the names of the dimensions, divided into parts. The dimensions of one part may all be 1 and be broadcast, while
-            those of other parts have another size. For a trip count, the only name is that of its input.
+        parts: the names of the dimensions, divided into parts. Dimensions in the same part are always equal. A part may have the
+            size 1 and be broadcast, while other parts have another size. For a trip count, the only name is the name of its input.
         values: the values to try, the usual value first.
         trips: True for a trip count.
     """
@@ -76,7 +76,7 @@ class Axis:
 
 
 def raised(values: tuple[int, ...], least: int) -> tuple[int, ...]:
-    """Return the sizes to try instead of ``values``, because smaller sizes than ``least`` fail.
+    """Return the sizes to try instead of ``values`` if sizes below ``least`` fail.
 
     The dimension may also have to be a multiple of ``least``, so some multiples are included.
     """
@@ -87,7 +87,8 @@ def raised(values: tuple[int, ...], least: int) -> tuple[int, ...]:
 def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:
     """Return the trip counts to try, the usual count first.
 
-    ``named`` has the constants that the models compare the trip count with. A full comparison also tries a few small ones of them.
+    ``named`` has constants that the models compare the trip count with. A full comparison also tries a few small ones of these
+    constants.
     """
     if level == "quick":
         return (3, 1, 2, 0)
@@ -114,12 +115,13 @@ def likely_values(
 
     Args:
         parts: the names of the dimensions, in parts as in `Axis`.
-        beside: the size of other dimensions in the group whose size is fixed, or 1 if there are none. The dimensions can only have
-            this size or 1.
+        beside: the size of other dimensions in the group that the caller fixed, or 1 if there are none. If it is not 1, the
+            dimensions in ``parts`` can only have this size or 1.
         position: the number of the group.
         learned: the known facts about sizes.
         level: how thorough the comparison is.
-        asked: the largest number that the result compares sizes with, or 0. One of the returned sizes is larger than this number.
+        asked: the largest number that the rewritten model compares sizes with, or 0 if there is none. If the dimensions may have
+            any size, one of the returned sizes is larger than this number.
     """
     if learned is not None:
         number = next((size for part in parts if (size := learned.number(part[0])) is not None), None)
@@ -134,7 +136,7 @@ def likely_values(
 
 
 def asked_size(proto: onnx.ModelProto) -> int:
-    """Return the largest constant that a model compares a size with, or 0 if it compares no sizes.
+    """Return the largest constant that a model compares a size with, or 0 if there is no such constant.
 
     For ``Less(127, Shape(x))``, this is 127. Very small and very large constants are ignored.
     """
@@ -158,7 +160,7 @@ def asked_size(proto: onnx.ModelProto) -> int:
 def derived_dims(names: Iterable[str]) -> set[str]:
     """Return those of ``names`` that are arithmetic expressions of other names, such as ``2*T``.
 
-    ``batch-size`` only counts as an expression if there are dimensions called ``batch`` and ``size``.
+    A name such as ``batch-size`` only counts as an expression if ``batch`` and ``size`` are also in ``names``.
     """
     names = set(names)
 

@@ -52,15 +52,15 @@ class Inputs:
         defaults: the defaults of inputs, by name. Some cases feed other values instead.
         roles: the `Role` of each input whose possible values are known.
         inner: the sizes in bytes of the values inside the model.
-        large: the integer inputs that may be very large.
-        divided: the inputs that must not be the lowest integer, because they are divided.
+        large: the integer inputs that may have very large values.
+        divided: the inputs that must not be the lowest integer, because dividing it by -1 would crash onnxruntime.
         named: the constants that the models compare inputs with.
         loops: True if a model has loops. A loop may add a constant value until the sum overflows.
         avoid_nothing: True if no input may be empty, because the model would crash onnxruntime.
         seed: the seed of the values.
         level: how thorough the comparison is.
         budget: the memory limit for the inputs of a case, and for those of all cases together.
-        asked: the largest number that the result compares sizes with.
+        asked: the largest number that the rewritten model compares sizes with, or 0.
         least: the smallest sizes of free dimensions that the original accepts, as far as they are known.
         as_named: True to generate only integers from ``named``, because the original rejects other integers.
     """
@@ -123,15 +123,15 @@ class Inputs:
         return self._as_planned(plan_value_cases(self.axes(learned), kinds, self.level))
 
     def case_of(self, axes: Sequence[Axis], sizes: Sequence[int], kind: str = "normal") -> list[PlannedCase]:
-        """Return [the case in which ``axes`` have ``sizes``], or [] if it takes too much memory."""
+        """Return a list with the case in which ``axes`` have ``sizes``, or [] if it takes too much memory."""
         return self._as_planned([replace(plan_case(axes, sizes), kind=kind)])
 
     def uniform_cases(self, *, large: bool) -> list[PlannedCase]:
-        """Return cases in which all free dimensions are equal: at most 16, or larger if ``large`` is True."""
+        """Return cases in which all free dimensions have the same size: 2 to 16, or 32 to 256 if ``large``."""
         return self._as_planned(plan_uniform_cases(self.axes(None), large=large)) if self.missing else []
 
     def apart_cases(self, learned: SizeFacts, loose: SizeFacts) -> list[PlannedCase]:
-        """Return cases with sizes that agree with the facts ``loose`` but contradict the facts ``learned``."""
+        """Return cases whose sizes agree with the facts ``loose``, but contradict the facts ``learned``."""
         axes, most = self.axes(loose), _MOST_APART[self.level]
         apart, empty = (
             [point for point in points if point.kind == "normal" and not learned.allow(self.completed(point).sizes)][:most]
@@ -198,9 +198,10 @@ class Inputs:
         return "normal" if spec.name not in self.large else "divided integers" if spec.name in self.divided else point.kind
 
     def _named_for(self, spec: SessionSpec, sizes: Mapping[str, int] | None, *, beside: bool = True) -> list[Known]:
-        """Return the named values that an input can have at ``sizes`` (None for any sizes).
+        """Return the named values (see `named_values`) that an input can have at ``sizes``.
 
-        If ``beside`` is True, include the values just below and above them.
+        If ``sizes`` is None, limits that follow from the `Role` of the input are ignored. If ``beside`` is True, include the values
+        just below and above the named values.
         """
         role, named = self.roles.get(spec.name), self.named.values(spec.name) if beside else self.named.exact.get(spec.name, ())
         if role is not None and role.trips:
@@ -208,7 +209,7 @@ class Inputs:
         return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
 
     def completed(self, point: Point) -> Point:
-        """Return ``point``, completed by the caller's sizes and the sizes that are computed from others."""
+        """Return ``point`` with the sizes that the caller chose, and those computed from other sizes."""
         sizes = {**self.sizes, **point.sizes}
         sizes.update({name: derived_size(name, sizes) for name in derived_dims(self._names()) if name not in sizes})
         return replace(point, sizes={name: sizes[name] for name in self._names()})
@@ -233,7 +234,7 @@ class Inputs:
         return axes
 
     def _axes_of(self, group: Sequence[Sequence[str]], position: int, learned: SizeFacts | None) -> Iterator[Axis]:
-        """Yield an `Axis` for each part of a group whose size the caller chose, and one for all other parts."""
+        """Yield an `Axis` for each part whose size the caller chose, and one `Axis` for all other parts."""
         rest, known = [], []
         for part in group:
             size = next((self.sizes[name] for name in part if name in self.sizes), None)

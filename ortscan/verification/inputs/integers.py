@@ -1,6 +1,6 @@
 """Generate integers for inputs.
 
-They are in the range of the input's `Role`, of any magnitude, or sequence lengths.
+Depending on the case, the integers are in the range of the input's `Role`, have any magnitude, or are sequence lengths.
 
 Works around ORT-DIVISION-OVERFLOW.
 """
@@ -77,10 +77,10 @@ def some(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
 
 
 def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
-    """Put ``numbers`` into every second element of ``values``, and repeat them if there are more elements.
+    """Put ``numbers`` into every second element of ``values``. If there are more elements, repeat them.
 
-    If there are more numbers than elements, they are distributed over several arrays: ``turn`` is the number of the array, from 0.
-    Each array starts with the number after the last one of the array before.
+    If there are more numbers than elements, several arrays share them: call this function for each array, with ``turn`` = 0, 1, 2
+    and so on. Each array then starts with the number after the last number of the previous array.
     """
     flat = values.reshape(-1)
     positions = range(0, flat.size, 2)
@@ -101,9 +101,11 @@ def takes_row_kind(role: Role | None, kind: str) -> bool:
 def _any_integers(dtype: np.dtype[Any], shape: Sequence[int], turn: int | None, random: np.random.Generator) -> np.ndarray:
     """Return an array of integers of all magnitudes.
 
-    Every second element is a special number, at which the behaviour of a model may change. Each ``turn`` has other special numbers.
-    If ``turn`` is None, special numbers are left out. This is for inputs that are divided, because dividing the lowest integer,
-    which is a special number, by -1 crashes onnxruntime.
+    Every second element is a special number, at which the behaviour of a model may change. Different values of ``turn`` give
+    different special numbers.
+
+    Pass None as ``turn`` for inputs that are divided. Special numbers are then left out, because one of them is the lowest integer,
+    and dividing it by -1 crashes onnxruntime.
     """
     info = np.iinfo(dtype)
     bits = _BITS * dtype.itemsize
@@ -121,7 +123,8 @@ def _any_integers(dtype: np.dtype[Any], shape: Sequence[int], turn: int | None, 
 def _noteworthy(bits: int, largest: int) -> Iterator[int]:
     """Yield special numbers, at which the behaviour of a model may change.
 
-    The most likely numbers come first. The integers have ``bits`` bits, and ``largest`` is the largest one.
+    The numbers that are most likely to matter come first. Some of the numbers may not fit into the integer type, which has ``bits``
+    bits and the largest integer ``largest``.
     """
     yield from (-largest - 1, largest, -1, 0, 1, 100, 1000, 1 << 16, 1 << 31, -largest, largest - 1, 10, -100)
     for power in range(bits):
@@ -133,7 +136,8 @@ def _others(
 ) -> np.ndarray:
     """Return an array in which unusual ``numbers`` alternate with random ``usual`` numbers.
 
-    An array with a single element has one of ``numbers``. This is a random one if all inputs of the case get unusual integers.
+    If the array has a single element, this is one of ``numbers``. It is chosen at random if all inputs of the case get unusual
+    integers.
     """
     if attempt == "near zero":
         numbers = [number for number in numbers if -1 <= number <= 1] or numbers
@@ -165,7 +169,7 @@ def _bounds(dtype: np.dtype[Any], shape: Sequence[int], point: Point, role: Role
 def _row_lengths(values: np.ndarray, kind: str, most: int, random: np.random.Generator) -> np.ndarray:
     """Return sequence lengths of the given ``kind``, at most ``most``.
 
-    Some kinds change only some elements of ``values``, which are lengths from 1 to ``most``.
+    For some kinds, the result is ``values`` with a few changed elements. ``values`` are lengths from 1 to ``most``.
     """
     first, last = (np.arange(values.size).reshape(values.shape) == position for position in (0, values.size - 1))
     match kind:

@@ -52,9 +52,9 @@ def _is_float(value: ir.Value | None) -> bool:
 
 
 def _reaching(analysis: Analysis, is_target: Callable[[ir.Node, int], bool]) -> set[str]:
-    """Return the names of the inputs that reach a target, directly or through other nodes.
+    """Return the names of the model's inputs that are read at a target, directly or after other nodes.
 
-    A target is an input of a node. ``is_target`` returns True for a target, from the node and the position of its input.
+    A target is an input of a node: ``is_target(node, position)`` returns True if the input of ``node`` at ``position`` is a target.
     """
     owners = owners_of(analysis)
 

@@ -45,7 +45,7 @@ class Named:
     Attributes:
         exact: the constants for each input, by its name.
         beside: the values just below and above these constants, for each input.
-        elsewhere: constants that the model compares with computed values. It is unknown which inputs lead to these values.
+        elsewhere: constants that the model compares with computed values, if it is unknown for which inputs these values occur.
         patterns: the regular expressions that the model matches strings with.
     """
 
@@ -78,7 +78,7 @@ class _Value:
 
     @property
     def elements(self) -> tuple[Known, ...]:
-        """The elements of the value. Empty if it is no constant, or is large or external data."""
+        """The elements of the value. Empty if it is no constant, is large, or is stored as external data."""
         tensor = self.constant
         if not isinstance(tensor, onnx.TensorProto):
             return tensor
@@ -150,8 +150,8 @@ class _NameReader:
     ) -> Sequence[_Value]:
         """Read the bodies of a node, and return the facts about the outputs of the node.
 
-        The inputs of a body get the facts about the operands of the node, so a state of a loop gets those about its initial value.
-        An output of the node gets the traces of the corresponding outputs of all its bodies.
+        The inputs of a body get the facts about the operands of the node. For example, a state of a loop gets the facts about its
+        initial value. An output of the node gets the traces of the corresponding outputs of all its bodies.
         """
         results: list[list[_Value]] = []
         for body in bodies:
@@ -167,7 +167,7 @@ class _NameReader:
     def _note(self, node: onnx.NodeProto, operands: Sequence[_Value]) -> None:
         """Record the constants that ``node`` compares its operands with.
 
-        A constant is recorded for each input from which the operand is computed.
+        Each constant is recorded for all inputs of the model from which the operand is computed.
         """
         self.patterns.update(dict.fromkeys(patterns_of(node)))
         for position, operand in enumerate(operands):
@@ -203,9 +203,9 @@ class _NameReader:
 
 
 def _constant(node: onnx.NodeProto, operands: Sequence[_Value]) -> _Constant:
-    """Return the output of ``node`` if it is constant, else ().
+    """Return the elements of the output of ``node`` if the output is constant, else ().
 
-    It is constant if ``node`` is a Constant, or if it only changes the shape or type of a constant.
+    The output is constant if ``node`` is a Constant, or if ``node`` only changes the shape or type of a constant.
     """
     if node.op_type == "Constant":
         for each in node.attribute:

@@ -1,10 +1,11 @@
 """Choose which sizes, trip counts and kinds of values are tried together.
 
-An axis is a group of equal free dimensions, or a trip count. A row has one value for each axis, and becomes a case.
+An axis is a group of equal free dimensions, or a trip count. A row has one value for each axis. Each row becomes a case.
 
-Each free dimension has the sizes 1 to 8, 16, one of 9 to 15, one above 16 and one above 128. Each trip count has similar values,
-and also 0 and -1. Every value occurs in at least one row: in row ``i``, the k-th axis has its ``(i + k)``-th value. In further
-rows, one of the first eight axes is larger than all others, 1 or 0, or two of these axes are equal, 1 or 0.
+A full comparison tries the sizes 1 to 8, 16, one of 9 to 15, one above 16 and one above 128 for each free dimension. For each trip
+count, it tries similar values, and also 0 and -1. Every value occurs in at least one row: in row ``i``, the k-th axis has its
+``(i + k)``-th value. In further rows, one of the first eight axes is larger than all others, or is 1 or 0. There are also rows in
+which two of these axes are equal, or are both 1 or 0.
 
 A quick comparison has few rows: each free dimension has the sizes 1, 2, 3 and one more size, and each trip count is 0 to 3.
 """
@@ -38,7 +39,7 @@ _MOST_NAMES = 8
 
 
 def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "full") -> list[Point]:
-    """Return the cases for ``axes`` that are tried first, without sizes of 0.
+    """Return the cases for ``axes`` that are tried first. No dimension has the size 0 in these cases.
 
     If ``override`` is True, include cases that feed other values instead of the defaults of inputs.
     """
@@ -74,8 +75,8 @@ def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]]
 
     Args:
         axes: the axes.
-        kinds: tuples (kind, input, count). In ``count`` cases, the values of ``input`` are of this kind. If ``input`` is empty, the
-            values of all inputs are.
+        kinds: tuples (kind, input, count). In ``count`` cases, ``input`` has values of this kind. If ``input`` is empty, all inputs
+            have values of this kind.
         level: how thorough the comparison is.
     """
     rows = _plain_rows(axes, level)
@@ -126,9 +127,9 @@ def plan_empty_cases(axes: Sequence[Axis], level: Level = "full") -> list[Point]
 
 
 def untried_rows(axes: Sequence[Axis], level: Level) -> Iterator[str]:
-    """Yield phrases on the sizes and trip counts that a full comparison does not try.
+    """Yield phrases on sizes, trip counts and their combinations that a full comparison does not try.
 
-    They also mention combinations that are not tried. Yield nothing for a quick comparison.
+    Yield nothing for a quick comparison.
     """
     if level != "full":
         return
@@ -164,9 +165,9 @@ def _middling(axes: Sequence[Axis]) -> list[int]:
 
 
 def _with_one_large(axes: Sequence[Axis], position: int) -> list[int]:
-    """Return the row of usual values, but with the largest size of the free axis at ``position``.
+    """Return the row of usual values, but with the largest size for the free axis at ``position``.
 
-    This axis is often the number of steps.
+    The callers pass the position 0 or 1, because this axis is often the number of steps.
     """
     free = [axis for axis in axes if axis.free]
     large = free[min(position, len(free) - 1)] if free else None
@@ -184,7 +185,7 @@ def _size_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
 
 
 def _plain_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
-    """Return rows in which each axis has each of its values at least once.
+    """Return rows such that each value of each axis occurs in at least one row.
 
     In a full comparison, there are also rows in which all axes are equal, and in which a single axis has its largest or its
     smallest value.
@@ -214,8 +215,8 @@ def _with(axes: Sequence[Axis], changed: Iterable[Axis], size: int) -> _Row:
 def _pairs(axes: Sequence[Axis]) -> Iterator[_Row]:
     """Yield rows in which several axes have equal values.
 
-    In some rows, only the axes of a few pairs are equal. In others, only two axes have their smallest value. In the last ones, all
-    trip counts are 0, or all are -1.
+    In the first rows, the axes form pairs, and only the two axes of a pair have the same value. In the next rows, only two axes
+    have their smallest value. In the last rows, all trip counts are 0, or all trip counts are -1.
     """
     equal = [axis for axis in axes if {_ALONE, *_TWO_EQUAL} <= set(axis.values)][:_MOST_ALONE]
     for couples in _rounds(equal) if len(equal) > 2 else ():
@@ -232,9 +233,9 @@ def _pairs(axes: Sequence[Axis]) -> Iterator[_Row]:
 
 
 def _rounds(axes: Sequence[Axis]) -> Iterator[list[tuple[Axis, Axis]]]:
-    """Yield lists of pairs of axes, like the rounds of a tournament.
+    """Yield lists of pairs of axes, like the rounds of a tournament in which each axis meets all others.
 
-    In each list, an axis is in at most one pair. In all lists together, any two axes form exactly one pair.
+    In each list, an axis occurs in at most one pair. In all lists together, each pair of axes occurs exactly once.
     """
     players: list[Axis | None] = [*axes, *([None] if len(axes) % 2 else [])]
     for _ in range(len(players) - 1):

@@ -30,13 +30,13 @@ class Point:
 
 @dataclass(frozen=True)
 class PlannedCase:
-    """A case, and ``attempts``, the ways to draw its integers in the order in which they are tried."""
+    """A case, and the ways to draw its integers (``attempts``) in the order in which they are tried."""
 
     point: Point
     attempts: tuple[str, ...]
 
     def varied(self, attempt: str) -> dict[str, Any]:
-        """Return the unusual properties of the case, besides its sizes, for a report.
+        """Return the unusual properties of the case for a report. Its sizes are not included.
 
         ``attempt`` is the way in which the integers of the case were drawn, or empty if the original did not run.
         """

@@ -40,7 +40,7 @@ class InputPlan:
     Attributes:
         inputs: all inputs, with the facts that are needed to generate values.
         learned: the known facts about sizes; None if the graph cannot be read.
-        loose: the facts about sizes that do not come from branches of Ifs; None if they are the same as ``learned``.
+        loose: those facts in ``learned`` that do not follow from branches of Ifs; None if this applies to all facts.
         problems: the reasons why nothing can be tried. Empty if there are none.
         notes: notes for the report of the comparison.
         perilous: True if a run may crash the process.
@@ -153,7 +153,7 @@ def _conflicts(label: str, analysis: Analysis | None) -> list[str]:
 
 
 def _defaults(proto: onnx.ModelProto, names: Set[str]) -> dict[str, np.ndarray]:
-    """Return, by name, those of the initializers ``names`` that are floats and not very large."""
+    """Return the values of those initializers in ``names`` that are floats and not very large, by name."""
     defaults = {}
     for tensor in proto.graph.initializer:
         small = tensor.name in names and int(np.prod(tensor.dims)) <= _SMALL and not tensor.external_data

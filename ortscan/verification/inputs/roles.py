@@ -72,7 +72,7 @@ class Role:
         lengths: True for sequence lengths that may also be 0.
         ranges: ranges of unusual values, such as negative indices. An unusual value must be in all ranges.
         without: numbers in the ranges that are not allowed.
-        decisive: True if other values must not be fed, because they may determine a large size or crash onnxruntime.
+        decisive: True if only usual and unusual values may be fed, because others may cause large sizes or crash onnxruntime.
     """
 
     low: int = 0
@@ -85,7 +85,7 @@ class Role:
     decisive: bool = False
 
     def usual(self, sizes: Mapping[str, int]) -> range:
-        """Return the usual values if the dimensions have ``sizes``. Without an upper bound, they are few."""
+        """Return the usual values at ``sizes``. If there is no upper bound, return only a few values."""
         highs = [_at((size, 1, plus), sizes) for size, plus in self.highs]
         return range(self.low, max(self.low, min(highs, default=self.low + _FEW)) + 1)
 
@@ -148,7 +148,7 @@ def owners_of(analysis: Analysis) -> dict[ir.Graph, ir.Node]:
 
 
 def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[ir.Graph, ir.Node]) -> Iterator[Role | None]:
-    """Yield for each use of ``start`` the role that follows from it, or None if none follows."""
+    """Yield the role that follows from each use of ``start``, or None for a use from which none follows."""
     pending, seen = [start], {start}
     while pending:
         value = pending.pop()
@@ -206,9 +206,9 @@ def _role_at(node: ir.Node, position: int, kind: ir.DataType | None, analysis: A
 
 
 def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]:
-    """Return the values that get their elements from the input of ``node`` at ``position``.
+    """Return the values whose elements come from the input of ``node`` at ``position``.
 
-    These are outputs of ``node``, or an input of its body.
+    If ``node`` is a loop, this is an input of its body. Otherwise, these are outputs of ``node``.
     """
     if node.op_type in ("Scan", "Loop"):
         body = node.attributes["body"].as_graph()
@@ -223,7 +223,10 @@ def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]
 
 
 def _leaving(value: ir.Value, body: ir.Graph, node: ir.Node) -> list[ir.Value]:
-    """Return the values to which ``node`` passes an output of its body: its own output, and a state."""
+    """Return the values that get the elements of ``value``, an output of the body of ``node``.
+
+    These are an output of ``node`` and, in a loop, the state of the next step.
+    """
     targets: list[ir.Value] = []
     for position, output in enumerate(body.outputs):
         if output is not value:

@@ -1,6 +1,6 @@
 """Find the values of an operand at which the behaviour of an operator changes.
 
-If the output is a linear function of the operand, scale * x + shift, find the scale and the shift instead. Examples:
+If the output is a linear function of an operand x, find the scale and the shift in ``scale * x + shift`` instead. Examples:
 
     Greater(x, 5.0)          ->   5.0
     LabelEncoder <keys_strings = ["cat", "dog"]> (x)   ->   "cat", "dog"
@@ -54,7 +54,7 @@ _FROM = {"Where": (1, 2), "ScatterElements": (0, 2), "ScatterND": (0, 2), "Scatt
 def named_at(node: onnx.NodeProto, position: int, constants: Constants) -> Iterator[Known]:
     """Yield the values of the operand at ``position`` at which the behaviour of ``node`` changes.
 
-    ``constants`` returns the elements of the operand at another position, if it is a constant.
+    ``constants`` is a function from the position of an operand to its elements. They are () if the operand is no constant.
     """
     if node.op_type in _WITH_EACH_OTHER:
         for other in range(len(node.input)):
@@ -94,7 +94,7 @@ def named_at(node: onnx.NodeProto, position: int, constants: Constants) -> Itera
 
 
 def patterns_of(node: onnx.NodeProto) -> Iterator[str]:
-    """Yield the regular expression of ``node``, if ``node`` matches strings with one."""
+    """Yield the regular expression of ``node`` if it is a RegexFullMatch, otherwise nothing."""
     if node.op_type == "RegexFullMatch":
         yield from (text(each.s) for each in node.attribute if each.name == "pattern")
 
@@ -119,9 +119,10 @@ def _values_of(attribute: onnx.AttributeProto) -> Iterator[Known]:
 
 @dataclass(frozen=True)
 class Trace:
-    """How a value depends on ``input``, an input of the model.
+    """A linear dependence of a value on ``input``, the name of an input of the model.
 
-    Its elements are ``scale * x + shift``, where x are the elements of the input, possibly in another shape or order.
+    The elements of the value are ``scale * x + shift``. Here x stands for the elements of the input, possibly in another shape or
+    order.
     """
 
     input: str
@@ -132,7 +133,8 @@ class Trace:
 def traces_of(node: onnx.NodeProto, operands: Sequence[Sequence[Trace]], constants: Constants) -> Iterator[Trace]:
     """Yield the traces of the first output of ``node``.
 
-    ``operands`` has the traces of each input of ``node``. ``constants`` returns the elements of an input that is a constant.
+    ``operands`` has the traces of each input of ``node``. ``constants`` is a function from the position of an input to the elements
+    of this input. They are () if the input is no constant.
     """
     first = operands[0] if operands else ()
     match node.op_type:
@@ -154,13 +156,15 @@ def traces_of(node: onnx.NodeProto, operands: Sequence[Sequence[Trace]], constan
 
 
 def _moved(trace: Trace, kind: str, number: float, at: int) -> Iterator[Trace]:
-    """Yield the trace of the result of a binary operator, if it is linear.
+    """Yield the trace of the result of an operator with two operands, one of which is a constant.
+
+    Yield nothing if the result is not linear in the other operand, or is always 0.
 
     Args:
-        trace: the trace of one operand.
-        kind: the operator.
-        number: the other operand, a constant.
-        at: the position of the operand with the trace.
+        trace: the trace of the other operand.
+        kind: the operator: Add, Sub, Mul or Div.
+        number: the constant.
+        at: the position of the operand with the trace: 0 or 1.
     """
     scale, shift = trace.scale, trace.shift
     if kind == "Add":

@@ -58,10 +58,10 @@ def other_integers(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) ->
 def value_kinds(
     missing: Sequence[SessionSpec], roles: Mapping[str, Role], large: Set[str], avoid_nothing: bool, level: Level
 ) -> Iterator[tuple[str, str, int]]:
-    """Yield tuples (kind, input, count): the kind of values to try, and the number of cases.
+    """Yield tuples (kind, input, count): in ``count`` cases, ``input`` has values of this ``kind``.
 
-    Only ``input`` gets values of this kind. If it is empty, all inputs get them. With the kind ``alone``, ``input`` gets usual
-    values, and all other optional inputs are absent.
+    If ``input`` is empty, all inputs have values of this kind. The kind ``alone`` is an exception: ``input`` has usual values, and
+    all other optional inputs are absent.
     """
     full = level == "full"
     others = [name for name in other_integers(missing, roles) if not (avoid_nothing and roles[name].decisive)]
@@ -88,18 +88,19 @@ def value_kinds(
 
 
 def steady_kinds(missing: Sequence[SessionSpec]) -> list[str]:
-    """Return the kinds of values that are constant along the first or second axis.
+    """Return those of the kinds "steady" and "steady across" for which an input has enough axes.
 
-    The models must have an input of floats with enough axes for them. A loop that adds such values in each step may overflow.
+    Their values are floats that are constant along the first or the second axis, which is often the axis of steps. If a loop adds
+    the same value in each step, the sum may overflow.
     """
     deepest = max((len(spec.dims or ()) for spec in missing if spec.elem_type in FLOATS), default=0)
     return [kind for kind, rank in (("steady", 2), ("steady across", 3)) if deepest >= rank]
 
 
 def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid_nothing: bool) -> list[str]:
-    """Return the inputs to try with only zeros (or False), while the other inputs have usual values.
+    """Return the inputs that may be all zeros (or all False) while the other inputs have usual values.
 
-    The result is empty if the model has only one input. If ``avoid_nothing`` is True, booleans are not included.
+    The result is empty if only one input is ``missing``. If ``avoid_nothing`` is True, booleans are not included.
     """
     types = onnx.TensorProto
     left_out = (types.STRING, types.BOOL) if avoid_nothing else (types.STRING,)
@@ -108,7 +109,7 @@ def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid
 
 
 def useless_kinds(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> set[str]:
-    """Return the kinds of values that do not differ from the usual values for any of these inputs."""
+    """Return the kinds of values that are the same as the usual values for all inputs in ``missing``."""
     kinds = [numpy_type(spec.elem_type).kind for spec in missing if not roles.get(spec.name, Role()).decisive]
     lengths = any(roles[spec.name].lengths for spec in missing if spec.name in roles)
     useless = set[str]() if set(kinds) & set("fV") else set(FLOAT_KINDS - _FOR_ALL)
@@ -117,10 +118,10 @@ def useless_kinds(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> 
 
 
 def other_defaults(defaults: Mapping[str, np.ndarray], by: str, seed: int) -> dict[str, np.ndarray]:
-    """Return other values instead of the defaults of inputs, by name.
+    """Return values to feed instead of the defaults of inputs, by name.
 
     Args:
-        defaults: the defaults.
+        defaults: the defaults, by name.
         by: the kind of other values: ``negated``, ``zeros``, ``far``, or any other word for values near the defaults.
         seed: the seed of random values.
     """
@@ -145,9 +146,10 @@ def other_defaults(defaults: Mapping[str, np.ndarray], by: str, seed: int) -> di
 
 
 def fitting(spec: SessionSpec, named: Sequence[Known], role: Role | None, sizes: Mapping[str, int], any_size: bool) -> list[Known]:
-    """Return those of the ``named`` values (see `named_values`) that an input can have at ``sizes``.
+    """Return those of the ``named`` values (see `named_values`) that the input ``spec`` can have.
 
-    If ``any_size`` is False, large integers are left out, because the input may determine a size.
+    Its ``role`` limits the values at ``sizes``; None means no limit. If ``any_size`` is False, large integers are left out, because
+    the input may determine a size.
     """
     if spec.elem_type == onnx.TensorProto.STRING:
         return [value for value in named if isinstance(value, str)]
@@ -195,7 +197,7 @@ def unfed(specs: Sequence[SessionSpec], named: Named, roles: Mapping[str, Role],
 
 
 def _capacity(spec: SessionSpec) -> int:
-    """Return how many named values an input can have in one case: half the number of its elements."""
+    """Return how many named values one case can feed to an input: half the number of its elements."""
     return max(1, (math.prod(dim if isinstance(dim, int) else _FREE for dim in spec.dims or ()) + 1) // 2)
 
 

@@ -1,10 +1,10 @@
-"""Find the origin of a difference.
+"""Find out why the outputs of the original and of the rewritten model differ.
 
-It may be onnxruntime's graph optimisation. Then the original agrees with the result if graph optimisation is off:
+The reason may be onnxruntime's graph optimisation. In this case, the outputs agree if graph optimisation is off for the original:
 
-    before: 14.5    before, with graph optimisation off: -18.2    after: -18.2
+    original: 14.5    original, with graph optimisation off: -18.2    rewritten model: -18.2
 
-Otherwise, the first inner value that differs helps to find the origin. To compare inner values, both models run with additional
+Otherwise, the first inner value that differs helps to find the reason. To compare inner values, both models run with additional
 outputs: the values whose names occur in both main graphs.
 """
 
@@ -41,7 +41,7 @@ def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Ca
         proto: the original.
         comparer: compares the outputs.
         witness: the first case that differs.
-        plain: a function that returns runs of the original without graph optimisation.
+        plain: a function that creates a session of the original without graph optimisation.
     """
     assert witness.witness is not None
     feed, after = witness.witness
@@ -52,9 +52,9 @@ def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Ca
 
 
 def known_defect(proto: onnx.ModelProto) -> str:
-    """Return a known defect of onnxruntime that may explain the difference, in parentheses.
+    """Return a text in parentheses on a known defect of onnxruntime that may explain the difference.
 
-    Return "" if no known defect explains it.
+    Return "" if no known defect explains the difference.
     """
     return f" ({_TRANSPOSED.id}: {_TRANSPOSED.symptom.rstrip('.')})" if _multiplies_a_transpose(proto) else ""
 
@@ -93,7 +93,7 @@ def first_inside(
         old: the original.
         new: the result.
         feed: the inputs.
-        runs: a function that creates runs of a model that return certain outputs.
+        runs: a function that creates a session of a model. The session returns the outputs with the given names.
         tolerances: the tolerances for floats.
         stack: removes temporary files at the end of the comparison.
     """

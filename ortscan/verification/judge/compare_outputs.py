@@ -54,8 +54,8 @@ class RunLimit:
     def seconds(self) -> float:
         """Return the time limit of the next run in seconds.
 
-        It is 200 times the duration of the slowest run, but at most ``patience`` and the time that is left. A run gets a short time
-        even if no time is left. Otherwise nothing would be compared on a busy machine.
+        The limit is 200 times the duration of the slowest run, but at most ``patience``, and at most the time that is left. Even if
+        no time is left, a run gets a short time. Otherwise nothing would be compared on a busy machine.
         """
         left = max(self.budget.left(), min(_SHORTEST_LIMIT, 20 * self.slowest) if self.slowest else _SHORTEST_LIMIT)
         limit = left if self.patience is None else min(left, self.patience)
@@ -67,20 +67,20 @@ class Comparer:
     """Compare outputs, and remember what was learned about them for later cases.
 
     Attributes:
-        before: runs of the original.
+        before: a session of the original.
         tolerances: the tolerances of each output.
         limit: the time limit of a run.
         shapes_vary: True if the shapes of empty outputs of the original may be wrong. For a Loop without steps, onnxruntime guesses
             sizes that are not declared.
-        sized: a function that returns runs of the original with more declared sizes. They are used for outputs that are empty only
-            in the original.
-        noisy: a function that returns runs of the original with random noise in all roundings, or None if that is impossible.
-        exact: a function that returns runs of the original in float64, or None if that is impossible.
+        sized: a function that returns a session of the original with more declared sizes. It is used for outputs that are empty
+            only in the original.
+        noisy: a function that returns a session of the original with random noise in all roundings, or None if it cannot be made.
+        exact: a function that returns a session of the original in float64, or None if it cannot be made.
         swallowing: the outputs that depend on nodes that do not propagate NaN and infinity.
         draws: True if the original may draw random numbers. Then it runs twice in the first case, to find unstable outputs.
         unstable: the outputs that differ between two runs of the original. They are not compared.
-        disowned: the outputs that onnxruntime computes differently if nodes that change no number are added to the original. For
-            such outputs, runs with noise do not show the effect of roundings, and it is unknown which of the two results is right.
+        disowned: the outputs that onnxruntime computes differently if nodes that change no number are added to the original. It is
+            unknown which of the two results is right. For these outputs, runs with noise do not show the effect of roundings.
         notes: notes for the report.
     """
 
@@ -172,9 +172,9 @@ class Comparer:
                 self.unstable.update(name for name, gap in self._gaps(expected, again).items() if gap.reason)
 
     def _find_disowned(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values) -> None:
-        """Find outputs for ``disowned`` among those of which no number could be compared.
+        """Find outputs of which no number could be compared, and record some of them in ``disowned``.
 
-        An output is recorded if all runs with noise return the same for it, but the original returns something else.
+        An output is recorded if all runs with noise return equal values for it, but the original returns another value.
         """
         sensitive = {name for name, gap in gaps.items() if gap.reason is None and gap.left_out and not gap.numbers}
         runs = self._noisy(feed, 0.0, 1.0) if sensitive else []
@@ -186,10 +186,10 @@ class Comparer:
                     self.disowned.add(name)
 
     def _without_guesses(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
-        """Compare the outputs that are empty only in the original a second time.
+        """Compare again those outputs that are empty in the original, but not in the rewritten model.
 
-        Now the original runs with more declared sizes, so that onnxruntime need not guess shapes. Return the differences of those
-        outputs that are now equal within the tolerances.
+        This time, the original runs with more declared sizes, so that onnxruntime need not guess shapes. Return the differences of
+        the outputs that are now equal within the tolerances.
         """
         pairs = enumerate(zip(self.before.outputs, expected, actual, strict=True))
         positions = {name: at for at, (name, old, new) in pairs if name in gaps and _is_empty(old) and not _is_empty(new)}

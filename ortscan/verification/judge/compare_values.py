@@ -1,8 +1,10 @@
 """Compare the values of two models for one output.
 
 Integers, booleans and strings must be equal. NaN equals NaN, and an infinity equals itself. Other floats may differ by their
-`Tolerances`. The operator ZipMap turns the rows of an array into a sequence of maps from keys to floats. Such a sequence is turned
-back into an array and compared as an array.
+`Tolerances`.
+
+The operator ZipMap turns an array into a sequence that has a map from keys to floats for each row. This sequence is compared as the
+original array.
 """
 
 import math
@@ -86,9 +88,9 @@ def compare_values(
         after: the value of the result.
         tolerances: the tolerances for floats.
         history: the magnitudes of the output in earlier cases.
-        widened: returns additional tolerances for an array that exceeds its tolerance.
-        special: True if NaN or infinities were fed. In this case, NaN and infinities all count as equal to each other. The order of
-            the terms of a sum determines which of them is the result.
+        widened: a function that returns additional tolerances for an array that exceeds its tolerance.
+        special: True if NaN or infinities were fed. NaN and infinities then all count as equal, because the order of the terms of a
+            sum determines whether its result is NaN or an infinity.
     """
     return _compare(before, after, _Comparison(tolerances, history or History(), widened, special))
 

@@ -2,8 +2,8 @@
 
     c = Size (x) > 0     If (c) then LSTM (x, ...) else ...
 
-An LSTM on an empty input would crash this process. So only c is computed first. If c is true for an empty x, the model is not run.
-Ifs in the main graph and in branches of other Ifs are checked.
+An LSTM would crash this process if x is empty. So at first, only c is computed. If c is true although x is empty, the model is not
+run. Ifs in the main graph and in branches of other Ifs are checked.
 """
 
 from collections.abc import Mapping, Set
@@ -31,7 +31,7 @@ _CPU = ("CPUExecutionProvider",)
 class Guards:
     """A model that computes only the conditions of the Ifs that guard nodes in another model.
 
-    Its session is created when it is first needed.
+    The session of this model is created when it is first needed.
 
     Attributes:
         watched: the names of the outputs of each guarded node. Empty if the conditions cannot be computed separately.

@@ -49,12 +49,12 @@ class Judge:
     """Run cases on both models, and compare the outputs. Remember facts that are useful for later cases.
 
     Attributes:
-        before: runs of the original.
-        after: runs of the result.
+        before: a session of the original.
+        after: a session of the rewritten model.
         comparer: compares the outputs of both models.
         limit: the time limit of a run.
-        guards: the guards of the original and of the result. They are checked before each run in this process. If models run in
-            subprocesses, ``guards`` is empty.
+        guards: the guards of the original and of the rewritten model. They are checked before each run in this process. If models
+            run in subprocesses, ``guards`` is empty.
         stopped: how many runs in the search for sizes had to be stopped or crashed their process.
     """
 
@@ -70,8 +70,8 @@ class Judge:
     def judge(self, plan: PlannedCase, inputs: Inputs) -> Judged:
         """Run a case on both models, and compare the outputs.
 
-        While the original rejects the inputs, it runs again with integers that are drawn in another way. The result then runs on
-        the inputs that the original has accepted.
+        If the original rejects the inputs, it runs again with integers that are drawn in another way, until it accepts the inputs.
+        Then the rewritten model runs on the same inputs.
         """
         first_error, timed_out, kind = None, False, plan.point.kind
         for attempt in sorted(plan.attempts, key=lambda a: a != self._attempts.get(kind)):
@@ -92,7 +92,7 @@ class Judge:
     def refusals(self, plan: PlannedCase, inputs: Inputs) -> list[str]:
         """Run the original with each way to draw integers, until it runs without an error.
 
-        Return the errors if it always fails, otherwise an empty list. After a timeout or a crash, no other way is tried.
+        Return the errors if every run fails, otherwise an empty list. After a timeout or a crash, no other way is tried.
         """
         errors = []
         for feed in (inputs.feed(plan.point, attempt) for attempt in plan.attempts):

@@ -47,7 +47,7 @@ _MOST_NUMBERS = 12
 def least_sizes(
     judge: Judge, inputs: Inputs, learned: SizeFacts | None, kind: str = "normal"
 ) -> tuple[Mapping[str, int], SizeFacts] | None:
-    """Find the smallest sizes of free dimensions with which the original runs.
+    """Find the smallest sizes of free dimensions that the original accepts, if it rejects the usual sizes.
 
     Args:
         judge: runs the cases.
@@ -56,8 +56,8 @@ def least_sizes(
         kind: the kind of values to feed.
 
     Returns:
-        The sizes by the names of the dimensions, and ``learned`` with the facts that the search has found. None if no sizes were
-        found, or if the original runs with the usual sizes.
+        A pair: the sizes by the names of the dimensions, and ``learned`` together with the facts that the search has found. None if
+        the original accepts the usual sizes, or if no sizes were found.
     """
     search = _SizeSearch(judge, inputs, inputs.axes(learned), kind)
     usual = tuple(axis.values[0] for axis in search.axes)
@@ -84,20 +84,21 @@ class _SizeSearch:
 
     @property
     def free(self) -> list[int]:
-        """The positions of the axes that may have any size, as far as known."""
+        """The positions of the axes that may have any size, as far as is known."""
         return [position for position, axis in enumerate(self.axes) if axis.any_size]
 
     def takes(self, row: _Row) -> bool:
         """Return True if the original runs with the sizes ``row``.
 
-        When the search has reached one of its limits, nothing is run any more, and the result is False.
+        If the search has reached one of its limits, nothing is run, and the result is False.
         """
         return self._is_left() and not self._refusals(row)
 
     def first(self, row: _Row, depth: int = 0) -> _Row | None:
         """Search for a row of sizes that the original accepts, and return the first one, or None.
 
-        The search starts with ``row``. ``depth`` counts how often it has continued from other sizes.
+        The search starts with ``row``. If a row leads to a new kind of error message, the search continues from this row with
+        ``depth`` + 1.
         """
         if self.takes(row):
             return row
@@ -127,8 +128,8 @@ class _SizeSearch:
 def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> list[list[int]]:
     """Group the positions of the free axes into classes whose sizes must be equal.
 
-    These facts are also recorded in ``sizes``. Two sizes must be equal if the original, which accepts ``row``, rejects a larger
-    size for only one of them, but accepts the same larger size for both. Axes with equal usual sizes are not tested.
+    The original accepts ``row``. Two sizes must be equal if the original rejects a larger size for only one of them, but accepts
+    the same larger size for both. Axes with equal usual sizes are not tested. Equal sizes are also recorded in ``sizes``.
     """
     classes = [[position] for position in search.free]
     for first, second in combinations(search.free, 2):
@@ -147,8 +148,8 @@ def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> lis
 def _smallest(search: _SizeSearch, row: _Row, usual: _Row, classes: Sequence[Sequence[int]], sizes: SizeFacts) -> _Row:
     """Return ``row`` with the smallest sizes that the original accepts, but not below the ``usual`` sizes.
 
-    ``classes`` are groups of positions whose sizes must be equal. If the original accepts only one size for a class, record this
-    fact in ``sizes``.
+    ``classes`` are groups of positions whose sizes must be equal. If the original accepts only one size for a class, this size is
+    recorded in ``sizes``.
     """
     for positions in classes:
         below, size = min(usual[position] for position in positions), row[positions[0]]
@@ -169,8 +170,8 @@ def _smallest(search: _SizeSearch, row: _Row, usual: _Row, classes: Sequence[Seq
 def rows_by_numbers(message: str, row: _Row, free: Sequence[int]) -> Iterator[_Row]:
     """Yield rows to try after ``row`` was rejected with ``message``. They use the numbers in the message.
 
-    First, if the sizes of two ``free`` positions both occur in the message, these sizes are made equal. Then, each number in the
-    message, and each number plus 1, is tried as a larger size of each position.
+    In the first rows, two sizes of ``row`` become equal if both occur in the message. In the other rows, the size at one position
+    is increased to a number in the message, or to such a number plus 1. Only the sizes at the positions ``free`` are changed.
     """
     numbers = list(dict.fromkeys(int(number) for number in _NUMBER.findall(_QUOTED.sub("", message))))[:_MOST_NUMBERS]
     for first, second in combinations(free, 2):
@@ -183,7 +184,7 @@ def rows_by_numbers(message: str, row: _Row, free: Sequence[int]) -> Iterator[_R
 
 
 def _larger_rows(usual: _Row, free: Sequence[int]) -> Iterator[_Row]:
-    """Yield rows with larger and larger sizes for one free axis, for all but one, or for all of them."""
+    """Yield rows with increasing sizes for one free axis, for all free axes but one, or for all of them."""
     for size in _sizes():
         yield from (_with(usual, [position], size) for position in free[:_MOST_ALONE] if size > usual[position])
         if len(free) > 1 and size >= _TOGETHER and size & (size - 1) == 0:

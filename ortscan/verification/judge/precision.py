@@ -1,13 +1,13 @@
 """Find out how precise each output can be.
 
-An output is at most as precise as the coarsest float type, and the least exact node, that it depends on:
+An output cannot be more precise than the least exact node, or than the coarsest float type, that it depends on. Examples of types:
 
     x (float16) ─► Cast ─► MatMul ─► y (double)         y has the roundings of float16
     x (double)  ─► MatMul ─► z (double)                  z has only roundings of double
     y, z = Scan (h, x)  with a body (s, e) => (n, o)     y depends on n and h, s on h and n, e on x, z on o
 
-If an output depends on a float only through integers or booleans, the precision of this float does not count, because an integer
-or boolean is either right or wrong.
+If an output depends on a float only through integers or booleans, the type of this float is ignored, because an integer or boolean
+is either right or wrong.
 
 Some nodes do not propagate NaN and infinity. The activations of RNN, LSTM and GRU are bounded, so these nodes may return ordinary
 numbers. ReduceMax, ReduceMin, ArgMax and ArgMin ignore a NaN at some positions, depending on the number of elements.
@@ -50,9 +50,9 @@ SWALLOWING = RECURRENT | {"LogSoftmax", "ReduceMax", "ReduceMin", "ArgMax", "Arg
 
 
 def coarsest_floats(proto: onnx.ModelProto) -> dict[str, np.dtype[Any] | None]:
-    """Return, by name, the coarsest float type that each output depends on.
+    """Return the coarsest float type that each output depends on, by the name of the output.
 
-    This is None for an output that depends on no float.
+    The type is None if the output depends on no float.
     """
     names = [value.name for value in proto.graph.output]
     known = set(_all_types(proto)).intersection(_COARSEST_FIRST)
@@ -89,7 +89,7 @@ def _types_in(graph: onnx.GraphProto) -> Iterator[int]:
 
 
 class _Dependence:
-    """Finds the values that an output of a model depends on, also through the bodies of loops and Ifs."""
+    """Finds the values that an output of a model depends on, including values in bodies of loops and Ifs."""
 
     def __init__(self, model: ir.Model):
         self._model = model

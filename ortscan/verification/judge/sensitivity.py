@@ -1,13 +1,17 @@
 """Measure how sensitive the outputs of the original are to roundings.
 
-There are two measures: how far the original is from a run of the same model in float64, and how far its outputs move if noise is
-added to roundings. The rewritten model may differ from the original by a multiple of these distances:
+Two distances are measured:
 
-    float64: 1.00    original: 1.02    result: 1.05    the difference 0.03 is allowed, because it is at most 16 times 0.02
+* the distance of the original's outputs from those of the same model in float64
+* how far the original's outputs move if noise is added to roundings
 
-A rewrite may add numbers in another order, so it cannot be expected to be closer. The outputs are measured only if the two models
-differ by more than the tolerance. Wide products of large numbers, differences of almost equal numbers and long recurrences have the
-largest errors. If the errors of an output are so large that it cannot be compared, a note says so.
+The outputs of the rewritten model may differ from those of the original by a multiple of these distances:
+
+    float64: 1.00    original: 1.02    rewritten: 1.05    the difference 0.03 is allowed, because it is at most 16 times 0.02
+
+A smaller difference cannot be expected, because a rewrite may add numbers in another order. The distances are only measured if the
+two models differ by more than the tolerance. Wide products of large numbers, differences of almost equal numbers, and long
+recurrences have the largest errors. If the errors of an output are so large that it cannot be compared, a note says so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,14 +42,14 @@ _LEAP = 64.0
 
 @dataclass
 class Sensitivity:
-    """The sensitivity to roundings of the original's outputs in one case.
+    """How sensitive the outputs of the original are to roundings in one case.
 
     Attributes:
         exact: a function that runs the original in float64 and returns its outputs, or None if that fails.
-        noisy: a function that runs the original several times with noise, and returns the outputs of each run. Its arguments are
-            the magnitudes of the noise in roundings (see ``rounding_noise``).
+        noisy: a function that runs the original several times with noise, and returns the outputs of each run. Its argument is
+            the magnitude of the noise in roundings (see ``rounding_noise``).
         special: True if NaN or infinities were fed.
-        hit: the outputs that got a wider tolerance. The value is True if some elements of the output were not compared.
+        hit: the names of the outputs that got a wider tolerance, each with True if some of its elements cannot be compared.
     """
 
     exact: Callable[[], Sequence[Any] | None]
@@ -56,7 +60,7 @@ class Sensitivity:
     def widening(self, name: str, position: int, roundings: float = 1.0) -> Widening:
         """Return a function that computes additional tolerances for the elements of an output.
 
-        Elements that cannot be compared get a tolerance that accepts any number.
+        Elements that are too sensitive to be compared get a tolerance that accepts any number.
 
         Args:
             name: the name of the output.
@@ -95,9 +99,9 @@ class Sensitivity:
 def _furthest(before: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
     """Return how far each element of ``before`` may move, estimated from its values in ``others``.
 
-    ``others`` are the values of the same output in other runs. A single element may be close to its value in ``before`` by chance.
-    Therefore the result is not its own distance, but the smaller of two largest distances: among the elements in the same row or
-    column, and among the elements that are not larger than it.
+    ``others`` are the values of the same output in other runs. A single element may have moved little by chance. Therefore the
+    result also considers how far other elements moved. It is the smaller of two numbers: the largest movement in the same row or
+    column, and the largest movement of the elements whose magnitude is not larger.
     """
     move: np.ndarray = np.maximum.reduce([np.zeros(before.shape), *(_move(before, np.asarray(other)) for other in others)])
     if before.dtype.kind in "biuOSU" or not move.any():
