@@ -68,7 +68,7 @@ class Target:
 
     @property
     def newest_opset(self) -> int:
-        """The newest opset that the target runs: the newest one of the installed onnxruntime."""
+        """The newest opset that the target runs, which is the newest opset of the installed onnxruntime."""
         from ortscan.ort.installed import newest_opset
 
         return newest_opset()

@@ -106,8 +106,8 @@ def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
 def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Rewritten:
     """Return the sound result, or the original if no result is sound.
 
-    Issue warnings about the patches that were taken back. The warnings call what found the faults by the name ``finder``, such as
-    "the self-check".
+    Issue warnings about the patches that were taken back. In these warnings, the check that found the faults is called ``finder``,
+    for example "the self-check".
     """
     if isinstance(sound.fault, Lacking) and sound.result is None:
         raise OptionError(f"runtime: the model cannot be written for it: {sound.fault}.")

@@ -120,7 +120,7 @@ def prepare(source: SessionSource, settings: Settings, target: str, look_up: boo
 
 
 def forget(prepared: Prepared) -> None:
-    """Remove the cache entry of ``prepared``, because onnxruntime cannot open the cached model."""
+    """Remove the cache entry of ``prepared`` after onnxruntime has failed to open the cached model."""
     if prepared.applied.entry is not None:
         Store(prepared.applied.entry.parents[1]).drop(prepared.applied.entry.name)
 

@@ -25,14 +25,14 @@ _RUNS_NO_OPERATOR = frozenset({"AzureExecutionProvider"})
 def target_of(providers: Sequence[Any] | None, available: Container[str], chosen_elsewhere: bool = False) -> str:
     """Return the name of the target for the first of ``providers`` that is ``available``.
 
-    onnxruntime skips providers that are not available. If no provider remains, it uses the CPU provider, so the target is ``cpu``.
-    If the provider is unknown to ortscan, the target is ``onnx``, for which only standard operators are used.
+    If none of ``providers`` is available, onnxruntime uses the CPU provider, so the target is ``cpu``. If ortscan does not know the
+    provider, the target is ``onnx``, for which only standard operators are used.
 
     Args:
         providers: the execution providers of the session, as names or (name, options).
         available: the names of the available providers.
-        chosen_elsewhere: True if providers were added to the SessionOptions. They cannot be read from there, so the target is
-            ``onnx`` if ``providers`` is empty.
+        chosen_elsewhere: True if providers were added to the SessionOptions. ortscan cannot read which providers these are. So if
+            ``providers`` is empty, the target is ``onnx``.
     """
     if not providers or not isinstance(providers, Sequence):  # onnxruntime raises an error if this is no sequence
         return "onnx" if chosen_elsewhere else "cpu"

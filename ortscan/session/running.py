@@ -26,7 +26,7 @@ class FixedInputs:
     them, this class feeds the fixed values.
 
     Args:
-        values: the fixed values by input.
+        values: the fixed values, by the names of the inputs.
         inputs: the inputs of the model that the session runs.
     """
 
@@ -40,8 +40,9 @@ class FixedInputs:
     def in_feed(self, feed: Mapping[str, Any], *, as_ort_values: bool = False) -> dict[str, Any]:
         """Return the caller's inputs ``feed``, adapted to the model that the session runs.
 
-        The values of fixed inputs that the model has are added. Fixed inputs that the model does not have are removed. Raise
-        OptionError if ``feed`` has another value than the fixed one. If ``as_ort_values`` is True, values are added as OrtValues.
+        If the model has a fixed input, its fixed value is added to the feed. If the model does not have it, it is removed from the
+        feed. If ``as_ort_values`` is True, fixed values are added as OrtValues. Raise OptionError if the caller feeds another value
+        than the fixed value.
         """
         for name in self._values.keys() & feed.keys():
             now = np.asarray(feed[name].numpy() if isinstance(feed[name], ort.OrtValue) else feed[name])

@@ -106,7 +106,7 @@ def spelled(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _as_list(value: Any) -> Any:
-    """Return a numpy array or number as a list or number of Python, which json can write."""
+    """Convert a numpy array to a list, or a numpy number to a Python number, so that json can write it."""
     return value.tolist()
 
 
@@ -150,8 +150,8 @@ def warn_of_mistyped(options: "ort.SessionOptions | None", *, once: bool) -> Non
 def _slips(name: str) -> Iterator[str]:
     """Yield common misspellings of ``name``.
 
-    They have hyphens or nothing instead of underscores, other cases, a plural ending, one letter missing or doubled, or two
-    neighbouring letters swapped.
+    For ``max_unroll``, examples are ``max-unroll``, ``maxunroll``, ``MAX_UNROLL``, ``maxUnroll``, ``max_unrolls``, ``max_unrol``,
+    ``maxx_unroll`` and ``mxa_unroll``.
     """
     yield from (name.replace("_", "-"), name.replace("_", ""), name.upper(), name.title().replace("_", ""), name + "s", name + "es")
     first, *others = name.split("_")

@@ -26,7 +26,7 @@ class SessionSource:
     Attributes:
         path: the path; None for bytes.
         serialized: the bytes; None for a path.
-        folder: the folder in which onnxruntime looks for external data, if the caller chose one.
+        folder: the folder in which onnxruntime looks for external data, if the caller chose one; otherwise None.
         ask_memory: a function that returns True if the SessionOptions hold weights in memory. onnxruntime uses these weights
             instead of those in files.
     """
@@ -75,9 +75,10 @@ class SessionSource:
 
     @property
     def data_files(self) -> dict[str, str]:
-        """The paths of those data files that exist, by location. Raise the errors of ``data_file``.
+        """The paths of the data files that exist, by their locations in the model.
 
-        The dict is empty if the SessionOptions hold weights in memory, because these may replace the files.
+        The dict is empty if the SessionOptions hold weights in memory, because these may replace the files. Raise the errors of
+        ``data_file``.
         """
         locations = self.outline.locations
         if not locations or self.is_in_memory:

@@ -3,10 +3,10 @@
 onnxruntime uses such weights instead of those on disk or in the model. SessionOptions cannot list their weights, but small models
 show them:
 
-* ``hold_weights`` tries to open ``_PROBE``, which fails in any case, because the only weight of this model has a forbidden path. If
-  the SessionOptions hold weights, the error is another one: onnxruntime first reports that these weights do not fit the model.
-* ``check_weights`` runs a model with empty weights that have the names of the real weights. onnxruntime replaces them by the
-  weights in the SessionOptions, and the model returns these.
+* ``hold_weights`` tries to open the model ``_PROBE``. This always fails, because the only weight of ``_PROBE`` has a forbidden
+  path. But if the SessionOptions hold weights, onnxruntime first reports another error: these weights do not fit the model.
+* ``check_weights`` runs a model whose weights are empty, but have the names of the real weights. onnxruntime replaces them by the
+  weights in the SessionOptions, and the model returns these weights.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ _GRAPH, _INITIALIZER, _TYPE, _NAME = 7, 5, 2, 8
 
 
 def hold_weights(options: "ort.SessionOptions") -> bool:
-    """Return True if ``options`` hold weights in memory, by file or by name.
+    """Return True if ``options`` hold weights in memory, by the name of a file or of a weight.
 
     No session is created, and no file is written.
     """
@@ -94,7 +94,8 @@ def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
 def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
     """Return the values of those weights among ``names`` that ``options`` hold.
 
-    Return None if onnxruntime rejects the model that returns the weights. ``kind`` is the element type of the weights.
+    ``kind`` is the element type of the weights. To read the values, a model that returns the weights is run. Return None if
+    onnxruntime rejects this model.
     """
     from onnxruntime.capi import _pybind_state as native
 
@@ -112,7 +113,7 @@ def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dic
 
 @contextmanager
 def _traceless(options: "ort.SessionOptions") -> Iterator[None]:
-    """Disable, while the block runs, the options that make sessions write files."""
+    """Disable the options that make sessions write files while the ``with`` block runs."""
     before = {name: getattr(options, name) for name, value in _LEAVES_A_TRACE.items() if getattr(options, name) != value}
     try:
         for name in before:
@@ -146,7 +147,7 @@ def _is_equal(tensor: "onnx.TensorProto", value: Any, source: SessionSource) -> 
 def _model_of_weights(names: Sequence[str], kind: int) -> bytes:
     """Return a serialised model that has empty weights called ``names``, and returns them in a sequence.
 
-    onnxruntime does not fold sequences. ``kind`` is the element type of the weights.
+    The output is a sequence because onnxruntime does not fold sequences. ``kind`` is the element type of the weights.
     """
     node = [*((1, name) for name in names), (2, _OUTPUT), (4, "SequenceConstruct")]
     weights = [(5, _message([(1, 0), (2, kind), (8, name)])) for name in names]

@@ -35,7 +35,7 @@ def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
     The shapes are compared up to three times, with different sizes of the free dimensions:
 
     1. All free dimensions get different sizes.
-    2. If a difference was found: dimensions that the operators of ``before`` require to be equal get the same size. Sizes that
+    2. If a difference was found, dimensions that the operators of ``before`` require to be equal get the same size. Sizes that
        contradict these operators may cause a false difference. So the difference only counts if there is still one at these sizes.
     3. If no difference was found, all free dimensions get the size 1.
 
