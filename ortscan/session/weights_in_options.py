@@ -113,7 +113,7 @@ def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dic
 
 @contextmanager
 def _traceless(options: "ort.SessionOptions") -> Iterator[None]:
-    """Disable the options that make sessions write files while the ``with`` block runs."""
+    """While the ``with`` block runs, disable the options that make sessions write files."""
     before = {name: getattr(options, name) for name, value in _LEAVES_A_TRACE.items() if getattr(options, name) != value}
     try:
         for name in before:
