@@ -137,7 +137,7 @@ class Verification:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome in one word."""
+        """The outcome in one word: ``equal``, ``different`` or ``inconclusive``."""
         return "equal" if self.ok else "inconclusive" if self.inconclusive else "different"
 
     def __bool__(self) -> bool:

@@ -71,8 +71,9 @@ def verify(
             inputs are generated. If the .npz or the folder also contains recorded outputs (``out:name`` or ``out:0``,
             ``output_0.pb``), both models are compared with them.
         seed: the seed of generated values.
-        rtol: the tolerance relative to the largest magnitude in the element's own row or column in that case. The default depends
-            on the coarsest float type that the output is computed from: float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
+        rtol: the tolerance relative to the scale of an element. In a matrix, the scale is the largest magnitude in the element's
+            row or column, whichever is smaller. The default depends on the coarsest float type that the output is computed from:
+            float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
         atol: the absolute tolerance, which is added to the relative tolerance. The defaults for the same types are 1e-10, 1e-5,
             4e-3 and 3e-2. They are smaller for outputs whose elements are all below 1. Integers, booleans and strings must always
             be equal.

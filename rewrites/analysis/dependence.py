@@ -119,8 +119,9 @@ def unread_in_loop(loop: Loop) -> list[ir.Node]:
 def kept_anyway(loop: Loop) -> list[ir.Node]:
     """Return the nodes in the body of ``loop`` that must stay even if nothing reads their outputs.
 
-    These are the nodes that may fail in a Loop whose condition may be empty. Without their errors, onnxruntime would read the empty
-    condition. If the condition has one element or never stops the Loop, return no nodes.
+    There are such nodes only in a Loop whose condition may be an empty tensor: all nodes that may fail. If one of them fails, it
+    ends the run before onnxruntime reads the empty condition. If the condition is known to have one element, or if it never stops
+    the Loop, return no nodes.
     """
     if not isinstance(loop, LoopView) or loop.never_stops_early or static_dims(loop.condition_out) in ((), (1,)):
         return []

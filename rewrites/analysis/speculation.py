@@ -41,8 +41,8 @@ def depends_on_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | N
 def not_speculatable(branch: ir.Graph) -> ir.Node | None:
     """Return a node of ``branch`` that may fail if the branch always runs, or None.
 
-    A node may fail if a size is unknown or if it fails for some elements. Constants are checked too, because the original may never
-    have run the branch.
+    A node may fail if a size is unknown or if it fails for some elements. Constant operands, such as indices, are checked too: they
+    may be invalid, because the original may never have run the branch.
     """
     read = {value: None for node in branch for value in node.inputs if value is not None}
     seeds = [value for value in read if value.producer() is None or value.graph is not branch]

@@ -1,4 +1,4 @@
-"""Recognises nodes that reverse a tensor along one axis, and gives the results the tensor's sizes.
+"""Recognises nodes that reverse a tensor along one axis, and copies the tensor's sizes to the results.
 
     Slice(x, -1, -2**63, [axis], -1)    Gather(x, T - 1 - Range(0, T, 1))    ReverseSequence(x, T for every row)
 

@@ -3,8 +3,8 @@
 All errors of ortscan have one base class, so a caller can distinguish a refused model from a defect of ortscan. Each message is one
 printable line that names the node and the field.
 
-If a library rejects a model with an exception, the exception is a result and may be cached. An exception is no result, and is never
-cached, if a signal handler raised it or if memory or the stack was exhausted.
+If a library rejects a model, its exception counts as a result and may be cached. An exception is never cached if a signal handler
+raised it, or if memory or the stack was exhausted.
 """
 
 import sys

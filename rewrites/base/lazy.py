@@ -1,8 +1,11 @@
 """A property that is computed at its first use and cached.
 
-Up to Python 3.11, ``functools.cached_property`` has one lock for all objects of a class. If two threads each compute a property
-that needs a property of the other class, they deadlock. This property has no lock: both threads may compute the value, and the
-results are equal.
+Up to Python 3.11, each ``functools.cached_property`` has one lock for all objects of its class. So two threads may deadlock:
+
+- One thread computes a property of class A, which needs a property of class B.
+- The other thread computes this property of class B, which needs the property of class A.
+
+A ``lazy`` property has no lock: both threads may compute the value, and the results are equal.
 """
 
 from collections.abc import Callable

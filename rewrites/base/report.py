@@ -37,9 +37,9 @@ class PatchOutcome:
 
 @dataclass(frozen=True)
 class Fired:
-    """A patch that was applied: patch ``number`` of the run, as ``stop_after`` counts.
+    """A patch that ``rule`` applied to the loop ``loop``.
 
-    ``rule`` did ``what`` to the loop ``loop``. ``made`` is the result.
+    ``number``: its position among the patches of the run, as ``stop_after`` counts. ``what``: what it did. ``made``: the result.
     """
 
     number: int
@@ -126,10 +126,10 @@ class LoopReport:
 
 @dataclass(frozen=True)
 class KernelGap:
-    """A node for which the runtime has no kernel. ``operator`` is its original operator.
+    """A node for which the runtime has no kernel. ``operator``: its operator in the original model.
 
-    ``fate``: ``wider`` (it now runs in a wider type), ``python`` (it became a call of Python) or ``kept``. ``detail``: how the node
-    runs, what the call costs, or why the node was kept. ``code``: the code of this reason.
+    ``fate``: ``wider`` (it now runs in a wider type), ``python`` (a call to Python replaces it) or ``kept``. ``detail``: how the
+    node runs, what the call costs, or why the node was kept. ``code``: for a kept node, the code of the reason in ``detail``.
     """
 
     where: str
@@ -157,12 +157,12 @@ class RewriteReport:
         operators_before, operators_after: The number of nodes of each type, including those in bodies.
         messages: Facts about the complete model, such as inlined functions.
         nodes: The recurrent nodes that onnxruntime cannot run unchanged.
-        cells: The recurrent nodes that ortscan's library runs if it is registered, or the reasons why it does not.
-        pairs: Nodes that were reversed or joined into a bidirectional node, or the reasons why not.
+        cells: For recurrent nodes: that ortscan's library runs the node if it is registered, or the reasons why it does not.
+        pairs: Recurrent nodes that were reversed or joined into a bidirectional node, or the reasons why not.
         migrated: True if the opset changed.
         fixed: True if sizes were fixed.
         flattened: The number of Ifs that were replaced by nodes that run both branches.
-        tied: True if outputs of bodies or branches had to be rewritten.
+        tied: True if outputs of bodies, branches or Scans were repaired, because onnxruntime rejects them.
         kernel_gaps: Nodes without a kernel, if custom ops were allowed.
         changes: Patches of the complete model. They are numbered separately from ``patches``, the patches of loops.
     """
@@ -213,7 +213,7 @@ class RewriteReport:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Self":
-        """Return the report of which ``to_dict`` returned the dict ``plain``."""
+        """Return the report that is described by ``plain``, a dict that ``to_dict`` returned."""
         lists = {
             "loops": [_loop(loop) for loop in plain["loops"]],
             "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],

@@ -15,14 +15,14 @@ __all__ = ["Lacking", "NoDefect", "RuleFailed", "Veto", "Vetoes"]
 
 
 class NoDefect(str):
-    """The text of a veto whose reason is no defect of ortscan. ``code``: the reason code in the report."""
+    """The ``why`` of a veto that no defect of ortscan caused. ``code``: the reason code in the report."""
 
     __slots__ = ()
     code: ClassVar[str]
 
 
 class Lacking(NoDefect):
-    """The text of a veto whose reason is that the runtime of the result lacks a feature."""
+    """The ``why`` of a veto whose cause is that the runtime lacks a feature that the result needs."""
 
     __slots__ = ()
     code = "RUNTIME"
@@ -35,7 +35,7 @@ class Veto:
     Args:
         rule: The name of the rule.
         where: The loop or node. Empty: the veto holds for all loops and nodes.
-        after: The veto holds once this number of patches was applied.
+        after: The number of applied patches from which on the veto holds.
         why: What was wrong with the result.
     """
 

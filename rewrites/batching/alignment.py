@@ -22,7 +22,7 @@ _NO_EXPAND_KERNEL = frozenset(
 
 
 def after_steps(axis: int) -> int:
-    """Return the axis of a batched value that is ``axis`` in one step.
+    """Convert ``axis`` of a single step's value to the axis of the batched value.
 
     The steps are axis 0, so a non-negative axis grows by one. A negative axis counts from the end and is unchanged.
     """
@@ -33,7 +33,7 @@ def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
     """Return the ``axis`` attribute of the node, shifted for the extra axis 0.
 
     The result is non-negative if the rank of operand ``index`` is known, because onnxruntime infers wrong shapes for some negative
-    axes if there are no steps.
+    axes if the number of steps is 0.
 
     Args:
         call: The call.
@@ -45,9 +45,9 @@ def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
 
 
 def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Value:
-    """Return the axes in operand ``index``, shifted for the extra axis 0.
+    """Return the axes that operand ``index`` contains, shifted for the extra axis 0.
 
-    The results are non-negative if ``rank``, the per-step rank of the value that they index, is known.
+    ``rank``: the per-step rank of the tensor to which the axes belong, if known. The shifted axes are then non-negative.
     """
     operand, b = call.operand(index), call.build
     dtype = np.int32 if operand.inner.dtype == ir.DataType.INT32 else np.int64
@@ -65,7 +65,7 @@ def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Valu
 def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
     """Insert axes of size 1 into ``operand`` so that it broadcasts with a value of ``rank`` axes per step.
 
-    The first per-step axis of ``operand`` is aligned with axis ``at`` of that value.
+    ``at``: the per-step axis of that value with which the first per-step axis of ``operand`` is aligned.
     """
     if operand.rank is None:
         raise call.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")

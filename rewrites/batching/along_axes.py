@@ -3,9 +3,9 @@
 ``Softmax(x, axis=1)`` -> ``Softmax(x', axis=2)``. Before opset 13, Softmax, LogSoftmax and Hardmax merge all axes from ``axis`` on.
 The same shift is correct then, because the steps come before ``axis`` and are not merged.
 
-``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``. A Reduce without axes gets all axes except the steps. A ReduceLogSumExp over all
-axes would reduce only some of the axes of x'. onnxruntime's kernel for this returns -inf for ``[-inf, -1000]``, so simpler
-operators are emitted.
+``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``. A Reduce without axes gets all axes except the steps. A
+ReduceLogSumExp over all axes of x would become one over only some of the axes of x'. For such a reduction, onnxruntime's kernel
+returns -inf for ``[-inf, -1000]``. So simpler operators are emitted.
 
 Works around ORT-LOG-SUM-EXP-FIRST.
 """

@@ -77,9 +77,9 @@ def _folded(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]:
 
 
 def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
-    """Return the mask for all rows of all steps.
+    """Return the mask, operand ``index``, for all rows of all steps.
 
-    A mask has up to 4 axes, which broadcast.
+    A mask has up to 4 axes, and broadcasts. ``batch``: the size of the batch axis in one step.
     """
     mask, rank, b = call.operand(index), call.rank(index), call.build
     if not mask.batched and (rank < _MASK_RANK or dim_of(mask.inner, 0) == 1):
@@ -96,8 +96,9 @@ def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
 def rotary_embedding(call: Call) -> Sequence[Result]:
     """Merge the steps into the batch axis.
 
-    Each row of the batch either has its own row in the caches, or the positions select the rows of the caches. If positions select
-    rows and a cache differs between steps, the rows are gathered first.
+    The operator reads the cosines and sines of the angles from two caches. Without an operand for positions, each row of the batch
+    has its own row in the caches. With this operand, the positions select rows of the caches. If they select rows from a cache that
+    differs between steps, the rows are gathered first, and the emitted node gets no positions.
     """
     b, contrib = call.build, bool(call.node.domain)
     positions, caches = (1, (2, 3)) if contrib else (3, (1, 2))

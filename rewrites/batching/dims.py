@@ -126,9 +126,10 @@ def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
 
 
 def _aligned(call: Call, y: ir.Value, first: Dim) -> ir.Value:
-    """Insert an axis of size 1 into ``y`` [steps * first, ...] before opset 14, in which a 0 in a shape copies the size of an axis.
+    """Insert an axis of size 1 before axis 0 of ``y``, if a Reshape of ``y`` might otherwise copy a wrong size.
 
-    The copied axis is then steps * ``first``, which is 0 too.
+    The Reshape is to [steps, first, ...]. Before opset 14, it replaces a 0 in this shape by the size with the same index in its
+    input. If ``first`` is 0, it thus copies axis 1 of the input [1, steps * first, ...], which is 0 too.
     """
     is_needed = call.opset < since.ALLOWZERO and not isinstance(first, int) and not call.may_be_empty
     return unsqueeze(call.build, y, [0]) if is_needed else y
@@ -195,9 +196,9 @@ def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
 
 
 def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> ir.Value:
-    """Undo ``folded_at`` on a result ``value`` that has ``rank`` axes.
+    """Undo ``folded_at``: split ``axis`` of a result ``value`` into [steps, own], and move the steps to axis 0.
 
-    ``own`` is the size of ``axis`` in one step.
+    ``own`` is the size of ``axis`` in one step. ``rank`` is the rank of ``value``.
     """
     dims: list[Dim] = []
     for position in range(rank):

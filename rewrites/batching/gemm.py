@@ -94,7 +94,7 @@ def _spread_rows(call: Call, c: Operand, rows: Dim) -> ir.Value:
 def _oriented(call: Call, index: int, flag: str) -> Operand:
     """Return operand ``index``, transposed if the attribute ``flag`` of the node is set.
 
-    If it is transposed, ``inner`` of the result is a placeholder with the transposed shape.
+    In a transposed operand, ``inner`` is a new value. It is in no graph, and only holds the type and the transposed shape.
     """
     operand = call.operand(index)
     if not call.node.attributes.get_int(flag, 0):

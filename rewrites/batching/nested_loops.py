@@ -102,13 +102,14 @@ def _settled_body(
 ) -> tuple[list[ir.Value], Emission]:
     """Emit the body for all steps.
 
-    Repeat this with more batched states until no further state becomes batched.
+    If the next value of a state turns out to be batched, the state must be batched too. Then emit the body again, until no further
+    state becomes batched.
 
     Args:
         call: The loop.
         loop: Its view.
         varies: For each state and each scan input, True if it is batched. This list is updated.
-        others: The same flags for the inputs of the body that precede the states.
+        others: The same flags for the inputs of the body that precede the states, such as the step number of a Loop.
     """
     while True:
         inputs, inside = body_for_all_steps(call, loop.body, [*others, *varies])
@@ -210,9 +211,9 @@ def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequen
 
 
 def for_all_steps(call: Call, operand: Operand, varies: bool) -> ir.Value:
-    """Return the value of ``operand``, with the steps as axis 0 if the new input ``varies``.
+    """Return the value of ``operand`` as an input of the new loop.
 
-    A loop-invariant operand is repeated for every step then.
+    ``varies``: True if the new input has the steps as axis 0. A loop-invariant operand is then repeated for every step.
     """
     return repeated(call.build, operand, call.steps) if varies else operand.value
 

@@ -1,7 +1,7 @@
 """Matrix products: a few large products replace the MatMul or a similar operator of every step.
 
-In one step, the operands are vectors, matrices or stacks of matrices, as in numpy's matmul. The parameter ``emit`` of a function
-emits the product operator.
+In one step, the operands are vectors, matrices or stacks of matrices, as in numpy's matmul. The parameter ``emit`` of many
+functions is a function that emits the product operator.
 
 MatMulInteger computes ``(A - a0) @ (B - b0)`` in int32, with the zero points a0 and b0. If a0 differs between steps, the rule emits
 ``A @ (B - b0) - a0 * colsum(B - b0)`` instead. Both return exactly the same integers, even if intermediate results overflow.
@@ -72,8 +72,8 @@ def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
 def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value | None:
     """Emit ``[T, *b, M, K] @ [*b, K, N]`` as ``[*b, T * M, K] @ [*b, K, N]``.
 
-    The latter reads each matrix only once. Return None if there are many rows M, because this then gains nothing, or if a size is
-    unknown, 0 or broadcast.
+    The second form reads each matrix only once. Return None if there are many rows M, because the second form then gains nothing.
+    Also return None if a size is unknown, 0 or broadcast.
     """
     here, there = static_dims(left.inner), static_dims(right.inner)
     if here is None or there is None or here[:-2] != there[:-2] or here[-2] > _FEW_ROWS or 0 in here + there:
@@ -150,7 +150,7 @@ def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Produ
 def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Value, emit: Product) -> ir.Value:
     """Multiply ``matrices`` by ``vector``, which becomes a matrix with one column.
 
-    onnxruntime wrongly fuses a Transpose into a product with a vector, and cannot run such a product without steps.
+    onnxruntime wrongly fuses a Transpose into a product with a vector. It also cannot run such a product if there are 0 steps.
     """
     if rank is None and call.opset < since.NEGATIVE_AXES:
         rank = call.rank(0)

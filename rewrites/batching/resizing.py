@@ -68,8 +68,8 @@ def _nearest(call: Call) -> bool:
 def _keeps_first(call: Call, rank: int) -> bool:
     """Return True if axis 0 is known to keep its size.
 
-    It does so if its scale is 1, or if its new size is its old size. It also does so for 4 or 5 axes unless the mode is "nearest",
-    because onnxruntime requires it.
+    This is known in three cases: its scale is the constant 1; its new size is a constant, and equal to its old size; or the data
+    have more than 3 axes and the mode is not "nearest", because onnxruntime then supports nothing else.
     """
     if rank < 3:
         return False
@@ -83,9 +83,9 @@ def _keeps_first(call: Call, rank: int) -> bool:
 
 
 def _with_rows(call: Call, values: list[ir.Value | None]) -> list[ir.Value | None]:
-    """Return ``values`` with the first of the new sizes replaced by the number of rows of all steps.
+    """Return ``values``, the operands of a Resize, adapted to data that have the rows of all steps on axis 0.
 
-    If the node has no operand with sizes, return ``values`` unchanged.
+    The first of the new sizes is replaced by the number of these rows. Without an operand for sizes, ``values`` is unchanged.
     """
     if len(values) < 4 or values[3] is None:
         return values

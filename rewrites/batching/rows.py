@@ -1,6 +1,6 @@
 """Operators of the ai.onnx.ml domain. They work on single elements, or on single rows of features.
 
-If an operator returns a result for each row, a step with the shape ``[features]`` is one row, ``[1, features]``. onnxruntime may
+If an operator returns a result for each row, it treats data of shape ``[features]`` as one row, ``[1, features]``. onnxruntime may
 sum over trees, support vectors and features in an order that depends on the number of rows.
 """
 

@@ -84,7 +84,7 @@ def _in(graph: ir.Graph, nodes: Iterable[ir.Node]) -> list[ir.Node]:
 
 
 def _infer(nodes: Sequence[ir.Node], ctx: Context) -> bool:
-    """Infer the shapes of results with unknown sizes again.
+    """Infer shapes again for those results of ``nodes`` that have unknown sizes.
 
     Return True if at least one shape became complete.
     """
@@ -137,7 +137,7 @@ def _cast(node: ir.Node, source: ir.Value, inner: ir.Node | None) -> ir.Value | 
 
 
 def _is_neutral_zero(zero: ir.Value | None, beside: ir.Value) -> bool:
-    """Return True if ``zero`` is a constant 0 that can be added to ``beside`` without changing its shape."""
+    """Return True if ``zero`` is a constant 0, and adding it to ``beside`` does not change the shape."""
     array, rank = const_array(zero, limit=64), rank_of(beside)
     if array is None or array.dtype.kind not in "iuf" or array.size != 1 or np.any(array != 0):
         return False
@@ -161,7 +161,8 @@ def _there_and_back(node: ir.Node, inner: ir.Node, opset: int) -> ir.Value | Non
 def _may_go(node: ir.Node, source: ir.Value) -> bool:
     """Return True if the copy ``node`` can be removed, because ``source`` can replace it everywhere.
 
-    If the graph returns the copy, it must be able to return ``source`` instead.
+    If the graph returns the copy, this is only possible if the graph can return ``source`` instead. It cannot if ``source`` is an
+    input, a value of another graph, or already an output.
     """
     producer = source.producer()
     may_return = producer is not None and producer.graph is node.graph and not source.is_graph_output()
@@ -169,7 +170,7 @@ def _may_go(node: ir.Node, source: ir.Value) -> bool:
 
 
 def _is_worth_it(node: ir.Node) -> bool:
-    """Return True if it pays to bypass the copy ``node``, although the graph must return a copy."""
+    """Return True if it pays to bypass ``node``, a copy that the graph must return."""
     return node.op_type not in _PLAIN or bool(node.outputs[0].uses())
 
 
@@ -193,7 +194,7 @@ def drop_copies(copies: Iterable[ir.Node], names: Names, opset: int) -> None:
 
 
 def merge_equal(twins: Iterable[tuple[ir.Node, ir.Node]], names: Names) -> None:
-    """Replace the first node of each pair by the second. ``equal_nodes`` returns such pairs."""
+    """Replace the first node of each pair by the second. ``twins``: the pairs that `equal_nodes` returned."""
     pairs = list(twins)
     for node, earlier in pairs:
         for value, same in zip(node.outputs, earlier.outputs, strict=True):

@@ -44,7 +44,8 @@ def run_all(
     Args:
         judge: runs the cases.
         plans: a plan for each set of inputs.
-        prepared: a function that returns the plan of a set of inputs if its inputs are declared in another way.
+        prepared: a function called with a plan and other declarations of the inputs, in which the dimensions have other names. It
+            returns the same set of inputs, planned for these declarations.
         notes: a list to which notes for the report are added.
         not_tried: a list to which phrases on what the cases do not cover are added.
     """
@@ -80,8 +81,8 @@ def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
     2. If some free dimension was never above 1 in a case in which the original ran: cases with large equal sizes.
     3. If some facts about sizes only come from branches of Ifs: cases with sizes that contradict these facts.
     4. Cases with sizes of 0, and cases with unusual values.
-    5. If the original rejects all cases with named values, another branch of an If may need larger sizes. So a search looks for
-       larger sizes, and the cases with named values run again with the sizes that were found.
+    5. If the original rejects all cases with named values, these values may select another branch of an If, which needs larger
+       sizes. So a search looks for larger sizes, and the cases with named values run again with the sizes that were found.
 
     Steps 3 and 4 are skipped if the original has run in no case. The series ends after ``_PATIENCE`` runs of the original that had
     to be stopped. If the time limit is reached, it ends as soon as it has ``_LEAST`` cases.
@@ -153,7 +154,7 @@ def _untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
 
 
 def _untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
-    """Return the integer inputs for which the original ran in no case with unusual values."""
+    """Return the integer inputs with which the original never ran on unusual values."""
     points = [result.planned.point for result in judged if result.ran and result.planned.point.kind == "other integers"]
     tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
     return [name for name in inputs.others if name not in tried]

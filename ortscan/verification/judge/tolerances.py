@@ -1,21 +1,22 @@
 """The tolerances for the floats of an output.
 
-The tolerance of an element grows with the largest numbers in the same row or column:
-
-    |y|  =  1000  0.1                       1000  0.1
-            2000  0.2        scales   =     2000  0.2         an error of 0.01 is small on the left, and large on the right
-            1500  0.3                       1500  0.3
-
 Each element has a scale, and may differ by
 
     atol + rtol * scale
 
-This is the error of adding the same numbers in another order. To compute the scale of an element, take for each axis the largest
-magnitude among all elements with the same index on this axis. The scale is the smallest of these numbers. In a matrix, it is the
-smaller one of the largest magnitude in the row and the largest magnitude in the column.
+Adding the same numbers in another order causes an error of this size. In a matrix, the scale of an element is the largest
+magnitude in its row or in its column, whichever is smaller:
 
-If the output had the same shape in all cases, the scale has a second upper bound: the largest ratio, in all cases so far, of this
-element to the maximum of its case, multiplied by the maximum of the current case.
+    |y|  =  1000  0.1                       1000  0.3
+            2000  0.2        scales   =     2000  0.3         an error of 0.01 is small on the left, and large on the right
+            1500  0.3                       1500  0.3
+
+A tensor of any rank has a limit for each axis: the largest magnitude among all elements with the same index on this axis. The
+scale is the smallest of these limits.
+
+If the output had the same shape in all cases, the scale has a further limit from the fourth case on. For example, suppose that an
+element never exceeded 1 % of the largest element of its case. Then its scale is at most 1 % of the largest element of the current
+case.
 
 The default of ``rtol`` is a multiple of the rounding error of the coarsest float type that the output is computed with (about 1000
 roundings of float32, or 10 of float16). The default of ``atol`` is smaller for outputs that never exceed 1.
@@ -48,8 +49,8 @@ class Tolerances:
         atol: the absolute tolerance that the caller chose; None for the default.
         computed: the coarsest float type that the output is computed with. If it is coarser than the type of the output, the
             defaults for ``computed`` apply.
-        roundings: the error of a single operator, in roundings of the number 1. It is larger for recurrent nodes, because
-            onnxruntime implements their activations in another way than the equivalent operators.
+        roundings: the error of a single operator, as a multiple of the rounding error of the number 1. It is larger for recurrent
+            nodes, because onnxruntime implements their activations in another way than the equivalent operators.
     """
 
     rtol: float | None = None
@@ -63,9 +64,9 @@ class Tolerances:
         return max(kinds, key=rounding, default=dtype)
 
     def one_rounding(self, dtype: np.dtype[Any]) -> float:
-        """Return the error of a single operator whose results have ``dtype`` and are at most 1.
+        """Return the error of a single operator, such as an activation, whose results are at most 1.
 
-        An activation is such an operator.
+        ``dtype``: the type of the results.
         """
         return self.roundings * rounding(self.coarsest(dtype))
 
@@ -75,7 +76,7 @@ class Tolerances:
         Args:
             dtype: the type of the values.
             scale: the scale of each element in this case.
-            largest: the scale of each element in all cases so far.
+            largest: an upper bound of the magnitudes of each element in all cases so far.
             over_all: the largest magnitude of the whole output in all cases so far.
         """
         dtype = self.coarsest(dtype)
@@ -93,8 +94,10 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarray:
     """Return the scale of each element of an output with these ``magnitudes``.
 
-    The magnitudes must be finite. The result broadcasts to their shape. An axis is only used if at least ``others`` elements have
-    the same index on it, because a few elements may all be small by chance.
+    The magnitudes must be finite. The result broadcasts to their shape.
+
+    ``others``: the number of elements that must have the same index on an axis. Axes with fewer elements for each index set no
+    limit, because a few elements may all be small by chance.
     """
     scales = np.asarray(magnitudes.max(initial=0.0))
     for along in _axes(magnitudes, others).values():
@@ -103,9 +106,10 @@ def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarra
 
 
 def _axes(magnitudes: np.ndarray, least: int = _LEAST_OTHERS) -> dict[int, np.ndarray]:
-    """Return, by axis, the largest magnitude for each index on this axis.
+    """Return a dict from each axis to the largest magnitudes for its indices.
 
-    Axes with fewer than ``least`` elements for each index are not included.
+    These are arrays that broadcast to the shape of ``magnitudes``: [2, 1] for axis 0 of [2, 3]. Axes of size 1, and axes with fewer
+    than ``least`` elements for each index, are not included.
     """
     largest = {}
     for axis, size in enumerate(magnitudes.shape):
@@ -119,9 +123,12 @@ def _axes(magnitudes: np.ndarray, least: int = _LEAST_OTHERS) -> dict[int, np.nd
 class History:
     """The largest magnitudes of an output in all cases so far.
 
-    There are three kinds: the largest magnitude of all elements; the largest for each index on an axis, if the axis always had the
-    same size; and the largest for each element, if the shape was the same in all cases. The last kind is used only after some
-    cases. It is recorded as a number, and as the ratio to the maximum of its case.
+    There are three kinds:
+
+    - the largest magnitude of all elements;
+    - for each axis that always had the same size: the largest magnitude for each index on this axis;
+    - for each element, if the shape was always the same: its largest magnitude, and its largest ratio to the maximum of its case.
+      These numbers are used only after ``_LEAST_CASES`` cases.
     """
 
     largest: float = 0.0

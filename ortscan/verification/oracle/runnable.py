@@ -42,9 +42,11 @@ _Refused = tuple[LoadedModel, Context, list[RecurrentNode]]
 def runnable_oracle(before: ModelSource, after: ModelSource, stack: ExitStack) -> tuple[ModelSource, list[str]]:
     """Return ``before`` with Scans instead of the recurrent nodes that onnxruntime cannot run.
 
-    Also return a note on each Scan. Return ``before`` itself if onnxruntime runs all its recurrent nodes. Return ``before`` itself
-    also if ``after`` contains recurrent nodes that onnxruntime cannot run, because both models should then be compared as
-    onnxruntime runs them.
+    Also return a note on each Scan. Return ``before`` itself, without notes, in two cases:
+
+    - onnxruntime runs all recurrent nodes of ``before``.
+    - The rewritten model ``after`` also contains recurrent nodes that onnxruntime cannot run. The two models are then compared as
+      onnxruntime runs them.
 
     Raises:
         MigrationError: ``before`` is too old for a Scan and cannot be migrated to a later opset.
@@ -89,7 +91,7 @@ def _loaded(source: ModelSource) -> tuple[LoadedModel, bool]:
     """Load a model. If its opset has no Scan, migrate it to opset 18.
 
     Returns:
-        The loaded model, and True if onnxruntime runs no recurrent nodes of the model's own opset.
+        The loaded model, and a flag: True if onnxruntime cannot run the recurrent operators of the model's original opset.
     """
     from ortscan.migration import migrated
 

@@ -74,9 +74,9 @@ def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
 def with_declared_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with declared shapes for all values whose sizes can be inferred.
 
-    This matters for the outputs of the body of a Loop that may run no step. Its stacked outputs are then empty, and onnxruntime
-    uses 0 for each other size that it does not know. For example, a mean over the steps then has no elements, although it should
-    have one element for each feature.
+    This matters if a Loop runs zero steps. Its stacked outputs are then empty: their axis 0 has size 0. For each other axis whose
+    size onnxruntime does not know from the body, it also uses size 0. For example, a mean over the steps then has no elements,
+    although it should have one element for each feature.
     """
     model = own_ir(proto)
     infer_model(model)

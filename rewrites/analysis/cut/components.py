@@ -34,7 +34,7 @@ class Components:
     of: dict[ir.Node, int]
 
     def needing(self, number: int) -> int:
-        """Return the bit set of the components that need component ``number``, which is included itself."""
+        """Return the bit set of component ``number`` and of all components that need it."""
         return sum(1 << i for i, needs in enumerate(self.needs) if needs >> number & 1)
 
 

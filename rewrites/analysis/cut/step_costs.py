@@ -50,7 +50,7 @@ def start_ns(sizes: StepSizes) -> int:
 
 
 def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
-    """Return True if ``node`` is a product of few rows by weights that runs faster outside the loop.
+    """Return True if ``node`` multiplies few rows by weights, and runs faster outside the loop.
 
     Outside the loop, one product for all steps reads the weights only once. This gains nothing if there are many rows per step, or
     if writing the results of all steps takes longer than reading the weights in every step. An unknown number of rows counts as

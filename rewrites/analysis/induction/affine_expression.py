@@ -62,8 +62,8 @@ Symbol = Dim | ir.Value | str
 class AffineExpression:
     """A tensor of integers: ``const`` plus, for each pair in ``terms``, the symbol times its factors.
 
-    ``const`` and the factors of each symbol are arrays of Python integers with the shape of the tensor. ``exact_to`` is the largest
-    magnitude up to which all types of the calculation represent every integer; None without floats.
+    ``const`` and the factors of each symbol are arrays of Python integers with the shape of the tensor. If the tensor is computed
+    with floats, ``exact_to`` is the magnitude up to which all their types represent every integer. Otherwise, it is None.
     """
 
     const: np.ndarray
@@ -141,7 +141,7 @@ class AffineExpression:
         return self.moved(lambda array: array.reshape(shape))
 
     def limited(self, exact_to: int | None) -> "AffineExpression":
-        """Return the expression with the smaller of its ``exact_to`` and the argument. None means no limit."""
+        """Return the expression with the smaller limit of its own and ``exact_to``. None means no limit."""
         return AffineExpression(self.const, self.terms, _least(self.exact_to, exact_to))
 
     def __add__(self, other: "AffineExpression | int") -> "AffineExpression":
@@ -236,7 +236,7 @@ def constants(array: np.ndarray) -> AffineExpression | None:
 
 
 def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
-    """Return True if the constants are far enough from the limits of ``dtype``, as ``within`` needs."""
+    """Return True if all constants are well within the range of ``dtype``. For floats, `within` relies on it."""
     if dtype in EXACT:
         slopes = expression.terms.get(STEP, np.zeros((), object))
         return bool(np.all(abs(expression.const) <= EXACT[dtype] >> 2) and np.all(abs(slopes) <= SLOPE_IN_FLOATS))
@@ -244,5 +244,5 @@ def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
 
 
 def within(steps: int, exact_to: int) -> bool:
-    """Return True if a float with the limit ``exact_to`` counts exactly for ``steps`` steps."""
+    """Return True if a float that represents all integers to ``exact_to`` counts ``steps`` steps exactly."""
     return SLOPE_IN_FLOATS * (steps + 1) <= exact_to - (exact_to >> 2)

@@ -101,9 +101,9 @@ class IntegerDomain(Domain[AffineExpression]):
         return True if at_least(room, 1, self.steps) else False if at_least(-room, 0, self.steps) else None
 
     def room(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return an expression that is at least 1 exactly if the comparison ``value`` is true.
+        """Return an expression that is at least 1 if the comparison ``value`` is true, else at most 0.
 
-        For example, return ``y - x`` for ``x < y``, and ``y - x + 1`` for ``x <= y``. Return None if it is unknown.
+        For example, return ``y - x`` for ``x < y``, and ``y - x + 1`` for ``x <= y``. Return None if no such expression is known.
         """
         node = producer_of(value)
         if node is None:
@@ -153,9 +153,9 @@ class IntegerDomain(Domain[AffineExpression]):
             return None
 
     def _exactly(self, expression: AffineExpression | None) -> AffineExpression | None:
-        """Return ``expression`` without the limit ``exact_to`` if its floats are exact in all steps.
+        """Remove the limit ``exact_to`` of ``expression`` if its floats are known to be exact in all steps.
 
-        Otherwise, return it unchanged.
+        Otherwise, return ``expression`` unchanged.
         """
         if expression is None or expression.exact_to is None or self.steps is None or self.steps.number is None:
             return expression
@@ -213,9 +213,9 @@ class IntegerDomain(Domain[AffineExpression]):
 
 
 def _whole(value: ir.Value | None, rounded: np.ufunc) -> AffineExpression | None:
-    """Return the expression of the constant ``value``, a single float, after rounding it by ``rounded``.
+    """Return the expression of a constant float, rounded to an integer by ``rounded`` (floor or ceil).
 
-    Return None if ``value`` is no such constant.
+    Return None if ``value`` is not a constant with a single float element.
     """
     array = const_array(value)
     return constants(rounded(array)) if array is not None and array.dtype.kind == "f" and array.size == 1 else None

@@ -45,7 +45,7 @@ def is_open(value: ir.Value) -> bool:
 def out_of_scan(loop: ScanView, *, named: bool) -> dict[ir.Value | None, ir.Shape | None]:
     """Return the shapes of the results of a Scan, derived from its body.
 
-    With ``named``, keep the names of dimensions in the body.
+    ``named``: True to keep the names that dimensions have in the body. Otherwise, these dimensions become unknown.
     """
     shapes = {state.final: state.initial.shape for state in loop.states}
     for output in loop.scan_outputs:
@@ -64,10 +64,9 @@ class Walk:
         infer: Infers the results of a node without nested graphs.
         at_loop: Infers the results of a Loop.
         meet: Merges the shapes that the branches of an If return for one result.
-        afresh: True to forget all known shapes and infer them from the shapes of the graph's inputs. A name of a dimension is then
-            the same size inside and outside of a body. False to keep known shapes.
-        declared_rows: True if a row of a scanned tensor keeps its declared shape in the body of the Scan, if the shape of the
-            scanned tensor is unknown.
+        afresh: True to forget all known shapes and infer them from the shapes of the graph's inputs. A dimension with the same name
+            inside and outside of a body then has the same size. False to keep known shapes.
+        declared_rows: True to use the declared shapes of rows in the body of a Scan, for scanned tensors of unknown shape.
         found: The values whose shapes were inferred.
     """
 
@@ -125,8 +124,8 @@ class Walk:
 def find_open_shapes(graph: ir.Graph, opset: int, infer: Callable[[ir.Node], None], *, proven: bool) -> Set[ir.Value]:
     """Infer the unknown shapes in a graph and in its bodies and branches.
 
-    A dimension that varies between the steps of a Loop gets a name (see ``varies``), which remains in the model. The next call uses
-    the same names again for other dimensions, so remove them before it.
+    A dimension that varies between the steps of a Loop gets a name (see ``varies``), which remains in the model. Remove these names
+    before the next call, because it gives the same names to other dimensions.
 
     Args:
         graph: The main graph.
@@ -165,8 +164,8 @@ class _Search:
     def _infer_open(self, node: ir.Node) -> None:
         """Infer a node if the shape of an output is unknown and inference may succeed where it failed before.
 
-        This is possible for a node in a body, for an operator that ``infer_contrib`` supports, and if this search inferred the
-        shape of an input.
+        It may succeed in three cases: the node is in a body, ``infer_contrib`` supports its operator, or this search inferred the
+        shape of one of its inputs.
         """
         better = any(value in self.again.found for value in node.inputs)
         if any(map(is_open, node.outputs)) and (node.graph is not self.graph or is_inferred_here(node) or better):
@@ -223,9 +222,9 @@ class _Search:
         return None if any(map(is_unknown, dims)) else self._variation()
 
     def _renamed(self, shape: ir.Shape | None) -> ir.Shape | None:
-        """Return ``shape`` with new names for the sizes that vary between steps.
+        """Return the shape of a state's final value, if ``shape`` is the shape of the state within a step.
 
-        It is the shape of a final value, whose sizes differ from the sizes within a step.
+        Sizes that vary between steps get new names, because the final sizes may differ from those within a step.
         """
         return None if shape is None else ir.Shape([self._variation() if varies(dim) else dim for dim in shape.dims])
 

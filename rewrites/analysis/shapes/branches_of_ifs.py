@@ -1,8 +1,9 @@
 """Keeps the sizes in one branch of an If from being used for the other branch or for the result.
 
-A model may have branches for different sizes of a tensor. If the size is fixed, the operands in a branch for another size do not
-fit each other, and onnxruntime refuses the model. Therefore a Reshape to a shape that is only known at run time hides the sizes of
-captured values from this branch. The branch then fails only when it runs, as in the original model:
+A model may have one branch for each size of a tensor. If the size is fixed, the operands in the branches for other sizes no longer
+fit each other, and onnxruntime refuses the model. Therefore this module inserts Reshapes into such a branch. They hide the sizes of
+captured values, because the shape to which they reshape is only known at run time. The branch then fails only when it runs, as in
+the original model:
 
     If(c) else: MatMul(x, w)    ->    If(c) else: MatMul(Reshape(x, Where(c, s, s)), w)      s: the sizes of x, which w does not fit
 
@@ -10,8 +11,8 @@ Before opset 11, onnx uses a size that only one branch returns as the size of th
 
     If (c) then [2, 3] else [n, 3]    ->    y [2, 3] for onnx, but in truth y is [?, 3]
 
-Therefore such results of branches get new names without these sizes, in the copy of the model that onnx infers. A call of a
-function that contains an If becomes an unknown operator with declared results in this copy.
+Therefore the results of such branches get new names, and types without these sizes. A call of a function that contains an If
+becomes an unknown operator with declared results. Both happen only in the copy of the model that is passed to onnx.
 
 Works around ORT-BRANCH-CONTRADICTION and ONNX-IF-10-SIZES.
 """
@@ -94,7 +95,7 @@ def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.Mo
 def _holding(proto: onnx.ModelProto) -> set[tuple[str, str]]:
     """Return the functions that contain an If, directly or in a function that they call.
 
-    Only functions and models of an opset before 11 count.
+    A function is included only if its own opset, or the opset of the model, is before 11.
     """
     held: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for function in proto.functions:
@@ -141,7 +142,7 @@ def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> b
 def _kinds(branch: onnx.GraphProto) -> list[onnx.TypeProto]:
     """Return the types of the results of ``branch``.
 
-    If a result is hidden, return the type of its original value.
+    If `_hide_result` has renamed a result, return the type of the value with the original name.
     """
     known = {info.name: info.type for info in branch.value_info}
     return [known.get(info.name.removeprefix(_HIDDEN), info.type) for info in branch.output]
@@ -154,9 +155,9 @@ def _are_alike(kinds: Sequence[onnx.TypeProto]) -> bool:
 
 
 def _hide_result(result: onnx.ValueInfoProto, kind: onnx.TypeProto, common: ir.Shape | None) -> bool:
-    """Rename the ``result`` of a branch, and declare the type ``kind`` with the shape ``common``.
+    """Rename the ``result`` of a branch, and declare its type as ``kind`` with the shape ``common``.
 
-    Return True if this changes the result.
+    ``common`` contains only the sizes on which all branches agree. Return True if this changes ``result``.
     """
     before = result.SerializeToString()
     if not result.name.startswith(_HIDDEN):

@@ -53,7 +53,7 @@ def infer_model(model: ir.Model) -> None:
 
 
 def _forget_variations(graph: ir.Graph) -> None:
-    """Remove the names of varying dimensions. The next search uses the same names for other dimensions."""
+    """Remove the names of varying dimensions: the next search gives these names to other dimensions."""
     for value in inner_values(graph):
         value.shape = forgotten(value.shape, varies)
 

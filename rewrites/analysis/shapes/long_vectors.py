@@ -53,7 +53,7 @@ class VectorStep(NamedTuple):
 
     Attributes:
         operator: The name of a standard operator, or the key of a function.
-        given: The bounds that follow from attributes.
+        given: The bounds of the results that follow from the node's attributes.
     """
 
     operator: Hashable
@@ -79,7 +79,7 @@ class Vectors:
     """Upper bounds of the values of a model.
 
     Args:
-        own: Returns the bounds that follow from the declaration or the constant of a value alone.
+        own: Returns the bounds of a value that follow from its declared shape or its constant, without its producer.
         functions: The functions of the model, by key.
         longest: The length that no vector may exceed.
         joined_only: True to assume that only Concat and StringConcat lengthen vectors.
@@ -99,7 +99,7 @@ class Vectors:
     def too_long(self, part: Part) -> bool:
         """Return True if a value of ``part`` or of a function may be longer than ``longest``.
 
-        Then ``offender`` is the node that computes this value.
+        If it returns True, ``offender`` is the node that computes this value.
         """
         for each in (part, *self.functions.values()):
             self._walk(each)
@@ -133,8 +133,7 @@ class Vectors:
     def _call(self, key: Hashable, largest: Measure) -> Measure:
         """Return the bounds of the results of calling the function ``key``.
 
-        ``largest`` bounds all operands. It is rounded up to powers of two, so that the cached results of few different calls
-        suffice.
+        ``largest`` bounds all operands. It is rounded up to powers of two, so that calls with similar bounds share a cached result.
         """
         rounded = Measure(1 << (largest.length - 1).bit_length(), 1 << (largest.number - 1).bit_length())
         if (key, rounded) not in self._called:

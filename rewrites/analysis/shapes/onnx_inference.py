@@ -41,8 +41,8 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
 def infer_proto(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto | None:
     """Return a copy of ``proto`` with inferred types and shapes.
 
-    Return None if the shapes of branches still change after 20 rounds. ``proto`` itself is changed too: details that mislead onnx
-    are hidden in it.
+    ``proto`` itself is changed too: details that mislead onnx are hidden in it. To hide the sizes of unlike branches of Ifs, the
+    inference is repeated until no branch changes. Return None if branches still change after 20 rounds.
     """
     hide_unknown_bounds(proto)
     inferred = _inferred(proto, data_prop)

@@ -76,8 +76,8 @@ def dim_of_size(size: AffineExpression) -> int | str | None:
 def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
     """Return the nodes to infer again to learn more about the shapes of ``values``.
 
-    These are the nodes with incompletely known shapes that ``values`` depend on, through other such nodes. Producers come before
-    users.
+    Start with the producers of those ``values`` whose shapes are incompletely known. Add the producers of their operands with
+    incompletely known shapes, and so on. Producers come before users.
     """
     return postorder(_made_vaguely(values), lambda node: _made_vaguely(node.inputs))
 
@@ -96,7 +96,8 @@ def _again(node: ir.Node, value: ir.Value, ctx: Context) -> ir.Shape | None:
 def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
     """Infer the shapes of the results of ``node`` with onnx.
 
-    If onnx does not find all sizes, compute them from the operand that contains the shape or the bounds, with ``integers``.
+    If onnx does not find all sizes, derive them from the shape operand of a Reshape, Expand or ConstantOfShape, or from constant
+    bounds of a Slice. ``integers``: the analysis that describes shape operands by affine expressions.
     """
     ctx.infer(node)
     if node.domain != "" or not node.outputs:
@@ -158,11 +159,11 @@ _Growing = Mapping[ir.Value, int | None]
 
 
 def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedShapes:
-    """Return the inferred shapes of the body's values, or a reason.
+    """Infer the shapes in the body of ``loop``, and return them if no state changes its shape.
 
-    The reason says that a state may change its shape, or that the rank of a result is unknown. Declared shapes of states are
-    ignored, because they may be wrong. If too little is known, the loop's inputs are inferred again. The shapes in the model are
-    restored afterwards.
+    Otherwise, return the reason: a state may change its shape, or the rank of a result is unknown. Declared shapes of states are
+    ignored, because they may be wrong. If the shapes of the loop's inputs are not known well enough, they are inferred again, and
+    then the body. The shapes in the model are restored afterwards.
     """
     with _looked_at(loop, ctx, {}) as (refusal, before):
         return restore_shapes(before) if refusal is None else refusal
@@ -170,10 +171,10 @@ def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedSha
 
 @contextmanager
 def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[bool]:
-    """Yield True if all states of ``loop`` keep their shapes.
+    """Infer the shapes in the body of ``loop``, and yield True if all its states keep their shapes.
 
-    Sequences need not keep their shapes, nor states that are ``growing`` along an axis. Inside the ``with`` block, the values of
-    the body have the inferred shapes.
+    Two kinds of states need not keep their shapes: sequences, and the states in ``growing``. ``growing`` maps a state to the axis
+    along which it grows, or to None. Inside the ``with`` block, the values of the body have the inferred shapes.
     """
     sequences = {state.inner: None for state in loop.states if not isinstance(state.initial.type, ir.TensorType)}
     with _looked_at(loop, ctx, {**sequences, **growing}) as (refusal, _):
@@ -182,9 +183,10 @@ def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[
 
 @contextmanager
 def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tuple[NotApplicable | None, LearnedShapes]]:
-    """Infer the shapes in the body of ``loop``. If too little is known, infer its inputs again and repeat.
+    """Infer the shapes in the body of ``loop`` for the duration of a ``with`` block.
 
-    Yield two things: None, or a reason if a state may change its shape; and the old shapes of the changed values.
+    If the inference fails, infer the loop's inputs again and repeat it. Yield two things: a reason if a state may change its shape
+    or a rank is unknown, else None; and the old shapes of the changed values.
     """
     with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]) as before:
         refusal = _unsettled(loop, ctx, growing, before)
@@ -196,12 +198,12 @@ def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tupl
 
 
 def _unsettled(loop: LoopView, ctx: Context, growing: _Growing, before: LearnedShapes) -> NotApplicable | None:
-    """Infer the body.
+    """Infer the shapes in the body. Return a reason if a state may change its shape or a rank is unknown.
 
-    If a state may change its shape or a rank is unknown, restore the shapes ``before`` and return a reason.
+    ``before``: the old shapes of the values, which are restored if there is a reason.
 
-    Only sizes of outer and initial values have names in the body, so each name is the same size in all steps. Results of nested
-    Loops have no inferred shape.
+    In the body, only sizes of outer values and of initial values have names. So each name is the same size in all steps. Results of
+    nested Loops have no inferred shape.
     """
 
     def infer(node: ir.Node) -> None:

@@ -25,7 +25,7 @@ __all__ = ["give_own_names", "given_to", "show_captured_constants"]
 
 
 def give_own_names(proto: onnx.ModelProto) -> None:
-    """Rename each value in a nested graph whose name another graph of ``proto`` already uses."""
+    """Rename each value in a nested graph if another graph of ``proto`` already uses its name."""
     for outer, used in (
         (proto.graph, set(_defined(proto.graph))),
         *((function, {*function.input, *_results(function)}) for function in proto.functions),
@@ -35,9 +35,9 @@ def give_own_names(proto: onnx.ModelProto) -> None:
 
 
 def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], used: set[str]) -> None:
-    """Rename the values of ``graph`` and of the graphs nested in it whose names are in ``used``.
+    """Rename each value in ``graph`` and its nested graphs if its name is in ``used``.
 
-    ``outer``: the new names of values of outer graphs, by their old names.
+    The names of all these values are added to ``used``. ``outer``: the new names of values of outer graphs, by their old names.
     """
     names = dict(outer)
     for name in dict.fromkeys(_defined(graph)):

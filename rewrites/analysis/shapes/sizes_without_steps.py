@@ -1,9 +1,9 @@
-"""Preserves the sizes of a Loop's stacked results for the case that the Loop runs no step.
+"""Preserves the sizes of a Loop's stacked results for the case that the Loop runs zero steps.
 
-If no step runs, onnxruntime returns an empty stack. Its axes after the first have the sizes that onnxruntime knows of one step's
-result. A size that onnxruntime does not know becomes 0. Rules may remove the declarations and nodes from which these sizes follow.
-Therefore the sizes are recorded before the first rule. After the last rule, they are declared if they no longer follow from
-operators.
+If no step runs, onnxruntime returns an empty stack: axis 0 has size 0. Each other axis has the size that it has in one step's
+result, if onnxruntime knows this size, and size 0 if not. onnxruntime derives these sizes from declarations and nodes, which rules
+may remove. Therefore the sizes are recorded before the first rule. After the last rule, those sizes are declared that shape
+inference can no longer derive.
 
 onnxruntime merges the declared shape of a result with its inferred shape. If the two contradict each other on a size, onnxruntime
 does not know this size, so this module records 0.
@@ -29,9 +29,9 @@ Sizes = tuple[int | None, ...]
 
 
 def declared_results(graph: ir.Graph) -> dict[ir.Value, ir.Shape | None]:
-    """Return the declared shapes of the stacked results of all Loops whose sizes are not recorded yet.
+    """Return the declared shapes of all values that Loops stack. The keys are these values.
 
-    The keys are the values in the bodies that are stacked.
+    Loops whose sizes are recorded already are skipped.
     """
     loops = (loop for loop in _loops(graph) if not EMPTY_SIZES.on(loop.node))
     return {output.inner: output.inner.shape for loop in loops for output in loop.scan_outputs}
@@ -40,7 +40,8 @@ def declared_results(graph: ir.Graph) -> dict[ir.Value, ir.Shape | None]:
 def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> None:
     """Record the sizes that onnxruntime knows of the stacked results of each Loop.
 
-    They follow from the ``declared`` and the inferred shapes. Loops with recorded sizes are skipped.
+    The sizes come from two shapes of each result: the one in ``declared``, and the inferred one that the value has now. Loops whose
+    sizes are recorded already are skipped.
     """
     for loop in _loops(graph):
         if not EMPTY_SIZES.on(loop.node) and all(output.inner in declared for output in loop.scan_outputs):
@@ -49,9 +50,9 @@ def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Sha
 
 
 def known_sizes(output: ScanOutput) -> Sizes | None:
-    """Return the sizes of one step's result that onnxruntime knows, or that are recorded.
+    """Return the sizes of one step's result: the recorded ones, or else those in its present shape.
 
-    Unknown sizes are None.
+    Unknown sizes are None. Return None if there are neither recorded sizes nor a shape.
     """
     own_sizes, noted = _sizes(output.inner.shape), output.empty
     if own_sizes is None or noted is None or len(own_sizes) != len(noted):
@@ -60,7 +61,7 @@ def known_sizes(output: ScanOutput) -> Sizes | None:
 
 
 def declare_sizes_without_steps(graph: ir.Graph, names: Names) -> None:
-    """Declare the recorded sizes that no longer follow from operators, in the bodies of all Loops."""
+    """In all bodies of Loops, declare the recorded sizes that shape inference can no longer derive."""
     for loop in _loops(graph):
         for i, output in enumerate(loop.scan_outputs, start=1 + len(loop.states)):
             known, value, shape = known_sizes(output), output.inner, output.inner.shape

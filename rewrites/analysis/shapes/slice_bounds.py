@@ -4,9 +4,9 @@ The reason is that onnx's inference does not see constants of outer graphs:
 
     a = {1}, b = {9}; body (x) => (Slice(x, a, b))    ->    body (x) => (Slice(x, Constant {1}, Constant {9}))
 
-If a Slice of a vector of sizes has bounds that onnx 1.23 does not see, onnx assumes that they are 0 and infers wrong ranks. onnx
-also ignores a constant of the main graph that a nested graph reads too. Therefore a Slice of sizes in the main graph gets constants
-of its own.
+If a Slice of a vector of sizes has bounds that onnx 1.23 does not see, onnx assumes that they are 0 and infers wrong ranks. If a
+nested graph reads a constant of the main graph, onnx does not see this constant in the main graph either. Therefore a Slice of a
+vector of sizes in the main graph gets constants of its own.
 
 Rules should not see the copies. Copies in loop bodies are removed before the first rule and added again after the last rule.
 
@@ -59,7 +59,7 @@ def _is_bound(value: ir.Value, body: ir.Graph) -> bool:
 
 
 def put_bounds_into_bodies(ctx: Context) -> None:
-    """Write own constants as the bounds of each Slice, if onnx's inference would not see the present ones."""
+    """Replace the bounds of Slices by new constants if onnx's inference would not see the present ones."""
     main = ctx.model.graph
     if ctx.opset < _CONSTANT_OF_INTEGERS:
         return
