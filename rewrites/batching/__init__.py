@@ -1,4 +1,4 @@
-"""Runs operators for all steps of a loop at once: a vmap for ONNX with one batching rule per operator.
+"""Runs operators for all steps of a loop at once, like JAX's ``vmap``, by one rule for each operator.
 
 ``batch(call)`` emits the operator of ``call`` for all steps at once. A batched operand or result has the steps as an extra axis 0.
 A result may also be loop-invariant, like the Shape of a batched value.

@@ -103,7 +103,7 @@ def _exact(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
 
 
 def fold_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
-    """Merge the steps into the first per-step axis: ``[steps, *dims]`` becomes ``[steps * dims[0], *dims[1:]]``."""
+    """Merge the steps into the first per-step axis: ``[steps, d0, d1, …]`` -> ``[steps * d0, d1, …]``."""
     if len(dims) == 2:
         return call.build.op("Flatten", x, axis=2)
     rest = [dim for dim in dims[1:] if isinstance(dim, int) and dim > 0]
@@ -116,7 +116,7 @@ def fold_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
 def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
     """Undo ``fold_steps``: reshape ``y`` from [steps * first, …] to [steps, first, …].
 
-    ``rank`` is the rank of ``y``.
+    ``y`` is a result for all steps, and ``rank`` is its rank.
     """
     rest: list[Dim] = []
     for axis in range(1, rank):
@@ -126,7 +126,7 @@ def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
 
 
 def _aligned(call: Call, y: ir.Value, first: Dim) -> ir.Value:
-    """Insert an axis of size 1 before axis 0 of ``y``, if a Reshape of ``y`` might otherwise copy a wrong size.
+    """Insert an axis of size 1 before axis 0 of ``y`` if a Reshape of ``y`` might copy a wrong size.
 
     The Reshape is to [steps, first, ...]. Before opset 14, it replaces a 0 in this shape by the size with the same index in its
     input. If ``first`` is 0, it thus copies axis 1 of the input [1, steps * first, ...], which is 0 too.
@@ -196,9 +196,9 @@ def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
 
 
 def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> ir.Value:
-    """Undo ``folded_at``: split ``axis`` of a result ``value`` into [steps, own], and move the steps to axis 0.
+    """Undo ``folded_at``: split ``axis`` of ``value`` into [steps, own], and move the steps to axis 0.
 
-    ``own`` is the size of ``axis`` in one step. ``rank`` is the rank of ``value``.
+    ``value`` is a result for all steps, and ``rank`` is its rank. ``own`` is the size of ``axis`` in one step.
     """
     dims: list[Dim] = []
     for position in range(rank):

@@ -83,7 +83,7 @@ def _keeps_first(call: Call, rank: int) -> bool:
 
 
 def _with_rows(call: Call, values: list[ir.Value | None]) -> list[ir.Value | None]:
-    """Return ``values``, the operands of a Resize, adapted to data that have the rows of all steps on axis 0.
+    """Return ``values``, the operands of a Resize, for data that have the rows of all steps on axis 0.
 
     The first of the new sizes is replaced by the number of these rows. Without an operand for sizes, ``values`` is unchanged.
     """

@@ -64,7 +64,7 @@ _REFUSED: dict[str, tuple[str, str]] = {
 def rule(*op_types: str, domain: str = "", since: int = 1, until: int = 2**31) -> Callable[[BatchingRule], BatchingRule]:
     """Register the decorated function as the batching rule of the operators ``op_types``.
 
-    It is the rule from opset ``since`` on and before opset ``until``.
+    The rule holds for the opsets from ``since`` (inclusive) to ``until`` (exclusive).
     """
 
     def enter(function: BatchingRule) -> BatchingRule:

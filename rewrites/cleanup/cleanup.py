@@ -5,11 +5,11 @@
 - It replaces nodes with constant results by constants, and Ifs with constant conditions by one branch.
 - It removes copies and unread nodes.
 - It runs equal nodes only once.
-- If a node reads steps from a stack of all steps, it lets the node read the steps directly.
+- If a node reads the value of a step from a stack of all steps, it lets the node read this value directly.
 
 The following nodes count as copies. Their users then read x instead:
 
-    Identity (x)      Cast <to = the type of x> (x)      Cast <to = bool> (Cast <to = int64> (x)), x a bool
+    Identity (x)      Cast <to = the type of x> (x)      Cast <to = bool> (Cast <to = int64> (x)) of a bool x
     Add (x, 0)        Sub (x, 0)                         Squeeze (Unsqueeze (x, a), a)
 
 If an Add of 0.0 is removed, -0.0 no longer becomes 0.0. onnxruntime removes such an Add too when it optimises a model.

@@ -44,8 +44,8 @@ def run_all(
     Args:
         judge: runs the cases.
         plans: a plan for each set of inputs.
-        prepared: a function called with a plan and other declarations of the inputs, in which the dimensions have other names. It
-            returns the same set of inputs, planned for these declarations.
+        prepared: a function called with a plan, and with declarations of the inputs in which dimensions have other names. It
+            returns a new plan for the same set of inputs with these declarations.
         notes: a list to which notes for the report are added.
         not_tried: a list to which phrases on what the cases do not cover are added.
     """
@@ -154,7 +154,7 @@ def _untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
 
 
 def _untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
-    """Return the integer inputs with which the original never ran on unusual values."""
+    """Return the integer inputs for which no case with unusual values ran on the original."""
     points = [result.planned.point for result in judged if result.ran and result.planned.point.kind == "other integers"]
     tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
     return [name for name in inputs.others if name not in tried]

@@ -4,7 +4,7 @@ Each element has a scale, and may differ by
 
     atol + rtol * scale
 
-Adding the same numbers in another order causes an error of this size. In a matrix, the scale of an element is the largest
+Adding the same numbers in another order may cause an error of this size. In a matrix, the scale of an element is the largest
 magnitude in its row or in its column, whichever is smaller:
 
     |y|  =  1000  0.1                       1000  0.3
@@ -96,8 +96,8 @@ def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarra
 
     The magnitudes must be finite. The result broadcasts to their shape.
 
-    ``others``: the number of elements that must have the same index on an axis. Axes with fewer elements for each index set no
-    limit, because a few elements may all be small by chance.
+    ``others``: the least number of elements for each index of an axis. Axes with fewer elements for each index set no limit,
+    because a few elements may all be small by chance.
     """
     scales = np.asarray(magnitudes.max(initial=0.0))
     for along in _axes(magnitudes, others).values():
@@ -106,10 +106,10 @@ def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarra
 
 
 def _axes(magnitudes: np.ndarray, least: int = _LEAST_OTHERS) -> dict[int, np.ndarray]:
-    """Return a dict from each axis to the largest magnitudes for its indices.
+    """Return a dict {axis: the largest magnitude for each index on this axis}.
 
-    These are arrays that broadcast to the shape of ``magnitudes``: [2, 1] for axis 0 of [2, 3]. Axes of size 1, and axes with fewer
-    than ``least`` elements for each index, are not included.
+    Each item is an array that broadcasts to the shape of ``magnitudes``: if the shape is [2, 3], the item for axis 0 has shape
+    [2, 1]. Axes of size 1, and axes with fewer than ``least`` elements for each index, are not included.
     """
     largest = {}
     for axis, size in enumerate(magnitudes.shape):

@@ -122,7 +122,7 @@ class StepSizes:
         return unsteady_values(self.loop, self.ctx)
 
     def weights(self, node: ir.Node) -> list[ir.Value]:
-        """Return those of the two factors of the matrix product ``node`` that come from outside the body.
+        """Return the factors of the matrix product ``node``, but only factors from outside the body.
 
         If a factor is dequantized, return the quantized tensor instead. If ``node`` is not a product, return an empty list.
         """

@@ -40,7 +40,7 @@ def carrying_ns(value: ir.Value, sizes: StepSizes) -> int:
 
 
 def reading_ns(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the time per step to read ``value`` in a loop from a stack that exists in any case."""
+    """Return the time per step to read ``value`` in a loop from a stack. The stack exists in any case."""
     return _READ_NS + to_carry(sizes.step(value), sizes) // 2
 
 
@@ -73,7 +73,8 @@ def weight_bytes(nodes: Iterable[ir.Node], sizes: StepSizes) -> int:
 def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
     """Return the time per step to read the weights of the product ``node`` in a loop.
 
-    If the product has several rows, a part of this time does not count, because the CPU computes meanwhile.
+    If the product has several rows, a part of this time does not count, because the CPU computes meanwhile. With many rows (see
+    `few_rows`), the time is 0.
 
     Args:
         node: The product.

@@ -236,7 +236,7 @@ def constants(array: np.ndarray) -> AffineExpression | None:
 
 
 def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
-    """Return True if all constants are well within the range of ``dtype``. For floats, `within` relies on it."""
+    """Return True if all constants are well within the range of ``dtype``. For floats, `within` needs it."""
     if dtype in EXACT:
         slopes = expression.terms.get(STEP, np.zeros((), object))
         return bool(np.all(abs(expression.const) <= EXACT[dtype] >> 2) and np.all(abs(slopes) <= SLOPE_IN_FLOATS))
@@ -244,5 +244,5 @@ def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
 
 
 def within(steps: int, exact_to: int) -> bool:
-    """Return True if a float that represents all integers to ``exact_to`` counts ``steps`` steps exactly."""
+    """Return True if a float that is exact up to ``exact_to`` counts ``steps`` steps without rounding."""
     return SLOPE_IN_FLOATS * (steps + 1) <= exact_to - (exact_to >> 2)

@@ -3,7 +3,7 @@
 A state is an induction variable in two cases:
 
 - its next value is the state plus a constant;
-- its next value is an affine function of the step number, and its initial value fits this function.
+- its next value is an affine function of the step number, and its initial value is the function's value at step -1.
 
 By induction, it then equals its initial value plus a multiple of the step number in every step. A float counts exactly only up to
 some limit. Therefore a float counter, and integers computed from it, must start from a small constant and change little per step.

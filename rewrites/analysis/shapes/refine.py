@@ -38,7 +38,7 @@ _TO_THE_END = (1 << 31) - 1
 
 
 def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape | None]:
-    """Infer the incompletely known shapes of ``values`` and of the values they depend on once more.
+    """Infer once more the incompletely known shapes of ``values`` and of the values they depend on.
 
     Return the values whose shapes became more exact, mapped to their old shapes.
     """
@@ -174,7 +174,8 @@ def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[
     """Infer the shapes in the body of ``loop``, and yield True if all its states keep their shapes.
 
     Two kinds of states need not keep their shapes: sequences, and the states in ``growing``. ``growing`` maps a state to the axis
-    along which it grows, or to None. Inside the ``with`` block, the values of the body have the inferred shapes.
+    along which it grows. If it maps the state to None, the body is inferred with the state's initial shape. Inside the ``with``
+    block, the values of the body have the inferred shapes.
     """
     sequences = {state.inner: None for state in loop.states if not isinstance(state.initial.type, ir.TensorType)}
     with _looked_at(loop, ctx, {**sequences, **growing}) as (refusal, _):
@@ -185,8 +186,8 @@ def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[
 def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tuple[NotApplicable | None, LearnedShapes]]:
     """Infer the shapes in the body of ``loop`` for the duration of a ``with`` block.
 
-    If the inference fails, infer the loop's inputs again and repeat it. Yield two things: a reason if a state may change its shape
-    or a rank is unknown, else None; and the old shapes of the changed values.
+    If a state may change its shape or a rank is unknown, infer the loop's inputs again, and then the body. Yield two things: the
+    reason if this fails too, else None; and the old shapes of the changed values.
     """
     with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]) as before:
         refusal = _unsettled(loop, ctx, growing, before)

@@ -60,8 +60,8 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
 def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     """Declare the results of Slices of opset 10 without the names of the dimensions that they cut.
 
-    The declared types are otherwise those in ``inferred``. The Slice becomes an unknown operator, so onnx uses the declaration.
-    Return True if there is such a Slice.
+    ``inferred``: the same model with inferred types. The rest of each declaration comes from it. Each of these Slices becomes an
+    unknown operator, so that onnx uses the declaration. Return True if there is such a Slice.
     """
     if opset_of(proto) != _KEEPS_NAMES:
         return False
