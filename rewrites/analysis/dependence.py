@@ -1,4 +1,4 @@
-"""Finds dependences in a graph: what nodes read, which values vary, and which nodes are unread.
+"""Finds dependences in a graph: what nodes read, which values vary, and which results nothing reads.
 
 It also tells which nodes are safe to move, merge or remove.
 """
@@ -74,7 +74,7 @@ def is_deterministic(node: ir.Node) -> bool:
 def not_repeatable(node: ir.Node) -> NotApplicable | None:
     """Return a reason if ``node`` must run exactly once per step of its loop, else None.
 
-    The reason is that the node may return other results each time, or that it computes the statistics of a batch.
+    The reason is that the node may return different results each time, or that it computes the statistics of a batch.
     """
     if is_deterministic(node):
         return None

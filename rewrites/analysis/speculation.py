@@ -1,4 +1,4 @@
-"""Tests if operators are speculatable: if they never fail when they run more often than before.
+"""Tests if operators are speculatable: such operators never fail, even if they run more often.
 
 A branch that never ran in the original may contain shapes that contradict each other. ``runs_on_zeros`` tests this by running the
 branch.

@@ -1,4 +1,4 @@
-"""Refuses loops over element types that Slice, Gather, Expand or Concat do not support in an opset.
+"""Refuses loops over element types that Slice, Gather, Expand or Concat of the opset do not support.
 
 Examples are float8 and types of 4 bits. Rules can neither slice nor join values of such a type. Therefore a loop is refused in
 three cases:

@@ -41,7 +41,7 @@ def along_axis(call: Call) -> Sequence[Result]:
 
 @rule("Hardmax", "LogSoftmax", "Softmax")
 def softmax(call: Call) -> Sequence[Result]:
-    """Shift the axis. It is always emitted, because the default of the attribute changed in opset 13."""
+    """Shift the axis. The attribute is always emitted, because its default changed in opset 13."""
     return call.like(call.values, axis=after_steps(softmax_spec(call.node, call.opset, call.operand(0).rank).axis))
 
 

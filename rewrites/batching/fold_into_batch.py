@@ -83,7 +83,7 @@ def fold_batch(call: Call) -> Sequence[Result]:
 def frames(call: Call) -> Sequence[Result]:
     """Merge the steps into the batch axis of the signals. All other operands must be loop-invariant.
 
-    The attribute ``onesided`` is always emitted. Without it, onnx and onnxruntime infer a wrong size, which is removed.
+    The attribute ``onesided`` is always emitted. Without it, onnx and onnxruntime infer a wrong size. It is removed.
     """
     call.same_each_step(1, 3)
     call.same_weights(2)

@@ -4,7 +4,7 @@
     Loop(M, c, s0) body(i, c, s)    ->    Loop(M, c, s0') body(i, c, s')      stacked results are transposed to [steps, trips, …]
 
 A batched tensor has the steps as axis 0 and a scanned axis after it, so a Transpose moves the scanned axis to axis 0. (onnxruntime
-crashes if a Scan has another axis and a size is 0.) A state is batched if its initial value or its next value is batched.
+crashes if a scanned axis is not axis 0 and a size is 0.) A state is batched if its initial value or its next value is batched.
 
 The trip count and the condition of a Loop must be the same in every step of the outer loop. If a stacked result of a Loop is
 batched, its rank must be known and the Loop must run at least once, because onnxruntime guesses the sizes of empty results. An
@@ -192,7 +192,7 @@ def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequen
 
     Each output gets a separate node and a declared shape, because onnxruntime needs both.
 
-    ``outputs``: pairs of an output of the old body, and True if the new output is batched.
+    ``outputs``: pairs (output of the old body, True if the new output is batched).
     """
     build = emission.build
     results = [emission.full(value) if varies else emission.get(value).value for value, varies in outputs]

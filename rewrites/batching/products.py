@@ -88,7 +88,7 @@ def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product)
 def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
     """Emit the product for a loop-invariant left operand and a batched right operand.
 
-    If the operands may be swapped and a step has few columns, the columns become rows: ``(A @ X)' = X' @ A'``.
+    If the operands may be swapped and a step has few columns, the columns become rows: ``(A @ X).T = X.T @ A.T``.
     """
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == 1:

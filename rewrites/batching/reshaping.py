@@ -36,7 +36,7 @@ def insert_axes(call: Call) -> Sequence[Result]:
 def remove_axes(call: Call) -> Sequence[Result]:
     """``Squeeze(x, axes)`` -> ``Squeeze(x', axes + 1)``.
 
-    Without axes, all axes of size 1 but the steps go.
+    Without axes, all axes of size 1 but the steps are removed.
     """
     call.same_each_step(1)
     axes = axes_of(call.node, call.opset, None)

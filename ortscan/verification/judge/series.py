@@ -113,8 +113,10 @@ def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
 def _start(judge: Judge, inputs: Inputs, learned: SizeFacts | None, judged: list[Judged]) -> tuple[Inputs, SizeFacts | None]:
     """Run the planned cases. If the original runs in few of them, search for sizes that it accepts.
 
-    Before the search, cases with small equal sizes are tried. After it, the planned cases run with the sizes that were found.
-    Return the inputs and the facts about sizes, including what the search has found.
+    Before the search, cases with small equal sizes are tried. After the search, the planned cases run with the sizes that it found.
+    All results are added to ``judged``.
+
+    ``learned``: the known facts about sizes, if any. Return the inputs and these facts, both with the sizes that the search found.
     """
     _run(judge, inputs, inputs.planned_cases(learned), judged)
     if learned is not None and not _any_ran(judged):

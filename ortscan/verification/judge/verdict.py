@@ -39,8 +39,8 @@ class RecordedOutcome:
     """The result of the comparison of both models with recorded outputs.
 
     Attributes:
-        broken: a sentence for each output that only the original returns as recorded, not the rewritten model.
-        unlike: a sentence for each output that the original itself does not return as recorded.
+        broken: a sentence for each recorded output that the original returns, but the rewritten model does not.
+        unlike: a sentence for each recorded output that the original itself does not return.
         notes: notes for the reader of the verification.
     """
 

@@ -65,9 +65,9 @@ def with_rounding_noise(proto: onnx.ModelProto) -> onnx.ModelProto | None:
 
 
 def noisy_source(source: ModelSource, stack: ExitStack) -> ModelSource | None:
-    """Return ``source`` with the model of `with_rounding_noise`, or None if there is no such model.
+    """Return a source of the model that `with_rounding_noise` returns, or None if it returns None.
 
-    Both sources share the external data.
+    The new source shares the external data of ``source``.
     """
     proto = with_rounding_noise(source.proto)
     return None if proto is None else changed_source(source, proto, stack)

@@ -3,10 +3,10 @@
 The numbers were measured with onnxruntime 1.31 on one core of a server CPU. ``base/abilities.py`` has the costs of a node and of
 an iteration. This module adds two costs:
 
-- Passing a value from one loop to another through a stack costs 300 ns, plus 50 ns per KB if the stack fits in the L2 cache, or
-  plus 400 ns and 100 ns per KB if it does not.
-- A matrix product in a loop reads its weights in every step, but one product outside the loop reads them only once. Reading
-  weights costs 4, 12 or 40 ns per KB, depending on the total size of the weights that the loop reads.
+- Passing a value from one loop to another through a stack: 300 ns plus 50 ns per KB if the stack fits in the L2 cache, else 700 ns
+  plus 100 ns per KB.
+- Reading the weights of a matrix product: 4 ns per KB if all weights that the loop reads have at most 0.5 MB in total, 12 ns up to
+  1.5 MB, and 40 ns beyond. A product in a loop reads its weights in every step. A product outside the loop reads them only once.
 """
 
 from collections.abc import Iterable

@@ -101,7 +101,7 @@ class Walk:
                 self.infer(node)
 
     def tell(self, shapes: Mapping[ir.Value, ir.Shape | None] | Mapping[ir.Value | None, ir.Shape | None]) -> None:
-        """Set the ``shapes`` of those tensors whose shape is unknown, and add these tensors to ``found``."""
+        """Set the shape of each tensor in ``shapes`` that has none yet, and add the tensor to ``found``."""
         for value, shape in shapes.items():
             if value is not None and shape is not None and is_open(value):
                 value.shape = shape
@@ -190,7 +190,7 @@ class _Search:
                 value.shape = refined(value.shape, shape)
 
     def _infer_loop(self, loop: LoopView) -> None:
-        """Infer all shapes in the body and of the results of ``loop``, and ignore the known ones.
+        """Infer all shapes in the body of ``loop`` and of its results, ignoring the shapes known so far.
 
         Only the shapes of the loop's inputs and of captured values are used.
         """

@@ -77,7 +77,7 @@ def _put_back_maps(graph: ir.Graph, nodes: list[ir.Node], outputs: list[ir.Value
 
 
 def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> bool:
-    """Remove the declared shapes of node results and Loop states that contradict the inferred shapes.
+    """Remove those declared shapes that the inferred shapes contradict, from node results and Loop states.
 
     If the declared shape of a state is wrong, the values in its Loop keep only the shapes that ``infer`` confirms. All other values
     have their declared shapes afterwards.
