@@ -21,7 +21,7 @@ class PatchOutcome:
     Args:
         native: The recurrent operator that replaces the loop, or empty.
         on_cpu: True if the target does not support ``native``, so that it runs on onnxruntime's CPU provider.
-        under_if: True if a Scan remains in a branch of an If that runs it only if there is at least one step.
+        under_if: True if a Scan remains, in a branch of an If. The branch runs only if there is at least one step.
         unrolled: The number of unrolled steps.
         planned: The number of instructions of the plan, if the loop became a call of ortscan's library.
         is_a: A description of what the loop computes.

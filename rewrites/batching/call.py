@@ -65,9 +65,9 @@ class Call:
         operands: One for each input of the node. None if an optional input is absent.
         build: Collects the new nodes. ``build.opset`` is the opset of the old and the new nodes.
         steps: The number of steps, as a one-element int64 tensor.
-        may_be_empty: True if there may be no steps. This is possible for a Loop, but not for a Scan, which fails without steps.
+        may_be_empty: True if the number of steps may be 0. A Loop may run 0 steps, but a Scan fails if there are none.
             Rules must then only emit nodes that onnxruntime runs on empty tensors.
-        captured: Returns the operand of a value that graphs nested in ``node`` capture. By default, such values are loop-invariant.
+        captured: Returns the operand for a value that a graph nested in ``node`` captures. By default, it is loop-invariant.
     """
 
     node: ir.Node
@@ -132,7 +132,7 @@ class Call:
         self.same_each_step(*indices, code="BATCHED-WEIGHTS")
 
     def needs_steps(self, why: str) -> None:
-        """Raise Refused if there may be no steps. The message contains ``why``, the reason."""
+        """Raise Refused if the number of steps may be 0. The message contains ``why``, the reason."""
         if self.may_be_empty:
             raise self.refuse("EMPTY-STEPS", f"there may be no steps: {why}")
 

@@ -29,7 +29,7 @@ class Emission:
         build: Collects the new nodes.
         steps: The number of steps, as a one-element int64 tensor.
         around: Returns the replacement of a captured value. By default, captured values are loop-invariant.
-        may_be_empty: True if there may be no steps.
+        may_be_empty: True if the number of steps may be 0.
     """
 
     def __init__(

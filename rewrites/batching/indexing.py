@@ -24,8 +24,8 @@ __all__ = ["compress", "gather", "gather_elements", "gather_nd", "one_hot", "sca
 def gather(call: Call) -> Sequence[Result]:
     """Emit a Gather, or a GatherND if both data and indices are batched.
 
-    If only the data are batched, shift the axis. If only the indices are batched, move their axis of steps to axis 0 of the result.
-    Strings are refused, because onnxruntime copies only the first element of each slice.
+    If only the data are batched, shift the axis. If only the indices are batched, make the steps axis 0 of the result. Strings are
+    refused, because onnxruntime copies only the first element of each slice.
     """
     data, indices = call.operand(0), call.operand(1)
     if data.inner.dtype == ir.DataType.STRING:

@@ -171,7 +171,7 @@ def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]
 
 
 def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> tuple[list[ir.Value], Emission]:
-    """Emit all nodes of ``body`` for all steps into a new builder. Return its new inputs and the emission.
+    """Emit all nodes of ``body`` for all steps, in a new builder. Return the new inputs and the emission.
 
     ``batched``: for each input of the body, True if it is batched. If a node is refused, discard the new nodes.
     """

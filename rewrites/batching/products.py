@@ -114,10 +114,10 @@ def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool
 
 
 def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Emit the product for a loop that may have no steps. One operand is batched.
+    """Emit the product for a loop that may run zero steps. One operand is batched.
 
-    onnxruntime must not broadcast an axis to size 0. Therefore the right operand is a matrix, or both operands have the same batch
-    axes.
+    onnxruntime must not broadcast an axis to size 0. Therefore the right operand of the emitted product is a matrix, or both
+    operands have the same batch axes.
     """
     left_rank, right_rank = call.rank(0), call.rank(1)
     if left.batched and right_rank == 2:

@@ -56,7 +56,7 @@ _NOT_ROUNDING = frozenset(_PASSING.split())
 
 
 def with_rounding_noise(proto: onnx.ModelProto) -> onnx.ModelProto | None:
-    """Return a copy of the model that adds noise, or None if it is too old, too large or unreadable.
+    """Return a copy that adds noise, or None if the model is too old, too large or unreadable.
 
     Additional inputs of the copy control the noise. `noise_feeds` generates these inputs.
     """

@@ -132,7 +132,7 @@ def _tidied(loaded: LoadedModel, ctx: Context, stack: ExitStack) -> ModelSource:
 
 
 def reference_oracle(before: ModelSource, error: str, stack: ExitStack) -> tuple[ModelSource, list[str]] | None:
-    """Replace nodes for which onnxruntime has no kernel by calls of Python.
+    """Replace nodes for which onnxruntime has no kernel by calls to Python.
 
     Args:
         before: the original model.

@@ -24,8 +24,8 @@ class Components:
     Args:
         members: The states of each component.
         needs: For each component, the bit set of itself and of all components that it needs, directly or indirectly.
-        behind: For each value of the body, the bit set of the components whose states it is computed from within one step.
-        of: For each node of the body, the bit set of the components whose states it is computed from within one step.
+        behind: For each value of the body, the bit set of the components on whose states it depends within one step.
+        of: For each node of the body, the bit set of the components on whose states it depends within one step.
     """
 
     members: tuple[tuple[State, ...], ...]

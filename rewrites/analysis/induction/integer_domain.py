@@ -1,8 +1,8 @@
 """Describes small integer tensors by affine expressions of the step number and other integers.
 
 It supports the operators with which exporters compute indices, bounds and shapes. If a value is unknown, its expression is None. A
-single unknown integer that is computed outside the loop becomes a new symbol. Overflow is ignored; in return, constants near the
-limits of their type count as unknown.
+single unknown integer that is computed outside the loop becomes a new symbol. Overflow is ignored. Therefore constants near
+the limits of their type count as unknown.
 """
 
 from collections.abc import Mapping

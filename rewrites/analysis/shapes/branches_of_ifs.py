@@ -115,7 +115,7 @@ _HIDDEN = "hidden from the If: "
 def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     """Hide sizes in the results of an If's branches if the branches return different shapes.
 
-    Each of these results gets a new name and the sizes on which the branches agree.
+    Each of these results gets a new name, and keeps only the sizes on which the branches agree.
 
     Args:
         proto: The model that is changed.

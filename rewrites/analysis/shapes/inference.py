@@ -226,7 +226,7 @@ def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
 def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> set[str]:
     """Return the names of dimensions that may be used for different sizes by mistake.
 
-    A name is doubtful if it occurs in the graph outputs of several nodes, or in both a graph output and a graph input.
+    A name is doubtful if it occurs in graph outputs that several nodes compute, or in both a graph output and a graph input.
     """
     owners: dict[str, set[ir.Node | None]] = {}
     shapes = [(value.producer(), declared.get(value)) for value in graph.outputs] + [(None, value.shape) for value in graph.inputs]

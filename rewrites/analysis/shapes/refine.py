@@ -140,8 +140,8 @@ def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
 def _is_whole(node: ir.Node, dims: list[int | str | None]) -> bool:
     """Return True if the sizes ``dims`` in an operand of ``node`` are exactly the shape of the result.
 
-    ``node`` is a Reshape, Expand or ConstantOfShape. For a Reshape, no size may be 0 or -1. For an Expand, each axis of the source
-    must have size 1 or the size in ``dims``.
+    This holds for every ConstantOfShape, and for a Reshape if all sizes are known and positive. It holds for an Expand if each axis
+    of the source has size 1 or the size in ``dims``.
     """
     if node.op_type == "Reshape":  # an unknown size might be 0, which copies another size
         return all(isinstance(dim, int) and dim > 0 for dim in dims)

@@ -1,7 +1,7 @@
 """Prepares a copy of the model for onnx's inference, which misreads nested graphs.
 
-onnx 1.23 keeps the integers that it computes by name, so it mixes up values of the same name in two branches. This module makes the
-names unique:
+onnx 1.23 stores the integers that it computes under the name of the value only. So it mixes up values of the same name in two
+branches. This module makes the names unique:
 
     If (c) <then_branch = a () => (y) { t = Shape (x) … }, else_branch = b () => (z) { t = Concat (u, v) … }>    t twice
 
