@@ -10,8 +10,8 @@ nodes are in two Ifs with the same condition, the two Ifs become one If, and Con
 
     y = Concat(If(c) then f else 0, If(c) then g else 0)    ->    y = If(c) then Concat(f, g) else Concat(0, 0)
 
-On a CPU, onnxruntime runs the two directions one after the other, and the result must be rearranged. So there only nodes with a
-hidden size of at most ``_WIDEST`` that run on one row become faster.
+On a CPU, onnxruntime runs the two directions one after the other, and the result must be rearranged. So the new
+node is only faster there if its hidden size is at most ``_WIDEST`` and it runs on one row.
 """
 
 from collections.abc import Sequence
@@ -40,13 +40,13 @@ _BRANCHES = ("then_branch", "else_branch")
 
 @dataclass(frozen=True)
 class _IfMeeting:
-    """A Concat of an output of a first If and an output of a second If, which no other node reads.
+    """A Concat of an output of a first If and an output of a second If. No other node reads these outputs.
 
     Args:
         node: The Concat.
         first: The index of the output of the first If.
         second: The index of the output of the second If.
-        axes: For each axis of the Concat's operands, the axis of the output (the axes may be transposed before the Concat).
+        axes: For each axis of the Concat's operands, the axis of the Ifs' outputs (Transposes may be between them).
         swapped: True if the output of the second If is the first operand.
     """
 
@@ -118,7 +118,7 @@ def _only_meet(forth: ir.Value | None, back: ir.Value | None, opset: int) -> boo
 
 
 def _has_one_path(value: ir.Value) -> bool:
-    """Return True if ``value`` has one user, this user's result has one user, and so on, up to a Concat."""
+    """Return True if each value on the way from ``value`` to a Concat has only one user."""
     while len(value.uses()) == 1 and not value.is_graph_output():
         node = next(iter(value.uses())).node
         if node.op_type == "Concat":
@@ -128,7 +128,10 @@ def _has_one_path(value: ir.Value) -> bool:
 
 
 def _between(forth: ir.Node, back: ir.Node) -> tuple[ir.Node, list[ir.Node]] | None:
-    """Return the earlier node, and the nodes after it that the other needs; None if it needs the earlier."""
+    """Return the node that is first in the graph, and the nodes after it on which the other node depends.
+
+    Return None if the other node depends on the first one.
+    """
     graph = forth.graph
     assert isinstance(graph, ir.Graph)
     order = list(graph)
@@ -187,10 +190,7 @@ def _meetings(first: ir.Node, second: ir.Node, opset: int) -> list[_IfMeeting]:
 
 
 def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int, ...]] | None:
-    """Return the result of ``arrivals`` for the Concat that is the only reader of ``value``.
-
-    Identities and Transposes may be between them. Return None if a Squeeze is between them, or if there are other readers.
-    """
+    """Return the entry of ``arrivals`` for the only reader; None if there are others or a Squeeze between."""
     concats = arrivals(value, opset)
     if value.shape is None or len(concats) != 1 or len(concats[0][2]) != len(value.shape):
         return None
@@ -207,7 +207,7 @@ def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int,
 def _joined(
     first: ir.Node, second: ir.Node, name: str, met: Sequence[_IfMeeting], indices: Sequence[Sequence[int]], ctx: Context
 ) -> ir.Graph:
-    """Return a branch with the nodes of the branches ``name`` of both Ifs, and the Concats ``met``."""
+    """Return a branch with the nodes of both Ifs' branches ``name``, and copies of the Concats ``met``."""
     graphs = [node.attributes[name].as_graph() for node in (first, second)]
     outputs = list[list[ir.Value]]()
     for graph in graphs:

@@ -58,7 +58,8 @@ class Meeting:
     Args:
         node: The Concat.
         index: The operand that has the result of the forward node. The next operand has the result of the reverse node.
-        axes: For each axis of these operands, the axis of the result. ``(0, 2, 3)`` if axis 1 is squeezed before the Concat.
+        axes: For each axis of these operands, the axis of the nodes' results that it comes from. For example, it is
+            ``(0, 2, 3)`` if axis 1 is squeezed before the Concat.
         axis: The axis of the operands along which the Concat joins them.
     """
 
@@ -106,10 +107,10 @@ def _ifs(graph: ir.Graph) -> dict[ir.Graph, tuple[ir.Node, str]]:
 
 
 def _matched(views: Sequence[RecurrentNode], key_of: Callable[[object], Hashable], same: SameValues, opset: int) -> list[Pair]:
-    """Pair each forward node with a reverse node of the same settings.
+    """Pair each forward node with a reverse node of the same settings and the same input sequence.
 
-    Prefer nodes whose results are concatenated. ``key_of`` maps the graph of a node to a key. Only nodes with equal keys are
-    paired, and a node with the key None is skipped.
+    If several reverse nodes fit, prefer one whose results are concatenated with the results of the forward node. ``key_of`` maps
+    the graph that contains a node to a key. Only nodes with equal keys are paired. Nodes with the key None are skipped.
     """
     groups: dict[Hashable, tuple[list[RecurrentNode], list[RecurrentNode]]] = {}
     for view in views:
@@ -141,9 +142,10 @@ def _guard_key(inner: object, ifs: dict[ir.Graph, tuple[ir.Node, str]], same: Sa
 
 
 def meetings(forth: ir.Value, back: ir.Value, opset: int) -> list[Meeting]:
-    """Return the Concats that join ``forth`` and ``back``, the same result of the two nodes of a pair.
+    """Return the Concats that join ``forth`` and ``back`` as a bidirectional node would.
 
-    Such a Concat joins them along the directions axis, or along the last axis if the directions axis is squeezed before.
+    ``forth`` and ``back`` are the same result of the forward and the reverse node of a pair. The Concat must join them along the
+    directions axis. Or, if the directions axis was squeezed before the Concat, it must join them along the last axis.
     """
     if forth.shape is None or back.shape is None or len(forth.shape) != len(back.shape):
         return []

@@ -54,7 +54,8 @@ def write_bidirectional(b: Builder, pair: Pair) -> tuple[ir.Value, ...]:
 def _both(b: Builder, pair: Pair, name: str) -> ir.Value | None:
     """Return input ``name`` of both nodes, joined along the directions axis.
 
-    If only one node lacks the input, zeros replace it. If both lack it, return None. Both have the same ``sequence_lens``.
+    If only one node lacks the input, join zeros instead. If both nodes lack it, return None. The input ``sequence_lens`` is not
+    joined, because it is the same for both nodes.
     """
     values = [view.input(name) for view in pair.views]
     if name == "sequence_lens" or values == [None, None]:
@@ -133,7 +134,7 @@ def _replace_operands(meeting: Meeting, joined: ir.Value, names: Names) -> None:
 
 
 def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.Value:
-    """Rearrange ``value``, a result of the bidirectional node, to what the Concat in ``meeting`` joins."""
+    """Rearrange ``value``, a result of the bidirectional node, to what the Concat of ``meeting`` joined."""
     axes, rank = meeting.axes, len(value.shape or ())
     direction, last = rank - 3, rank - 1
     gone = [axis for axis in range(rank) if axis not in axes and axis != direction]
@@ -148,9 +149,9 @@ def _together(b: Builder, value: ir.Value, meeting: Meeting, hidden: int) -> ir.
 
 
 def _unread_moves(values: Sequence[ir.Value]) -> list[ir.Node]:
-    """Return the unread Identities, Squeezes and Transposes of ``values``, the last of each chain first.
+    """Return the Identities, Squeezes and Transposes behind ``values`` that no other operator reads.
 
-    A node is unread if only other such unread nodes read its result.
+    A chain of such nodes is returned if nothing reads the result of its last node. The last node of a chain comes first.
     """
     unread = list[ir.Node]()
 

@@ -64,7 +64,7 @@ class LoopEngine:
         return adopt_loops(self._ctx, self._applying.report)
 
     def ask_all_again(self) -> None:
-        """Let the next sweep try the rules on all loops, changed or not."""
+        """Let the next sweep try the rules on all loops, even on loops near which nothing changed."""
         self._settled.clear()
 
     def give_up(self) -> None:
@@ -75,10 +75,11 @@ class LoopEngine:
                 entry.reasons.append(Reason("engine", "RULE-LIMIT", "the rules still fire after the largest number of sweeps"))
 
     def spare(self) -> list[ir.Node]:
-        """If the model changed, prevent crashes of onnxruntime by the rules ``LAST``.
+        """If the model changed, prevent that loops now crash on empty sequences.
 
-        Return all loops that the model has now. The rules are applied even if the caller did not choose them. In the original
-        model, a node may have rejected an empty sequence before a loop could crash on it. A patch may have removed this node.
+        In the original model, another node may have rejected an empty sequence before a loop could crash on it. If this node
+        is gone, the loop can crash. So apply the rules ``LAST`` to all loops that need them, even if the caller did not choose
+        these rules. Return all loops that the model has now.
         """
         graph = self._ctx.model.graph
         for rule in LAST if self._applying.report.patches or unread_nodes(graph) else ():
@@ -112,7 +113,7 @@ class LoopEngine:
                 left = deque(loop for loop in left if loop in there)
 
     def _is_to_be_asked(self, node: ir.Node) -> bool:
-        """Return True if the loop ``node`` is new, or if a loop of its group changed since its last visit."""
+        """Return True if no sweep visited ``node`` yet, or if a loop of its group changed since the visit."""
         settled, group = self._settled.get(node, (-1, None))
         return settled < 0 or self._changed.get(group, 0) > settled
 

@@ -2,10 +2,10 @@
 
     Scan (x), GRU (x, W, R)    ->    If (x has steps and rows) then GRU (x, W, R) else an empty sequence
 
-onnxruntime crashes on a GRU or LSTM with an empty batch, and on a GRU without steps. Other nodes only fail on empty tensors, such
-as a Scan without steps: the run then stops with an error. If such a Scan ran before the GRU in the original model, its failure
-prevented the crash. So the GRU needs a guard if a rule removed the Scan. A node that was moved out of a loop body needs a guard
-too, because it now also runs if the loop has no steps.
+onnxruntime crashes on a GRU or LSTM with an empty batch, and on a GRU without steps. Many other operators stop the run with an
+error instead, for example a Scan without steps. If a Scan ran before a GRU in the original model, its error prevented the crash of
+the GRU. So if a rule removed the Scan, the GRU needs an If around it. A node that a rule moved out of a loop body needs an If too,
+because the node now runs even if the loop has no steps.
 
 Works around ORT-SCAN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-RECURRENT-NO-ROWS and ORT-QUANTIZED-LSTM-NO-ROWS.
 """
@@ -58,7 +58,7 @@ class Shielded:
 
     @classmethod
     def of(cls, graph: ir.Graph) -> "Shielded":
-        """Find the nodes of ``graph`` and its nested graphs that may crash, and those that may prevent it."""
+        """Find the nodes in ``graph`` and nested graphs that may crash, or whose error may prevent a crash."""
         depths = dict(_with_depths(graph, 0))
         recurrent = frozenset(filter(is_recurrent, depths))
         others = frozenset(filter(_is_fragile, depths))
@@ -66,10 +66,10 @@ class Shielded:
         return cls(frozenset(shield), recurrent, others, {node: depths[node] for node in recurrent | others})
 
     def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
-        """Put the nodes that may now crash under Ifs. Return a report on each of them.
+        """Put each node that may now crash under an If. Return a report on each of these nodes.
 
-        If a node of ``shield`` was removed or is unread, these are all ``nodes``, and all ``others`` outside of loops. If not, they
-        are only the nodes that were moved out of a loop.
+        If a node of ``shield`` was removed or is unread, each of ``nodes`` and ``others`` may now crash. If not, only the nodes
+        that were moved out of a loop may. Nodes of ``others`` that are inside a loop get no If.
         """
         graph = ctx.model.graph
         now = dict(_with_depths(graph, 0)) if self.depths else {}

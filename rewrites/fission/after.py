@@ -31,7 +31,7 @@ __all__ = ["After", "Groups", "NodeGroup", "find_after"]
 
 @dataclass(frozen=True)
 class After:
-    """The ``nodes`` that leave the loop. ``crossing`` maps each body value that they read to its stack."""
+    """The ``nodes`` that leave the loop. ``crossing`` maps the loop's values that they read to stacks."""
 
     nodes: list[ir.Node]
     crossing: dict[ir.Value, ir.Value]
@@ -41,9 +41,9 @@ class After:
 
 @dataclass(frozen=True)
 class NodeGroup:
-    """A node with the chosen nodes it depends on. The group reads ``crossing`` and computes ``results``.
+    """A node and the chosen nodes that it depends on. They read ``crossing`` and compute ``results``.
 
-    ``copies``: all nodes are copies. ``few_rows``: a node multiplies few rows by weights. ``least_ns``: its longest path in ns.
+    ``copies``: all are Identities. ``few_rows``: one multiplies few rows by weights. ``least_ns``: the longest path, in ns.
     """
 
     crossing: MeasuredSet
@@ -54,7 +54,7 @@ class NodeGroup:
 
 
 class Groups:
-    """The groups of the ``chosen`` nodes. ``reading`` returns the bytes per step of a ``crossing`` value."""
+    """Finds the group of each chosen node. ``reading`` maps a value to the bytes that a step reads of it."""
 
     def __init__(
         self, nodes: Iterable[ir.Node], before: LeavingBefore, sizes: StepSizes, reading: Callable[[ir.Value], int]
@@ -76,7 +76,7 @@ class Groups:
         return self._known[node]
 
     def least_results(self, node: ir.Node) -> int:
-        """Return the least number of bytes per step that the results of the group of ``node`` take."""
+        """Return a lower bound of the bytes per step that the group of ``node`` would write if it moved alone."""
         own = self._results.of(_leaving(node.outputs, set()))
         return self._results.union([own, self.of(node).results]).size
 
@@ -149,7 +149,7 @@ def find_after(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepS
 def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: LeavingBefore) -> list[ir.Node]:
     """Return the nodes worth moving. A group that multiplies few rows by weights always moves.
 
-    Any other group stays if it only copies, reads over twice the bytes it writes, or if its stacks take more time than its work.
+    Other groups stay if they only copy, read over twice the bytes they write, or take less time in the loop than with stacks.
     """
     free = {through_identity(output.inner) for output in _reusable(loop, before)}
     groups = Groups(nodes, before, sizes, lambda value: 0 if value in free else sizes.step(value))
@@ -169,12 +169,12 @@ def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Lea
 
 
 def _reusable(loop: ScanView, before: LeavingBefore) -> list[ScanOutput]:
-    """Return the scan outputs that are stacks already: the steps are axis 0, in the order of all stacks."""
+    """Return the scan outputs that are usable as stacks: steps are axis 0, in the order of the stacks."""
     return [output for output in loop.scan_outputs if output.reverse == before.stacks.backwards and output.axis == 0]
 
 
 def _candidates(loop: ScanView, core: list[ir.Node], before: LeavingBefore, refused: dict[ir.Node, NotApplicable]) -> list[ir.Node]:
-    """Return the nodes of ``core``, in order, on which neither a kept state nor a node that stays depends."""
+    """Return the nodes of ``core``, in order, that neither a remaining state nor a remaining node needs."""
     needed = {state.next for state in loop.states if state not in before.states}
     chosen: set[ir.Node] = set()
     for node in reversed(core):
@@ -206,7 +206,7 @@ def _crossing(loop: ScanView, nodes: list[ir.Node], before: LeavingBefore, ctx: 
 def _not_crossing(
     nodes: list[ir.Node], crossing: dict[ir.Value, ir.Value], sizes: StepSizes, alive: Liveness
 ) -> dict[ir.Node, NotApplicable]:
-    """Return the nodes whose input stacks are impossible or too large. ``alive`` counts the others."""
+    """Return the nodes whose input stacks are impossible or too large. Add all others to ``alive``."""
     refused: dict[ir.Node, NotApplicable] = {}
     held: set[ir.Value] = set()
     for node in nodes:

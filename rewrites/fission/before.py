@@ -186,7 +186,7 @@ def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable |
 def _too_many(node: ir.Node, operators: int, before: LeavingBefore) -> NotApplicable | None:
     """Return a reason if ``node`` takes too many operators for all steps at once.
 
-    Too many are more than ``_MANY`` operators that are also more operators than the loop has steps.
+    The limit is ``_MANY`` operators or, if the loop has more steps than that, the number of steps.
     """
     sizes = before.alive.sizes
     if operators <= _MANY or not sizes.steps_known or operators <= sizes.steps:
@@ -198,7 +198,7 @@ def _too_many(node: ir.Node, operators: int, before: LeavingBefore) -> NotApplic
 def _beside_products(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
     """Return the ``nodes`` that dequantize an operand of a product that stays in the loop, with a reason.
 
-    onnxruntime multiplies integers only if it finds these nodes beside the product. Otherwise, it multiplies in float32.
+    onnxruntime multiplies integers only if these nodes are in the same graph as the product. Otherwise, it multiplies in float32.
     """
     leaving = set(nodes)
     stay = NotApplicable("COST-WIDER", "the operands of a quantized product are dequantized beside it", silent=True)

@@ -38,10 +38,10 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class Blocks:
-    """The number of ``steps`` of a block, and the bytes of the largest temporary of one step.
+    """The ``steps`` of a block, and ``step_bytes``, the bytes of the largest temporary of one step.
 
-    If ``steps`` is None, the model computes it. Then one step takes ``unit`` bytes for each element of ``sources``, which are
-    values from outside the loop and rows of scan inputs.
+    If ``steps`` is None, the model computes the number. For this, one step is assumed to take ``unit`` bytes for each element of
+    ``sources``, which are values from outside the loop and rows of scan inputs.
     """
 
     steps: int | None
@@ -65,7 +65,7 @@ class BlockRows:
 
 
 def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
-    """Return blocks whose temporaries fit in the cache; None if all steps should run at once instead."""
+    """Return blocks that fit in the cache, a reason against blocks, or None to run all steps at once."""
     values = [value for node in before.nodes for value in node.outputs]
     largest = max([1, *map(sizes.step, values)])
     io = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
@@ -97,7 +97,7 @@ def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset
 
 
 def _open_sources(loop: ScanView, before: LeavingBefore, sizes: StepSizes) -> list[ir.Value]:
-    """Return the outer values and rows of scan inputs that the body reads and whose size is unknown."""
+    """Return the values of unknown size that the body reads: outer values and rows of scan inputs."""
     operands = {value: None for node in before.nodes for value in node.inputs if value is not None}
     inner = {value for node in before.nodes for value in node.outputs}
     return [value for value in operands if value not in inner and static_dims(value) is None and not sizes.hinted(value)]

@@ -25,7 +25,7 @@ _VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 class Liveness:
-    """The bytes of the stacks that exist ``now``, and the ``most`` bytes that existed at a time so far.
+    """Tracks the bytes of the stacks that exist ``now``, and the ``most`` bytes that existed at any time.
 
     Stacks that other splits of the same loop created before count too. The loop's own scan outputs do not count.
     """
@@ -44,7 +44,7 @@ class Liveness:
         return other
 
     def refusal(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> NotApplicable | None:
-        """Return a reason if ``stacks`` do not fit in the memory budget beside the stacks that exist now.
+        """Return a reason if ``stacks`` and all stacks of now exceed the memory budget together, else None.
 
         ``built``: the nodes that compute ``stacks``.
         """
@@ -78,7 +78,7 @@ class Liveness:
         self._readers.subtract(state.next for state in states)
 
     def note_on(self, node: ir.Node) -> None:
-        """Record ``most`` on ``node``, a loop that this split leaves, so that later splits count these bytes."""
+        """Record ``most`` on ``node``, a loop that results from this split. Later splits count these bytes."""
         STACK_BYTES.put(node, self.most)
 
     def _needed(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node]) -> int:

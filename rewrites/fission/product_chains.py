@@ -29,9 +29,9 @@ _FAR_FROM_OVERFLOW = 1e30
 class ConstantProduct:
     """The product ``scale`` * ``operand`` @ ``matrix``, plus ``scale_added`` * ``added`` if there is one.
 
-    ``on_left``: the product is ``matrix`` @ ``operand`` instead. ``flipped``, ``operand_flipped``: the matrix or the operand is
-    transposed first. ``summed``: the number of products that are added for each element of the result. ``wide``: the length of a
-    row of the result (of a column if ``on_left``).
+    ``on_left``: the product is ``matrix`` @ ``operand`` instead. ``flipped``: the matrix is transposed before the product.
+    ``operand_flipped``: the operand is transposed before the product. ``summed``: the size of the matrix along the axis over which
+    the product sums. ``wide``: the other size of the matrix.
     """
 
     node: ir.Node
@@ -52,7 +52,7 @@ class ConstantProduct:
         return self.node.outputs[0]
 
     def weights(self) -> np.ndarray | None:
-        """Return ``scale`` times the matrix as [summed, wide], floats as double; None if it is too large."""
+        """Return ``scale`` * ``matrix`` as [summed, wide], floats as float64; None if the matrix is too large."""
         array = const_array(self.matrix, limit=_MOST_BYTES)
         if array is None:
             return None
@@ -62,7 +62,7 @@ class ConstantProduct:
 
 @dataclass(frozen=True)
 class ProductChain:
-    """``second`` multiplies the result of ``first``. If ``add`` exists, this node adds ``between`` first."""
+    """``second`` multiplies the result of ``first``. The node ``add``, if any, adds ``between`` before."""
 
     first: ConstantProduct
     second: ConstantProduct
@@ -72,14 +72,14 @@ class ProductChain:
 
 @dataclass(frozen=True)
 class Joined:
-    """The matrix ``weights`` [summed, wide] of the joined product, and the constant ``added`` to it."""
+    """The product that replaces a chain: times ``weights`` [summed, wide], then plus ``added`` if any."""
 
     weights: np.ndarray
     added: np.ndarray | None
 
 
 def joined(chain: ProductChain, ctx: Context) -> Joined | NotApplicable | None:
-    """Return the constants of the joined product, or a reason if rounding could change the result much.
+    """Return the constants of the joined product, or a reason if its result could differ too much.
 
     Return None if the constants are too large or the shapes do not fit.
     """
@@ -104,7 +104,7 @@ def joined(chain: ProductChain, ctx: Context) -> Joined | NotApplicable | None:
 
 
 def _between(chain: ProductChain) -> np.ndarray | None:
-    """Return the constant added between the products as [..., wide], transposed if ``on_left``."""
+    """Return the constant that is added between the products as [..., wide]. If ``on_left``, transpose it."""
     first = chain.first
     c = const_array(_value_between(chain), limit=_MOST_BYTES)
     if c is None:
@@ -142,7 +142,7 @@ def infinite_unlike(chain: ProductChain, loop: Loop, ctx: Context) -> NotApplica
 
 
 def _is_normalised(value: ir.Value, ctx: Context) -> bool:
-    """Return True if all users of ``value`` turn a row of infinities and NaN into NaN only."""
+    """Return True if each user of ``value`` turns a row of only infinities and NaN into a row of only NaN."""
 
     def results(reached: ir.Value) -> list[ir.Value]:
         return [node.outputs[0] for node, _ in reached.uses() if _keeps_infinite(node)]
@@ -169,7 +169,7 @@ def _normalises(node: ir.Node, ctx: Context) -> bool:
 def _largest(value: ir.Value, loop: Loop) -> float:
     """Return a bound of the magnitude of ``value`` in all steps, except for NaN; infinity if unknown.
 
-    A state is bounded if its initial value is bounded, and if its next value is bounded for any values of the states.
+    A state is bounded if its initial value is bounded, and if its next value is bounded whatever values the states have.
     """
     outside = _Bounds()
     known = {} if isinstance(loop, LoopView) else {scan.inner: outside.bound(scan.outer) for scan in loop.scan_inputs}

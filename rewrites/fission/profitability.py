@@ -68,15 +68,16 @@ def not_worth_moving(
 ) -> dict[ir.Node, NotApplicable]:
     """Return the ``nodes`` that should stay in the loop, with reasons.
 
-    A node stays, with all moving nodes that depend on it, if the loop would read more than twice as many bytes from them as they
-    read themselves. A large result, such as an outer product, is cheaper to compute in each step than to write for all steps and
-    read back. But a product by weights leaves if a step has few rows, because the weights are then read only once.
+    A node and the moving nodes that depend on it stay together if the loop would read more than twice as many bytes of their
+    results as these nodes read from stacks. A large result, such as an outer product, is cheaper to compute in each step than to
+    write for all steps and read back. But a node that multiplies few rows by weights always leaves, because the loop would read
+    the weights in every step.
 
     The search goes from the last node to the first. If nodes stay, the nodes that compute their inputs are examined again.
 
     Args:
         nodes: The nodes that can move before the loop, in order.
-        bound: Values that move in any case. The nodes that compute them never stay.
+        bound: Values whose stacks are needed in any case. The nodes that compute them never stay.
         stacks: The stacks of the loop.
         sizes: The sizes of the values of a step.
     """
@@ -149,9 +150,11 @@ def _backward_slice(group: Iterable[ir.Node], position: dict[ir.Node, int], afte
 def _dearer_than_their_source(
     moved: set[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
 ) -> dict[ir.Node, NotApplicable]:
-    """Return nodes that should stay, because the loop reads a scan input faster than their results.
+    """Return nodes that should stay in the loop, because carrying their results into it costs more time.
 
-    Such nodes depend on one scan input, and all nodes that read it would move. If they stay, their work in the loop counts too.
+    These nodes are the readers of one scan input and the moving nodes that depend on them. If they move, the loop reads at least
+    two of their results instead of the scan input. They stay if carrying these results takes longer than reading the inputs of the
+    nodes and running the nodes in each step.
     """
     blocked: dict[ir.Node, NotApplicable] = {}
     for source in stacks.sources()[:_MOST_SOURCES]:

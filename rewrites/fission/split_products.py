@@ -7,9 +7,11 @@ Sums are added in another order. Conditions:
 
 * The product is a MatMul or Gemm of floats by a matrix from outside the loop.
 * The parts have known sizes, and are joined along the axis over which the product sums.
-* Parts with at least ``_FEW`` elements do not depend on states. Every operator that computes these parts has a batching rule.
+* The parts that do not depend on states have at least ``_FEW`` elements together along this axis.
+* Every operator that computes these parts has a batching rule.
 * The stack of the product fits in the memory budget.
-* If the other parts still need a Concat, each step has one more operator. So at least ``_MUCH`` elements of the matrix must leave.
+* If the other parts still need a Concat, each step gets one more operator. Then at least ``_MUCH`` elements of the matrix must
+  belong to the products that leave.
 * The loop is a Scan of opset 9 or later.
 """
 
@@ -41,9 +43,9 @@ _FEW, _MUCH = 8, 4096
 
 @dataclass(frozen=True)
 class _Run:
-    """Consecutive parts, from ``start`` to ``stop`` along the axis.
+    """Consecutive parts of a Concat. Either all of them depend on states (``held``), or none does.
 
-    ``held``: True if all parts depend on states, False if none does.
+    The parts extend from index ``start`` to index ``stop`` along the axis of the Concat.
     """
 
     parts: tuple[ir.Value, ...]
@@ -135,9 +137,9 @@ def _runs(joined: ir.Node, held: set[ir.Value]) -> Iterator[_Run]:
 
 
 def _leaves(node: ir.Node, free: Sequence[_Run], loop: ScanView, ctx: Context) -> bool:
-    """Return True if the products of the parts in ``free`` can be computed before the loop, for all steps.
+    """Return True if the products of the parts in ``free`` can run before the loop, for all steps at once.
 
-    ``node``: the product of all parts. ``free``: the runs of parts that do not depend on states.
+    ``node``: the MatMul or Gemm that multiplies the Concat of all parts. ``free``: the runs that do not depend on states.
     """
     sizes = StepSizes.of(loop, ctx)
     behind = nodes_behind(loop.body, [part for run in free for part in run.parts])
@@ -152,8 +154,8 @@ def _leaves(node: ir.Node, free: Sequence[_Run], loop: ScanView, ctx: Context) -
 def _times(product: _Product, run: _Run, added: Sequence[ir.Value | None], outside: Builder, inside: Builder) -> ir.Value:
     """Emit the product of the parts of ``run`` by their rows of the matrix.
 
-    ``added``: the further operand of a Gemm, which is added to the product. ``outside`` gets the nodes before the loop, ``inside``
-    those in the body.
+    ``added``: the third operand of a Gemm, which is added to the product. ``outside`` collects the nodes before the loop, and
+    ``inside`` collects the nodes in the body.
     """
     array = const_array(product.matrix)
     if array is None:

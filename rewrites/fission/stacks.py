@@ -50,11 +50,11 @@ class Stacks(Emission):
         return list(self._scans)
 
     def ordered(self, value: ir.Value, backwards: bool) -> ir.Value:
-        """Return ``value`` in the order of the stacks. ``backwards``: the order that it has."""
+        """Return ``value`` in the order of the stacks. ``backwards``: True if its last step comes first."""
         return value if backwards == self.backwards else slice_axis(self.build, value, 0, -1, -_END, -1)
 
     def last(self, value: ir.Value) -> ir.Value:
-        """Return what the body value ``value`` is in the last step."""
+        """Return the value that the body value ``value`` has in the last step."""
         operand = self.get(value)
         if not operand.batched:
             return operand.value
@@ -62,7 +62,7 @@ class Stacks(Emission):
         return squeeze(self.build, slice_axis(self.build, operand.value, 0, start, end), [0])
 
     def delayed(self, state: State) -> ir.Value:
-        """Return the stack of ``state.inner``: ``initial`` first, then ``next`` of the step before."""
+        """Return the stack of ``state.inner``: ``initial``, then ``next`` of all steps but the last."""
         stack, first = self.full(state.next), unsqueeze(self.build, state.initial, [0])
         if self.backwards:
             return concat(self.build, [slice_axis(self.build, stack, 0, 1, _END), first], 0)
@@ -70,7 +70,7 @@ class Stacks(Emission):
 
 
 def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
-    """Return a reason if body values of ``loop`` cannot be computed as stacks, else None."""
+    """Return a reason if no stacks can be computed for ``loop``, for example an opset-8 Scan; else None."""
     if loop.batched:
         return NotApplicable("SCAN-8", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
     parts: list[ScanInput | ScanOutput] = [*loop.scan_inputs, *loop.scan_outputs]

@@ -32,11 +32,11 @@ FOREVER = 1 << 60
 
 @dataclass(frozen=True)
 class StateCut:
-    """The second part of a cut loop: its states, its scan outputs and its body nodes, in order.
+    """The second part of a cut loop: its ``states``, scan ``outputs`` and body ``nodes``, in order.
 
-    ``carried``: the values that it reads from stacks of the first part. ``shared``: its nodes that the first part runs too.
-    ``between``: nodes that depend on states of the first part, and that only states of the second part need. ``alive``: the memory
-    that the stacks of ``carried`` take.
+    ``carried``: the values that the second part reads from stacks of the first part. ``shared``: the nodes that both parts run.
+    ``between``: the nodes that depend on states of the first part, and that only states of the second part need. ``alive``: the
+    memory that the stacks of ``carried`` take.
     """
 
     states: tuple[State, ...]
@@ -55,9 +55,9 @@ class StateCut:
 class CutGraph:
     """A directed graph. ``with_source`` finds a minimum cut between the vertices SOURCE and SINK.
 
-    An edge of cost ``FOREVER`` is never cut. The algorithm fills shortest paths from the source to the sink until no path has
-    capacity left. The vertices that the source then still reaches are its side of the cut. No other minimum cut has fewer vertices
-    on this side. Few values cross between the parts of a loop, so there are few paths.
+    An edge of cost ``FOREVER`` is never cut. The algorithm fills one shortest path from the source to the sink after another, until
+    no path has capacity left. The source's side of the cut then has all vertices that the source still reaches. No other minimum
+    cut has fewer vertices on this side. Few values cross between the parts of a loop, so there are few paths.
     """
 
     SOURCE, SINK = "source", "sink"
@@ -72,7 +72,7 @@ class CutGraph:
         edges[end] = min(FOREVER, edges.get(end, 0) + cost)
 
     def with_source(self, most_paths: int) -> set[Hashable] | None:
-        """Return the source's side of a minimum cut; None if no cut is finite or it needs too many paths."""
+        """Return the source's side of a minimum cut; None if all cuts cost FOREVER or need too many paths."""
         for _ in range(most_paths):
             before = self._search()
             if self.SINK not in before:
@@ -153,9 +153,9 @@ def find_cut(
 def _graph(
     loop: ScanView, needed: Sequence[ir.Value], early: set[ir.Node], late: set[ir.Node], ours: set[ir.Value], sizes: StepSizes
 ) -> CutGraph:
-    """Return a graph of the nodes and values that either part may compute.
+    """Return a graph of what either part may compute. In a cut, the first part computes the source's side.
 
-    A cut of this graph is a cut of the loop: the first part computes what is on the source's side.
+    ``early``: the nodes that the first part needs. ``late``: the nodes that need the second part. ``ours``: what the second has.
     """
     graph = CutGraph()
     started = {state.inner for state in loop.states} - ours
@@ -197,7 +197,7 @@ def _graph(
 
 
 def _carrying(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the cost of carrying ``value`` (slightly more for larger values); FOREVER if impossible."""
+    """Return the cost of carrying ``value``, or FOREVER if impossible. Bytes decide between equal times."""
     if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.not_a_stack(value) is not None:
         return FOREVER
     return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))
@@ -224,7 +224,7 @@ def _carried(
 
 
 def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tuple[NotApplicable | None, Liveness]:
-    """Return a reason if stacks of ``carried`` are impossible or too large (else None), and their memory."""
+    """Return (reason, memory) of stacks of ``carried``. The reason is None if they are possible and fit."""
     alive = Liveness(loop, sizes)
     for value in carried:
         if value.shape is None or not isinstance(value.type, ir.TensorType):

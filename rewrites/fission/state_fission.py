@@ -6,7 +6,7 @@
 The second loop reads the values of the first loop from stacks (hs). If it needs the previous value of a state of the first loop,
 the stack starts with the initial value of this state. The rule cuts a loop in three cases, and may cut the two new loops again:
 
-* A loop with only some of the states can be replaced by a rule that recognises recurrences. Or it can be compiled although the
+* A rule that recognises recurrences can replace a loop with only some of the states. Or such a loop can be compiled although the
   original loop cannot.
 * No state of the second loop needs its own previous value. All work of the second loop can then leave it, so that no second loop
   remains. This work must have operators other than copies.
@@ -79,10 +79,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _orders(components: Components) -> Iterator[tuple[int, int]]:
-    """Yield a pair for each possible cut: the number of the component after it, and the second loop.
+    """Yield a pair (number, late) for each possible cut.
 
-    The second loop is given as bits: bit ``i`` is set if component ``i`` belongs to it. The cut nearest to the middle comes first,
-    so that a stack of layers is halved again and again instead of split layer by layer.
+    The cut moves component ``number`` and all components that need it to the second loop. ``late`` has a bit for each component:
+    bit ``i`` is set if component ``i`` moves. The cut nearest to the middle comes first, so that a stack of layers is halved again
+    and again instead of split layer by layer.
     """
     count = len(components.members)
     for number in sorted(range(count), key=lambda number: abs(2 * number - count)):
@@ -90,9 +91,10 @@ def _orders(components: Components) -> Iterator[tuple[int, int]]:
 
 
 def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> bool:
-    """Return True if a rule would replace a loop with only ``states``.
+    """Return True if a rule would replace a loop that computes only ``states``.
 
-    The rule recognises a recurrence, or it compiles the loop although it cannot compile the original loop.
+    Two kinds of rules are tried: rules that recognise recurrences, and, unless ``loop`` itself is compiled, rules that compile
+    loops.
     """
     planned = is_to_be_compiled(loop, ctx)
     families = [
@@ -107,8 +109,8 @@ def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context
 def _is_no_recurrence(loop: ScanView, components: Components, late: int, cut: StateCut, ctx: Context) -> bool:
     """Return True if the second part of ``cut`` needs no loop.
 
-    That is, none of its states needs its own previous value, and all of its work can run for all steps at once. ``late``: the
-    components of the second part, as bits.
+    In this case, no state of the second part needs its own previous value, and all work of the second part can run for all steps
+    at once. ``late``: the components of the second part, as bits.
     """
     groups = [group for number, group in enumerate(components.members) if late >> number & 1]
     if len(groups) == len(components.members) or any(_needs_itself(group, components) for group in groups):
@@ -128,11 +130,11 @@ def _needs_itself(group: Sequence[State], components: Components) -> bool:
 def _split_off(
     loop: ScanView, components: Components, number: int, late: int, cut: StateCut, sizes: StepSizes
 ) -> StateCut | NotApplicable:
-    """Return the cut that gives component ``number`` a loop that a rule replaces, or a reason if it fails.
+    """Return a cut that splits off component ``number`` so that a rule can replace it, or a reason.
 
-    If some components do not belong to ``late``, this is ``cut``, before the component. Otherwise, a cut before it would leave the
-    first loop empty, so the cut is after it. The first loop then does only the work for its own states, because a rule recognises
-    only such a loop.
+    Usually, this is ``cut``: the second loop has component ``number`` and the components that need it (``late``). But if ``late``
+    has all components, the first loop would be empty. Then the first loop gets component ``number``, and the second loop gets all
+    other components. The first loop then does only the work for its own states, because a rule recognises only such a loop.
     """
     everything = (1 << len(components.members)) - 1
     return cut if late != everything else find_cut(loop, components, everything & ~(1 << number), sizes, bare=True)

@@ -34,7 +34,7 @@ def write_if(
         b: The builder that gets the If.
         condition: A tensor of one boolean.
         then: The builder with the nodes of this branch, and the results of the branch.
-        otherwise: The same for the other branch.
+        otherwise: The builder with the nodes of the other branch, and the results of the other branch.
         hint: The name on which the names of the results are based.
         unlike: True if the branches may return different sizes. Before opset 11, the results then have unknown sizes.
     """
@@ -54,10 +54,10 @@ def write_if(
 
 
 def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Value:
-    """Before opset 11, return a copy of ``value`` whose sizes shape inference cannot find.
+    """Return a copy of ``value`` whose sizes shape inference cannot find.
 
-    Otherwise, onnxruntime would give the result of the If the sizes of one branch. From opset 11 on, return ``value``. The copy is
-    a Reshape to a shape that is computed from ``flag``, any boolean that is not constant.
+    Before opset 11, onnxruntime would give the result of an If the sizes that it infers for one branch. A Reshape makes the copy.
+    Its shape is computed from ``flag``, any boolean that is not constant. From opset 11 on, return ``value`` itself.
     """
     if b.opset >= since.IF_SIZES_APART:
         return value
@@ -70,7 +70,7 @@ def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Va
 def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *, both: bool) -> ir.Value:
     """Hide the sizes of ``value`` by ``of_a_size_not_inferred`` if ``other`` may have different sizes.
 
-    ``other``: the result of the other branch. ``both``: True if the sizes must be known to differ.
+    ``other``: the same result of the other branch. ``both``: if True, hide the sizes only if they are known to differ.
     """
     if not isinstance(value.type, ir.TensorType | None):
         return value

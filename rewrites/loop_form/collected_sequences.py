@@ -5,7 +5,7 @@
 
 Conditions: the sequence starts empty. In the body, only one SequenceInsert (at the end) reads it. Only ConcatFromSequence reads the
 final value. If the tensors are concatenated along an existing axis, their size along this axis is known. Every other state keeps
-its shape. If the loop runs no step, the new model returns an empty result, although ConcatFromSequence would fail.
+its shape. If the loop runs zero steps, the new model returns an empty result, but ConcatFromSequence would fail.
 """
 
 from dataclasses import dataclass

@@ -2,10 +2,12 @@
 
     Loop(M, c, k0, h0) body(i, c, k, h) => (c, k + 2, f(h, k))    ->    Loop(M, c, h0) body(i, c, h) => (c, f(h, k0 + 2 * i))
 
-Conditions: the state is an int32 or int64 of one element. Its next value is its value plus a constant. Or it is an affine function
-of the step number that continues the initial value. If the final value of the state is read, the trip count must be known before
-the loop. The state may also be a float, or an integer computed from floats. Then the trip count must be constant, and so small that
-floats represent all values exactly. If such a float is cast to an integer, the Cast also becomes an expression of the step number.
+Conditions: the state is an int32 or int64 of one element. Its next value is its value plus a constant, or an affine function of the
+step number that continues the initial value. If the final value of the state is read, the trip count must be known before the loop.
+
+The state may also be a float, or an integer that is computed from floats. Then the trip count must be constant, and so small that
+floats represent all values exactly. If a Cast converts such a float to an integer, an expression of the step number replaces the
+Cast, too.
 """
 
 import numpy as np

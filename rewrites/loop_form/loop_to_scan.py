@@ -67,7 +67,7 @@ class RowRead:
         return AffineExpression.dim(self.source, self.axis)
 
     def missing(self, steps: AffineExpression) -> bool:
-        """Return True if the index is known to become too large in ``steps`` steps."""
+        """Return True if the index is known to exceed the last row of ``source`` within ``steps`` steps."""
         after = self.first(steps) + steps - self.length
         return after.number is not None and after.number > 0
 
@@ -188,9 +188,10 @@ def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
 def _guarded(
     ctx: Context, loop: LoopView, scan: ir.Node, build: Builder, steps: ir.Value, empty: Sequence[tuple[int, ...]]
 ) -> tuple[ir.Node, list[tuple[ir.Value, ir.Value]]]:
-    """Put ``scan`` and the nodes of ``build`` into a branch of a new, detached If, and return the If.
+    """Return a new, detached If with ``scan`` and the nodes of ``build`` in a branch, and a list of pairs.
 
-    Also return pairs (result of the loop, result of the If). ``empty``: the shapes of the stacked results without steps.
+    Each pair has a result of the loop and the result of the If that replaces it. ``empty``: the shapes of the stacked results if
+    the loop runs zero steps.
     """
     names = ctx.names
     used = [i for i, value in enumerate(loop.node.outputs) if is_read(value)] or [0]

@@ -38,7 +38,8 @@ _ALL_BYTES = 1 << 62
 class _RolledBody:
     """Builds the body of the Scan. ``inner`` collects its nodes, ``outer`` the nodes before the Scan.
 
-    ``of``: the body value of each column, which has one value per step. ``states``: the state for each column and initial value.
+    A column is one value per step. ``of`` maps each column to the body value that replaces it. ``scanned`` maps operands to scan
+    inputs. ``states`` maps a column and an initial value to the state that passes the column's values to the next step.
     """
 
     chain: Chain
@@ -103,7 +104,7 @@ class _RolledBody:
         return unsqueeze(self.inner, row, [family.axis]) if family.width == 1 else row
 
     def _constant(self, constants: StepConstants) -> ir.Value:
-        """Return the body value that holds the constant for a step: a scan input of all constants."""
+        """Return the body value that holds the constant for a step. A scan input provides the constants."""
         if constants not in self.scanned:
             arrays = [const_array(value, limit=_ALL_BYTES) for value in constants.values]
             stack = self.outer.const(np.stack([array for array in arrays if array is not None]))
@@ -115,7 +116,7 @@ class _RolledBody:
 
 
 def check(chain: Chain, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch unless many results of steps are read one by one: each would need a Gather."""
+    """Return a patch, unless many results of steps are read individually, because each needs a Gather."""
     inside = set(chain.nodes)
     read_alone = sum(1 for column in _columns(chain) for _ in _read_alone(column, chain, inside))
     if ctx.opset < since.SCAN or 2 * read_alone > len(chain.nodes):
@@ -162,7 +163,7 @@ def _roll_up(chain: Chain, ctx: Context) -> ir.Node:
 
 
 def _read_alone(column: Column, chain: Chain, inside: Collection[ir.Node]) -> Iterator[ir.Value]:
-    """Yield the values of ``column``, except for the last step, that are read other than by a Concat."""
+    """Yield the values of ``column`` that are read individually (not by a Concat). Skip the last step."""
     for value in column.values:
         if value is not chain.last(column) and (value.is_graph_output() or any(_alone(value, inside))):
             yield value
@@ -184,7 +185,10 @@ def _columns(chain: Chain) -> list[Column]:
 
 
 def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last: bool) -> Iterator[ir.Value]:
-    """Yield the values of ``column`` that are read. ``but_last``: the last counts only for a Concat."""
+    """Yield the values of ``column`` that are read outside the steps.
+
+    ``but_last``: if True, yield the value of the last step only if a Concat reads it.
+    """
     for value in column.values:
         if but_last and value is chain.last(column):
             if any(_is_joining(node) for node, _ in value.uses() if node not in inside):
@@ -194,7 +198,7 @@ def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last
 
 
 def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], scan: ir.Node, ctx: Context) -> None:
-    """Let users of ``column`` read ``stack``: a Concat of all values the whole, others an element."""
+    """Let Concats of all values of ``column`` read ``stack``, and other users elements of ``stack``."""
     for node in dict.fromkeys(node for node, _ in column.values[0].uses()):
         if _is_joining(node) and node not in inside:
             _join(node, stack, column, scan, ctx)
@@ -207,7 +211,7 @@ def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], sca
 
 
 def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Context) -> None:
-    """If the Concat ``node`` joins all values of ``column``, replace these operands by one from ``stack``."""
+    """If the Concat ``node`` joins all values of ``column``, replace them by the joined ``stack``."""
     rank, steps, inputs = len(column.values[0].shape or ()), len(column.values), list(node.inputs)
     for values in (list(column.values), list(column.values[::-1])):
         first = inputs.index(values[0]) if values[0] in inputs else len(inputs)
@@ -228,7 +232,7 @@ def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Co
 
 
 def _side_by_side(b: Builder, stack: ir.Value, value: ir.Value, axis: int) -> ir.Value | None:
-    """Join the elements of ``stack``, which have the shape of ``value``, along ``axis``; None if unknown."""
+    """Join the elements of ``stack``, each shaped like ``value``, along ``axis``; None if impossible."""
     dims = list((value.shape or ir.Shape([])).dims)
     rank, steps, size = len(dims), dim_of(stack, 0), dims[axis]
     moved = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]

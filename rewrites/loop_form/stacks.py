@@ -98,9 +98,9 @@ def _element_type(state: State) -> ir.TypeProtocol | None:
 
 
 def _stack(collected: Collected, result: ir.Value, after: Builder, ctx: Context) -> ir.Value:
-    """Emit ``collected.finals`` after the loop. Return the value that the loop must return as the stack.
+    """Emit the final values of ``collected`` after the loop. Return the value for the stacked result.
 
-    This is a new value. Or, if a final value is the stack itself, it is this final value.
+    The loop must return this value. If a final value is equal to the stack, return that final value. Otherwise, return a new value.
     """
     shape = with_axes(without_names(collected.shape), 0, None)
     stack = ir.Value(name=ctx.names.fresh(f"{result.name}_steps"), type=result.type, shape=shape)

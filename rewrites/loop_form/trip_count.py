@@ -7,8 +7,8 @@ Conditions: the body's condition is an And of comparisons. Each compares an affi
 variable) with an integer known before the loop. The loop has a trip count, or the condition becomes false at some step.
 
 Comparisons of floats are supported if the floats represent the integers exactly. For constant bounds, the rule proves this. If only
-the start or the bound is constant, the rule assumes it for float32, and a note says that it holds up to 2 ** 24 steps. The rule
-does not assume it for float16, nor for a float32 induction variable, which stops growing at 2 ** 24.
+the start or the bound is constant, the rule assumes for float32 that the numbers are exact, and a note in the report says that this
+holds up to 2 ** 24 steps. The rule assumes nothing for float16, nor for float32 induction variables, which stop growing at 2 ** 24.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ _CONJOINED = frozenset({"And", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 @dataclass(frozen=True)
 class _Bound:
-    """A comparison in the condition: true after step t if ``room`` - ``slope`` * t is at least 1.
+    """A comparison in the condition. It is true after step t if ``room - slope * t`` is at least 1.
 
     ``slope``: an integer of at least 1.
     """
@@ -103,7 +103,7 @@ def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
 
 
 def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
-    """Return the distinct conditions of which ``value`` is the And."""
+    """Return the distinct operands of the nested And nodes that compute ``value``, or ``value`` alone."""
 
     def sides(part: ir.Value | None) -> Sequence[ir.Value | None]:
         node = producer_of(part, *_CONJOINED)

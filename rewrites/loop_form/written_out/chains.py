@@ -1,8 +1,9 @@
 """Finds chains of unrolled steps: their nodes, and the order in which they run.
 
-A chain consists of packs (similar nodes, one per step) that the search reaches from rows of a tensor. A loop must be able to read
-their operands. No path leads out of a chain and back into it. If steps read results of the step before, the chain has only the
-packs on which a recurrence depends, or which depend on it. All its states are then passed in one direction.
+A chain consists of packs (similar nodes, one per step) that the search reaches from rows of a tensor. The body of a loop must be
+able to read the operands of the packs. No path leads out of a chain and back into it. If steps read results of the previous step,
+the chain has only packs on which a recurrence depends, or which depend on a recurrence. All states of the chain are then passed in
+one direction: to the next written step, or to the previous one.
 """
 
 from collections import Counter
@@ -59,7 +60,10 @@ class Chain:
 
 
 def chains_in(graph: ir.Graph, opset: int) -> Iterator[Chain]:
-    """Yield the chains of at least four steps. Stop the iteration as soon as the model changes."""
+    """Yield the chains of at least four steps.
+
+    If the caller changes the model, it must not continue this iteration.
+    """
     order = {node: position for position, node in enumerate(graph)}
     rows = rows_in(graph, opset)
     families: dict[Family, dict[int, list[ir.Value]]] = {}
@@ -109,7 +113,11 @@ def _chain(
 
 
 def _readable(found: Packs, rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int]) -> dict[Pack, list[Operand]]:
-    """Map each pack whose operands a loop can read to these operands, in the order of one step."""
+    """Map packs to their operands, in the order in which one step runs the packs.
+
+    Leave out a pack if a loop cannot read one of its operands, if its results have different or unknown sizes, if an initial value
+    differs in type or shape from later values, or if the pack depends on a pack that is left out.
+    """
     packs = sorted(found.packs, key=lambda pack: order[pack.nodes[0]])
     read: dict[Pack, list[Operand]] = {}
     for pack in packs:
@@ -136,10 +144,11 @@ def _is_lost(operand: Operand, read: Collection[Pack]) -> bool:
 
 
 def _one_way(read: Mapping[Pack, Sequence[Operand]], falling: bool) -> list[Pack] | None:
-    """Return the packs of the recurrences in the direction ``falling``, and all packs related to them.
+    """Return the packs of the recurrences that run in one direction, and all packs related to them.
 
-    Related are the packs on which a recurrence depends, and the packs that depend on it. If no pack reads the step before, return
-    all packs. If packs read the step before, but there is no recurrence in this direction, return None.
+    ``falling``: True if the recurrences run from the last written step to the first. Related are the packs on which a recurrence
+    depends, the packs that depend on a recurrence, and all packs that these need. If no pack reads a value of the previous step,
+    return all packs. If packs read such values but there is no recurrence in this direction, return None.
     """
     kept: dict[Pack, Sequence[Operand]] = {}
     for pack, operands in read.items():
@@ -164,7 +173,7 @@ def _one_way(read: Mapping[Pack, Sequence[Operand]], falling: bool) -> list[Pack
 
 
 def _needs(operands: Iterable[Operand], *kinds: type[Same | Earlier]) -> list[Pack]:
-    """Return the packs that compute those of ``operands`` whose class is in ``kinds``."""
+    """Return the packs that compute ``operands``. Skip operands whose class is not in ``kinds``."""
     columns = [operand.column for operand in operands if isinstance(operand, kinds) and isinstance(operand, Same | Earlier)]
     return [column.pack for column in columns if column.pack is not None]
 

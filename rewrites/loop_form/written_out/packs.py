@@ -26,7 +26,7 @@ _CONSTANT_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Shared:
-    """An operand that is the same value, from outside the steps, in every step; or None: an absent input."""
+    """An operand that is the same in every step: a value from outside the steps, or None if it is absent."""
 
     value: ir.Value | None
 
@@ -40,7 +40,7 @@ class StepConstants:
 
 @dataclass(eq=False)
 class Column:
-    """One value per step: results of ``pack`` or, if it is None, rows of a tensor from ``first`` on."""
+    """One value per step: results of ``pack`` or, if ``pack`` is None, rows of a tensor from ``first`` on."""
 
     values: tuple[ir.Value, ...]
     pack: "Pack | None" = None
@@ -56,7 +56,7 @@ class Same:
 
 @dataclass(frozen=True)
 class Earlier:
-    """An operand: the value of ``column`` in the step before. In the step that runs first: ``initial``."""
+    """An operand that is the value of ``column`` in the previous step, or ``initial`` in the first step."""
 
     column: Column
     initial: ir.Value
@@ -80,7 +80,7 @@ class Pack:
 
 @dataclass
 class Packs:
-    """The packs of ``steps`` steps, with the pack of each node and the column and step of each value."""
+    """The packs of ``steps`` steps. Maps nodes to packs (``member``), and values to columns and steps."""
 
     steps: int
     packs: list[Pack] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Packs:
 
 
 class Keys:
-    """Computes keys. Nodes with equal keys may be in one pack; a node with the key None is in no pack."""
+    """Computes keys of nodes. Nodes with equal keys can form a pack. A node with the key None cannot."""
 
     def __init__(self, order: Mapping[ir.Node, int]) -> None:
         self._known: dict[ir.Node, Hashable] = {}
@@ -159,7 +159,7 @@ def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Key
 
 
 def _one_of_each(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping[ir.Node, int]) -> Sequence[tuple[ir.Node, ...]]:
-    """Return tuples of one user per step: by order or, if no loop can read these, by equal weights first."""
+    """Match the users of different steps: by order, or by equal weights if no loop could read the weights."""
     rows = _side_by_side(users, steps, order)
     if rows and all(map(_has_weights_of_a_loop, rows)):
         return rows
@@ -177,7 +177,7 @@ def _side_by_side(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping
 
 
 def _has_weights_of_a_loop(nodes: tuple[ir.Node, ...]) -> bool:
-    """Return True if a loop can read the weights: at each input one for all, one each, or only at an end."""
+    """Return True if every input has one weight for all steps, one per step, or only one, at an end step."""
     for values in zip(*map(_weights, nodes), strict=True):
         different = set(values)
         begins = different - {None} <= {values[0]} and values.count(values[0]) == 1
@@ -193,7 +193,7 @@ def _weights(node: ir.Node) -> tuple[ir.Value | None, ...]:
 
 
 def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[ir.Value, WrittenRow], keys: Keys) -> list[Pack]:
-    """Add a pack of the nodes that compute ``values``. Return it in a list, which is empty if they differ."""
+    """Add a pack of the nodes that compute ``values`` and return [pack]; return [] if the nodes differ."""
     present = [value for value in values if value is not None]
     if len(present) < len(values) or rows_of(present, rows) is not None:
         return []
@@ -207,7 +207,7 @@ def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[
 
 
 def operand_of(values: Sequence[ir.Value | None], packs: Packs, rows: Mapping[ir.Value, WrittenRow]) -> Operand | None:
-    """Return ``values``, one per step, as an operand of a loop's step; None if a loop cannot read them."""
+    """Return the operand that has ``values``, one per step; None if the body of a loop cannot read them."""
     present = [value for value in values if value is not None]
     if not present:
         return Shared(None)
