@@ -2,8 +2,8 @@
 
     k = Concat(Shape(W)[0:1], [-1]); y = Reshape(x, k)    ->    y = Reshape(x, [4, -1])
 
-The rule folds Constant nodes, nodes with constant inputs, and Shape or Size of known dimensions. It runs all foldable nodes of a
-body at once. Afterwards it infers the shapes of their users again.
+The rule folds Constant nodes, nodes with constant inputs, and Shape or Size of known dimensions. It folds all such nodes of a body
+at once, and then repeats shape inference for the nodes that read the results.
 
 These nodes stay:
 

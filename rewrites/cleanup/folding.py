@@ -5,7 +5,7 @@ A node that reads sizes from a shape is folded too if these sizes are known. Oth
     s = Shape (x)  n = Gather (s, 1)          x [T, 4]       ->    n = 4
     s = Shape (x)  n = Slice (s, [1], [3])    x [T, 4, 8]    ->    n = [4, 8]
 
-The DequantizeLinear nodes before a quantized product stay, because onnxruntime only then multiplies integers:
+A DequantizeLinear before a quantized product stays, because otherwise onnxruntime does not multiply integers:
 
     y = MatMul(DequantizeLinear(q, s, z), DequantizeLinear(W, t, u))
 
@@ -49,7 +49,7 @@ _PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 class Folded:
     """The nodes with constant results (``done``) and their constants (``known``).
 
-    ``learned``: shapes that were inferred in passing.
+    ``learned``: the shapes that ``fold`` inferred for results of nodes while it searched for constants.
     """
 
     done: Sequence[ir.Node]
@@ -214,7 +214,7 @@ def _sizes_read(node: ir.Node, ctx: Context) -> np.ndarray | None:
 
 
 def positions_read(node: ir.Node, length: int, opset: int) -> np.ndarray | None:
-    """Return the positions that a Gather or Slice reads in a vector of ``length`` elements, if constant."""
+    """Return the constant positions that a Gather or Slice reads in a vector of this ``length``, or None."""
     if node.domain != "" or node.op_type not in ("Gather", "Slice"):
         return None
     if node.op_type == "Gather":

@@ -3,12 +3,12 @@
     Scan(h0, xs) body(h, x) => Add(MatMul(h, Transpose(W)), x)
     ->    Wt = Transpose(W); Scan(h0, xs) body(h, x) => Add(MatMul(h, Wt), x)
 
-A node moves if it is deterministic and reads only loop-invariant values. Whole nested loops and Ifs move too. If a Loop may run no
-step, only nodes that cannot fail move.
+A node moves if it is deterministic and reads only loop-invariant values. Whole nested loops and Ifs move too. If a Loop may run
+zero steps, only nodes that cannot fail move.
 
 A DequantizeLinear of a quantized product stays, because onnxruntime multiplies integers only if the DequantizeLinear is in the same
-graph as the product. If a moved node computes a body output, an Identity takes its place in the body, because each output needs a
-node of its own. If the opset has no Identity for the type, the node stays.
+graph as the product. If a moved node computes a body output, an Identity takes its place in the body, because a node of the body
+must compute each output. If the opset has no Identity for the type, the node stays.
 """
 
 import onnx_ir as ir

@@ -7,8 +7,8 @@ Axes that are added and removed again are a copy too.
 
 If a sum with 0.0 is removed, -0.0 no longer becomes 0.0. onnxruntime removes such sums too.
 
-A copy stays if the body returns it and cannot return its source instead. The source may be an input, a value from outside or
-another output. All other users of the copy then read the source.
+A copy that the body returns stays if the body cannot return the source of the copy instead. This is the case if the source is a
+body input, a value from outside the body, or another output. All other users of such a copy then read the source.
 """
 
 import onnx_ir as ir

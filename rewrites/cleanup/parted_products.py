@@ -2,9 +2,9 @@
 
     Mul(Unsqueeze(a, 1), Unsqueeze(b, 0))    ->    Mul(Identity(Unsqueeze(a, 1)), Unsqueeze(b, 0))      a [3], b [2]
 
-From opset 14 on, the data propagation of onnx 1.23 follows the elements of vectors of known length, also through an Unsqueeze. It
-still treats the results of an Unsqueeze as vectors, and rejects a product of 3 elements and 2 elements. It does not follow an
-Identity.
+From opset 14 on, the data propagation of onnx 1.23 tracks the elements of vectors of known length. After an Unsqueeze, it still
+treats the result as a vector. So it rejects a product of 3 elements and 2 elements, although the Unsqueezed tensors can be
+multiplied. It does not track elements through an Identity.
 
 onnxruntime removes the Identity when it loads the model. Rules should not see it, so it is removed from loop bodies before the
 first rule and inserted again after the last rule.
@@ -93,7 +93,7 @@ _TRANSFER: Mapping[str, Callable[["_Lengths", ir.Node], int | None]] = {
 
 
 class _Lengths(Domain[int]):
-    """For each value, the number of elements that onnx's data propagation follows, or None."""
+    """Computes the number of elements that onnx's data propagation tracks for a value, or None."""
 
     transfer = _TRANSFER
 

@@ -3,7 +3,7 @@
     w = Concat <axis = 1> (s, a)  n = Slice (w, [4], [7], [1])    s [2, 3], a [2, 4]    ->    n = Slice (a, [1], [4], [1])
 
 Models with overlapping frames keep the last samples in a state. Each step concatenates the state with the new frame, and slices the
-last samples for the next step. If the new frame contains all of them, the state is no longer read.
+last samples for the next step. If the new frame contains all these samples, no node reads the state any more.
 
 Conditions: the Slice cuts one axis forwards at constant bounds, and the sizes of all parts along this axis are known.
 """

@@ -5,8 +5,8 @@ If a node only selects a step from a stack, the step replaces its result:
     ys = Reshape(Concat(y0, y1, y2)); last = Gather(ys, -1)                      ->    last = y2
     b = Transpose(ys)   # batch first;  last = Squeeze(Slice(b, -1))             ->    last = y2
 
-``stack`` marks the node that computes a stack with the axis of the steps (``STACK_AXIS``). ``steps_of`` recognises a stack by this
-mark. If no node reads a stack any more, a later cleanup removes it.
+The function ``stack`` puts a mark (``STACK_AXIS``, the axis of the steps) on each node that computes a stack. The function
+``steps_of`` recognises a stack by this mark. If no node reads a stack any more, a later cleanup removes it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -108,7 +108,7 @@ def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value
 
 
 def steps_of(value: ir.Value) -> Steps | None:
-    """Return the steps from which ``stack`` joined ``value``; None if ``value`` is not such a stack."""
+    """Return the steps of which ``value`` is the stack; None if the function ``stack`` did not compute it."""
     node = value.producer()
     axis = None if node is None else STACK_AXIS.of(node)
     if node is None or axis is None:
@@ -174,10 +174,9 @@ def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | N
 
 
 def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tuple[list[int], bool] | None:
-    """Return the positions of the steps that ``user`` selects.
+    """Return the positions of the steps that ``user`` selects, and True if it removes the steps axis.
 
-    Return None if it does not select steps at constant positions. Also return True if the result of ``user`` lacks the steps axis
-    (a Gather with a scalar index), else False.
+    A Gather with a scalar index removes the steps axis. Return None if ``user`` does not select steps at constant positions.
     """
     if user.op_type == "Gather":
         indices = const_array(user.inputs[1])
@@ -199,7 +198,7 @@ def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tu
 def _transposed(build: Builder, step: ir.Value, axis: int, perm: Sequence[int] | None) -> ir.Value:
     """Transpose ``step`` so that it equals a step of the stack transposed by ``perm``.
 
-    The stack has the steps as ``axis``, and ``step`` lacks this axis.
+    ``axis``: the axis of the steps in the stack before the transposition. ``step`` does not have this axis.
     """
     if perm is None:
         return step

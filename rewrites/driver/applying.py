@@ -23,8 +23,8 @@ S = TypeVar("S")
 def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotApplicable:
     """Return the patch of ``rule`` for ``subject``, or the reason why the rule does not apply.
 
-    The model does not change. If the rule created constants, the patch adds them to the model when it is applied. ``where``: the
-    path of the subject in the model. If ``ctx.vetoes`` forbids this rule at this path, return the reason of the veto.
+    ``where``: the path of the subject in the model. If ``ctx.vetoes`` forbids this rule at this path, return the reason of the
+    veto. The model does not change. If the rule created constants, the patch adds them to the model when it is applied.
     """
     veto = ctx.vetoes.on(rule.name, where)
     if veto is not None:

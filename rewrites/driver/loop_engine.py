@@ -75,7 +75,7 @@ class LoopEngine:
                 entry.reasons.append(Reason("engine", "RULE-LIMIT", "the rules still fire after the largest number of sweeps"))
 
     def spare(self) -> list[ir.Node]:
-        """If the model changed, prevent that loops now crash on empty sequences.
+        """If the model changed, prevent crashes of its loops on empty sequences.
 
         In the original model, another node may have rejected an empty sequence before a loop could crash on it. If this node
         is gone, the loop can crash. So apply the rules ``LAST`` to all loops that need them, even if the caller did not choose

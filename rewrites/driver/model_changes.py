@@ -32,7 +32,8 @@ def change_model(rule: Rule[ir.Model], ctx: Context) -> bool:
 def flatten_ifs(ctx: Context) -> tuple[int, list[str]]:
     """Replace each If by the nodes of both branches and a choice between their results.
 
-    For targets without If. Return the number of replaced Ifs, and messages on the replaced and the remaining Ifs.
+    This is done for targets that do not support If. Return the number of replaced Ifs, and messages on the replaced and the
+    remaining Ifs.
     """
     if FLATTEN_IFS.name in ctx.left_out:
         return 0, []

@@ -40,7 +40,7 @@ def has_loops(model: ir.Model) -> bool:
 
 
 def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
-    """Return True if ``target`` lacks loops, and also an If or a recurrent node that ``model`` has."""
+    """Return True if ``target`` has no loops, and ``model`` has an If or recurrent node that it lacks."""
     if target.loops:
         return False
     has_if = "If" in target.control_flow
@@ -93,10 +93,11 @@ def prepare(ctx: Context) -> None:
 def learn_again(ctx: Context) -> bool:
     """Remove unread nodes, infer unknown shapes again, and fold known trip counts and conditions of Ifs.
 
-    Return True if a rule may now apply: a shape, trip count or condition became known, or a result of a loop is not read any more.
-    The builder infers each new node separately. This function infers the complete model, and so finds more sizes.
+    Return True if a rule may now apply, because a shape, trip count or condition became known, or because a result of a loop is
+    not read any more. When rules build nodes, shapes are inferred node by node. This function infers the shapes of the complete
+    model, and so finds more sizes.
 
-    A model without loops, Ifs, and forward and reverse recurrent nodes is not changed.
+    It does nothing if the model has no loop, no If, and no pair of a forward and a reverse recurrent node.
     """
     graph = ctx.model.graph
     if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in all_nodes(graph)):

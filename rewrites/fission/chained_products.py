@@ -110,7 +110,7 @@ def _patch(chain: ProductChain, constants: Joined, loop: Loop, ctx: Context) -> 
 def _product(chain: ProductChain, matrix: ir.Value, extra: ir.Value | None, ctx: Context, b: Builder) -> ir.Value:
     """Emit the product by ``matrix`` that replaces ``chain``, plus the constant ``extra``, if any.
 
-    If one of the two products was a Gemm, the new product is a Gemm as well, if the opset allows it.
+    If one of the two products of ``chain`` is a Gemm and the opset allows it, the new product is a Gemm as well.
     """
     first, second = chain.first, chain.second
     added, beta = second.added, second.scale_added

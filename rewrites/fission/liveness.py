@@ -44,7 +44,7 @@ class Liveness:
         return other
 
     def refusal(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> NotApplicable | None:
-        """Return a reason if ``stacks`` and all stacks of now exceed the memory budget together, else None.
+        """Return a reason if ``stacks``, added to the existing stacks, exceed the memory budget, else None.
 
         ``built``: the nodes that compute ``stacks``.
         """

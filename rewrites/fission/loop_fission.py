@@ -7,7 +7,8 @@ Without a recurrence, the whole loop is removed. Results stay the same except fo
 
 * Every operator that leaves has a batching rule, which runs it for all steps at once.
 * The stacks of all steps fit in the memory budget.
-* A state leaves, or at least as many operators leave as the loop gets additional inputs and outputs.
+* At least one state leaves. Or the number of operators that leave is not smaller than the number of inputs and outputs that are
+  added to the loop.
 * A state that leaves has the size of its initial value in all steps.
 * The loop is a Scan of opset 9 or later, and its scanned axes are 0.
 

@@ -130,7 +130,7 @@ def _needs_itself(group: Sequence[State], components: Components) -> bool:
 def _split_off(
     loop: ScanView, components: Components, number: int, late: int, cut: StateCut, sizes: StepSizes
 ) -> StateCut | NotApplicable:
-    """Return a cut that splits off component ``number`` so that a rule can replace it, or a reason.
+    """Return a cut that splits off component ``number`` so that a rule replaces it, or why this fails.
 
     Usually, this is ``cut``: the second loop has component ``number`` and the components that need it (``late``). But if ``late``
     has all components, the first loop would be empty. Then the first loop gets component ``number``, and the second loop gets all

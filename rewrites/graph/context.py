@@ -33,11 +33,11 @@ class Options:
     """The caller's options that affect rules.
 
     Args:
-        memory_budget: The most bytes that the temporaries of a loop that runs all steps at once may take at a time.
+        memory_budget: The most bytes that temporaries may take at a time if all steps of a loop run at once.
         sizes: A typical value of each symbolic dimension. Only decisions about costs use it.
         assumed_dim: The size that decisions about costs assume for a dimension without a typical value.
         fast_math: True if rewrites may round differently, or change the results for infinite numbers.
-        custom_ops: True if operators without a kernel in onnxruntime may run in wider types or as calls of Python.
+        custom_ops: True if operators without a kernel in onnxruntime may run in wider types or as calls to Python.
         native_always: True if recurrent nodes (RNN, GRU, LSTM) are always preferred, because the target has no loops or runs
             recurrent nodes fast.
         bidirectional: When two recurrent nodes of opposite directions become one: "always", "equal" (if their activations are
@@ -62,7 +62,7 @@ class Options:
 
 
 class RuleInUse(Protocol):
-    """A rule as other rules see it."""
+    """The properties of a rule that other rules can read."""
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ class RuleInUse(Protocol):
 
     @property
     def check(self) -> "Callable[[Any, Context], object]":
-        """Return a function that maps a subject to a patch, or to the reason why the rule does not apply."""
+        """Return the function that tries the rule: for a subject, it returns a patch or a reason against one."""
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Context:
         changes: The patches applied so far by rules on the complete model.
         owners: Maps each nested graph to the node that contains it. A cache, which may be outdated.
         vetoes: The patches that must not be applied.
-        written_out: The names, as reports show them, of unrolled loops that must stay unrolled.
+        written_out: The unrolled loops that must stay unrolled, by their names in reports.
     """
 
     model: ir.Model

@@ -156,23 +156,23 @@ def shapes_of(values: Iterable[ir.Value]) -> dict[ir.Value, ir.Shape | None]:
 
 
 def restore_shapes(before: LearnedShapes) -> dict[ir.Value, ir.Shape | None]:
-    """Set the shape of each value to that in ``before``. Return the shapes that this replaced."""
+    """Set each value's shape to its shape in ``before``. Return the shapes that are replaced by others."""
     learned = {value: value.shape for value, shape in before.items() if value.shape is not shape}
     put_shapes({value: before[value] for value in learned})
     return learned
 
 
 def put_shapes(shapes: LearnedShapes) -> None:
-    """Set the shape of each value to that in ``shapes``."""
+    """Set the shape of each value in ``shapes``, which maps values to shapes."""
     for value, shape in shapes.items():
         value.shape = shape
 
 
 @contextmanager
 def shapes_kept(values: Iterable[ir.Value]) -> Iterator[dict[ir.Value, ir.Shape | None]]:
-    """At the end of the context, give ``values`` the shapes back that they have now.
+    """Save the shapes of ``values``, and restore these shapes at the end of the context.
 
-    Yield these shapes. The caller may add further values with their shapes.
+    Yield the saved shapes. The caller may add further values with their shapes, which are then restored too.
     """
     before = shapes_of(values)
     try:
@@ -193,9 +193,9 @@ def infer_afresh(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Val
 
 
 def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:
-    """Infer again the incomplete shapes that the ``changed`` nodes of ``body`` compute.
+    """Repeat shape inference for results of the ``changed`` nodes of ``body`` whose shapes are incomplete.
 
-    If a shape changes, infer the nodes that read the value, too. Only sizes that are numbers are added.
+    If this changes a shape, repeat it for the nodes that read the value, too. Only sizes that are numbers are added.
     """
     waiting = set(changed)
     for node in body if waiting else ():

@@ -3,9 +3,10 @@
     Loop(M, c, q0, h0) body(i, c, q, h) => (c, SequenceInsert(q, y), f(h));  ys = ConcatFromSequence<new_axis = 1>(qT)
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y)
 
-Conditions: the sequence starts empty. In the body, only one SequenceInsert (at the end) reads it. Only ConcatFromSequence reads the
-final value. If the tensors are concatenated along an existing axis, their size along this axis is known. Every other state keeps
-its shape. If the loop runs zero steps, the new model returns an empty result, but ConcatFromSequence would fail.
+Conditions: the sequence starts empty. In the body, only one SequenceInsert reads it, and inserts at its end. Only
+ConcatFromSequence reads the final value. If the tensors are concatenated along an existing axis, their size along this axis is
+known. Every other state keeps its shape. If the loop runs zero steps, the new model returns an empty result, but ConcatFromSequence
+would fail.
 """
 
 from dataclasses import dataclass

@@ -3,9 +3,9 @@
     Loop(M, true, 1, h0) body(i, c, k, h) => (k * 2 mod 7 != 4, k * 2, f(h))    ->    Loop(2, true, 1, h0) ...
 
 The rule runs the nodes that the condition depends on, and counts the steps until the condition is false. Conditions: these nodes
-read only the step number, constants, and states. The states start as constants, and these nodes alone compute them. The nodes
-compute only integers and booleans, because they are equal on every runtime. The condition is false after at most ``_MOST_STEPS``
-steps. The rule ``trip-count`` handles conditions on induction variables without running them.
+read only the step number, constants, and states. The states start as constants, and only these nodes compute their next values. The
+nodes compute only integers and booleans, because their values are equal on every runtime. The condition is false after at most
+``_MOST_STEPS`` steps. The rule ``trip-count`` handles conditions on induction variables without running them.
 """
 
 from collections.abc import Sequence

@@ -3,8 +3,8 @@
     Loop(M, c, a0, h0) body(i, c, a, h) => (c, Concat(a, Unsqueeze(y)), f(h))
     ->    ys = Loop(M, c, h0) body(i, c, h) => (c, f(h), y);  aT = Concat(a0, ys)
 
-Conditions: in the body, only one Concat reads the state, and the body only returns the result of the Concat. The added part has a
-known size along the axis, other than 0. Every other state keeps its shape.
+Conditions: in the body, only one Concat reads the state. The body returns the result of this Concat, and nothing else reads the
+result. The added part has a known size along the axis, other than 0. Every other state keeps its shape.
 
 An empty ``a0`` may have other sizes along the other axes than the added parts, because onnxruntime does not check the sizes of an
 empty operand of a Concat. If the loop runs a step, the result then has the sizes of the added parts. If the loop runs no step, the
@@ -71,7 +71,7 @@ def _growing(state: State, loop: LoopView) -> _Growing | None:
 
 
 def _width(growing: _Growing) -> int | None:
-    """Return by how much each step extends the axis; None if this is unknown or 0."""
+    """Return the size by which each step extends the axis; None if it is unknown or 0."""
     widths = [dim_of(value, growing.axis) for value in growing.added]
     numbers = [width for width in widths if isinstance(width, int)]
     same_rank = all(rank_of(value) == rank_of(growing.state.initial) for value in growing.added)

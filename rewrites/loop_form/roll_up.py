@@ -3,9 +3,10 @@
     h1 = f(h0, x[0]); h2 = f(h1, x[1]); ...; h64 = f(h63, x[63]); ys = Concat(h1, ..., h64)
     ->    h64, ys = Scan(h0, x) body(h, x_t) => f(h, x_t)
 
-At least four steps must run the same operators, and each must read a row of a tensor. Every other operand is the same in all steps,
-a row or constant for the step, or a result of the step before. The first step may differ from the others, for example because it
-starts from zeros. It then stays before the Scan. If the Scan brings no gain, ``driver/rolling.py`` lets the steps stay unrolled.
+At least four steps must run the same operators, and each must read a row of a tensor. Every other operand must be the same value in
+all steps, a row or constant that belongs to the step, or a result of the same or the previous step. The first step may differ from
+the others, for example because it starts from zeros. It then stays before the Scan. If the Scan brings no gain,
+``driver/rolling.py`` lets the steps stay unrolled.
 """
 
 from collections.abc import Collection, Iterator

@@ -8,7 +8,7 @@ variable) with an integer known before the loop. The loop has a trip count, or t
 
 Comparisons of floats are supported if the floats represent the integers exactly. For constant bounds, the rule proves this. If only
 the start or the bound is constant, the rule assumes for float32 that the numbers are exact, and a note in the report says that this
-holds up to 2 ** 24 steps. The rule assumes nothing for float16, nor for float32 induction variables, which stop growing at 2 ** 24.
+holds up to 2 ** 24 steps. It does not assume this for float16, nor for float32 induction variables, which stop growing at 2 ** 24.
 """
 
 from collections.abc import Sequence

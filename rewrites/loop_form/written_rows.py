@@ -4,9 +4,9 @@
     ->    ys = Loop(n, c, h0) body(i, c, h) => (c, f(h), y);  tT = Concat(ys, t0[n:])
 
 The loop may also be a Scan with an induction variable. Conditions: the index of the written row increases or decreases by one per
-step, and all written rows exist. Apart from the write, each node that reads the state reads only its shape, or only the row that the
-same step writes (this row still has its initial value). Nothing in the body reads the updated tensor. Every other state keeps its
-shape. Rows that are not written keep their values.
+step, and all written rows exist. Apart from the write, each node that reads the state reads only its shape, or only the row that
+the same step writes (this row still has its initial value). Nothing in the body reads the updated tensor. Every other state keeps
+its shape. Rows that are not written keep their values.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Converts operators that align the axes of their operands differently.
+"""Converts operators whose versions align the axes of their operands in different ways.
 
     7    Add <broadcast = 1, axis = 1> (a, b)  ->  Add (a, Unsqueeze <axes = [1, ...]> (b))   (b's axes are a's from axis 1 on)
          Add <broadcast = 1> (a, b)            ->  Add (a, b)                                 (b's axes are a's last)

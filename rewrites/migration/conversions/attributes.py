@@ -72,7 +72,7 @@ def _value_as_tensor(step: Step) -> Written:
 def _drop_allowzero(step: Step) -> Written:
     """Convert Reshape, 14 -> 13. In version 13, a 0 copies the size of the same axis of the input.
 
-    So a size of the result that may be 0 must be the size of the same axis of the input.
+    So if a size of the result may be 0, it must be equal to the size of the same axis of the input.
     """
     if not step.int_("allowzero", 0):
         return step.like(allowzero=None) if step.has("allowzero") else None

@@ -7,9 +7,9 @@
     13   Resize (x, [], [], sizes)                         <->  Resize (x, , , sizes)
 
 In version 10, the mode "nearest" reads the element at ``position / scale``. This number is rounded down along an axis that the node
-enlarges, and up along an axis that it shrinks. A node of version 11 rounds in one way. So a node that does both, or whose scales
-are not constant, becomes two nodes: one enlarges by ``max(scales, 1)``, and one shrinks by ``min(scales, 1)``. To convert this mode
-to version 10, the scales must be constant. Upsample can only enlarge.
+enlarges, and up along an axis that it shrinks. A node of version 11 rounds in only one way. So a node that enlarges some axes and
+shrinks others, or whose scales are not constant, becomes two nodes: one enlarges by ``max(scales, 1)``, and one shrinks by
+``min(scales, 1)``. To convert this mode to version 10, the scales must be constant. Upsample can only enlarge.
 """
 
 import numpy as np
