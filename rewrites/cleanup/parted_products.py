@@ -3,7 +3,7 @@
     Mul(Unsqueeze(a, 1), Unsqueeze(b, 0))    ->    Mul(Identity(Unsqueeze(a, 1)), Unsqueeze(b, 0))      a [3], b [2]
 
 From opset 14 on, the data propagation of onnx 1.23 tracks the elements of vectors of known length. After an Unsqueeze, it still
-treats the result as a vector. So it rejects a product of 3 elements and 2 elements, although the Unsqueezed tensors can be
+treats the result as a vector. So it rejects a product of 3 elements and 2 elements, although the two tensors can be
 multiplied. It does not track elements through an Identity.
 
 onnxruntime removes the Identity when it loads the model. Rules should not see it, so it is removed from loop bodies before the
@@ -59,9 +59,9 @@ def part_outer_products(ctx: Context) -> None:
 
 
 def rejoin_outer_products(ctx: Context) -> None:
-    """Remove the Identities that ``part_outer_products`` inserted from bodies of loops.
+    """Remove from bodies of loops the Identities that ``part_outer_products`` inserted.
 
-    Their names are remembered, so that they can be inserted again.
+    Record their names, so that ``part_outer_products`` can insert them again with the same names.
     """
     for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():

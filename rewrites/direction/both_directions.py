@@ -190,7 +190,10 @@ def _meetings(first: ir.Node, second: ir.Node, opset: int) -> list[_IfMeeting]:
 
 
 def _only_arrival(value: ir.Value, opset: int) -> tuple[ir.Node, int, tuple[int, ...]] | None:
-    """Return the entry of ``arrivals`` for the only reader; None if there are others or a Squeeze between."""
+    """Return the element of ``arrivals`` for the Concat that alone reads ``value``, else None.
+
+    Identities and Transposes may be between ``value`` and the Concat. Return None if a Squeeze is between them.
+    """
     concats = arrivals(value, opset)
     if value.shape is None or len(concats) != 1 or len(concats[0][2]) != len(value.shape):
         return None

@@ -194,7 +194,7 @@ class Neighbours:
             self._around.update((loop, node) for loop in (node, *inner) if is_loop(loop))
 
     def group_of(self, loop: ir.Node) -> object:
-        """Return the key of the group of ``loop``. The loop must be older than this object."""
+        """Return the key of the group of ``loop``, which the graph must have had when this object was created."""
         return self._find(self._around[loop])
 
     def _find(self, item: object) -> object:

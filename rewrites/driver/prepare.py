@@ -97,7 +97,7 @@ def learn_again(ctx: Context) -> bool:
     not read any more. When rules build nodes, shapes are inferred node by node. This function infers the shapes of the complete
     model, and so finds more sizes.
 
-    It does nothing if the model has no loop, no If, and no pair of a forward and a reverse recurrent node.
+    It does nothing if the model has no loops, no Ifs, and not both forward and reverse recurrent nodes.
     """
     graph = ctx.model.graph
     if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in all_nodes(graph)):

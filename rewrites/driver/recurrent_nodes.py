@@ -54,7 +54,7 @@ def change_recurrent_nodes(
 ) -> list[NodeReport]:
     """Apply those of ``rules`` that repair recurrent nodes.
 
-    Return a report on each node that was changed or refused.
+    Return a report on each changed node, and on each node for which a rule gave a reason not to apply.
 
     Args:
         ctx: The context of the model.

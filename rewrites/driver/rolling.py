@@ -52,8 +52,8 @@ def _roll_one(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:
 def not_worth_rolling(report: RewriteReport, rules: Sequence[Rule[Any]]) -> set[str]:
     """Return the names of the chains that should stay unrolled, because their Scan brought no gain.
 
-    A Scan brought no gain if it remains in the model without a plan of the native library, or was unrolled again. If the model has
-    no fewer nodes than before, no Scan brought a gain.
+    A Scan brought no gain if it remains in the model without a plan of the native library, or if it was unrolled again. If the
+    model does not have fewer nodes than before, none of the Scans brought a gain.
     """
     rolling = {rule.name for rule in rules if rule.subject == "written-out steps"}
     unrolling = {rule.name for rule in rules if rule.phase == "unroll"}

@@ -63,7 +63,7 @@ class _Product:
         joined: The Concat of the parts.
         matrix: The matrix.
         axis: The axis of the matrix over which the product sums.
-        runs: The parts. Runs with and without states alternate.
+        runs: The runs of parts, in order. Runs that depend on states alternate with runs that do not.
     """
 
     node: ir.Node

@@ -107,7 +107,7 @@ class CutGraph:
 def find_cut(
     loop: ScanView, components: Components, second: int, sizes: StepSizes, *, bare: bool = False
 ) -> StateCut | NotApplicable:
-    """Return the best cut of ``loop`` whose second part has the states of the components ``second``.
+    """Return the best cut whose second part has the states of the components ``second``, or a reason.
 
     Args:
         loop: The loop to cut.
@@ -155,7 +155,7 @@ def _graph(
 ) -> CutGraph:
     """Return a graph of what either part may compute. In a cut, the first part computes the source's side.
 
-    ``early``: the nodes that the first part needs. ``late``: the nodes that need the second part. ``ours``: what the second has.
+    ``early``: the nodes that the first part needs. ``late``: the nodes that need the second part. ``ours``: values of the second.
     """
     graph = CutGraph()
     started = {state.inner for state in loop.states} - ours

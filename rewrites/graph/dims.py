@@ -65,7 +65,7 @@ def is_one_size(dim: Dim) -> bool:
 
 
 def is_vague(shape: ir.Shape | None) -> bool:
-    """Return True if the rank of ``shape`` is known, but one of its sizes is neither a number nor a name."""
+    """Return True if the rank of ``shape`` is known, but a size is unknown: neither a number nor a name."""
     return shape is not None and None in shape_dims(shape)
 
 

@@ -100,7 +100,7 @@ def _is_small_constant(value: ir.Value) -> bool:
 def _run(loop: LoopView, nodes: Sequence[ir.Node], states: Sequence[State], limit: int, ctx: Context) -> int | None:
     """Run a Loop of only ``nodes`` and ``states``, and return the number of steps that it runs.
 
-    It stops after ``limit`` steps. Return None if the runtime fails.
+    The Loop stops after at most ``limit`` steps. Return None if the runtime fails.
     """
     inside = {value for node in nodes for value in node.outputs} | {state.inner for state in states}
     inside |= {loop.iteration, loop.condition_in}

@@ -3,10 +3,12 @@
     Loop(M, true, h0) body(i, c, h) => (c, f(h, Gather(X, i)))    ->    Scan(h0, X) body(h, x) => f(h, x)
 
 Conditions: the trip count M is known before the loop. The condition never stops the loop early. The states are tensors whose shapes
-are known not to change. The rank of each result is known. If M may be 0, the Scan is in a branch of an If. The other branch returns
-the initial states and empty results of the shapes that onnxruntime returns. If a Gather reads rows of an outer tensor in ascending
-or descending order, the rows become a scan input. If the step number has other users, it becomes a scan input, too. A Gather of
-rows of strings stays, because onnxruntime's Gather copies only the first string of each row, unlike a scan input.
+are known not to change. The rank of each result is known.
+
+If M may be 0, the Scan is put into a branch of an If. The other branch returns the initial states and empty results of the shapes
+that onnxruntime returns. If a Gather reads rows of an outer tensor in ascending or descending order, the rows become a scan input.
+If the step number has other users, it becomes a scan input, too. A Gather of rows of strings stays, because onnxruntime's Gather
+copies only the first string of each row, unlike a scan input.
 
 Works around ORT-SCAN-NO-STEPS, ORT-GATHER-STRINGS and ORT-LOOP-NO-STEPS-SIZES.
 """

@@ -118,8 +118,8 @@ def _starts(condition: ir.Value | None, outside: Integers) -> list[AffineExpress
     """Return what is known of the initial condition.
 
     Returns:
-        True or False if its value is known. A list of numbers if it is an And of comparisons: it is true if and only if all these
-        numbers are at least 1. Otherwise, ``condition`` itself.
+        True or False if the value of the condition is known. A list of numbers if the condition is an And of comparisons: it is
+        true if and only if all these numbers are at least 1. Otherwise, ``condition`` itself.
     """
     if condition is None:
         return True
