@@ -36,7 +36,7 @@ class LeavingBefore:
         stacks: The stacks of the values that are known before the loop.
         nodes: The nodes that move.
         states: The states that the loop does not need any more.
-        refused: The nodes that could not be emitted for all steps, with reasons.
+        refused: The nodes that cannot or should not move, with reasons.
         alive: The memory that the stacks take.
     """
 
@@ -50,7 +50,8 @@ class LeavingBefore:
 class Ready:
     """A queue of the nodes whose inputs are all known, and of the states whose next value is known.
 
-    A value is known if it has a stack or is the same in all steps. ``has`` returns True if a value is known from the start.
+    A value is known if it has a stack or is the same in all steps. ``has(value)`` is True if a value is known from the start. Other
+    values become known by calls of ``know``.
     """
 
     def __init__(self, nodes: Sequence[ir.Node], states: Sequence[State], has: Callable[[ir.Value], bool]) -> None:

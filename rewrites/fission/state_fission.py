@@ -10,10 +10,9 @@ the stack starts with the initial value of this state. The rule cuts a loop in t
   original loop cannot.
 * No state of the second loop needs its own previous value. All work of the second loop can then leave it, so that no second loop
   remains. This work must have operators other than copies.
-* The work between the two parts can run for all steps at once, such as hs @ W above. The time that this
-  saves must exceed the time that the second loop costs by at least a fifth. Moving an operator saves 250 ns per step, and the time
-  for reading weights that multiply few rows. The second loop costs 1000 ns per step, plus 300 ns for each value that it reads from
-  a stack (``step_costs``).
+* The work between the two parts can run for all steps at once, such as hs @ W above. The time that this saves must exceed the time
+  that the second loop costs by more than a fifth. Moving an operator saves 250 ns per step, plus the time for reading weights that
+  multiply few rows. The second loop costs 1000 ns per step, plus 300 ns for each value that it reads from a stack (``step_costs``).
 
 The cut nearest to the middle is tried first. Each cut carries the least data from the first loop to the second, and its stacks must
 fit in the memory budget. Loops that ``loop-fission`` does not support stay unchanged.

@@ -63,7 +63,7 @@ def rows_in(nodes: Iterable[ir.Node], opset: int) -> dict[ir.Value, WrittenRow]:
 def rows_of(values: Sequence[ir.Value], rows: Mapping[ir.Value, WrittenRow]) -> Rows | None:
     """Return ``values`` as Rows if they are consecutive rows of one tensor, forwards or backwards.
 
-    Otherwise, return None. ``rows``: all known rows.
+    Otherwise, return None. ``rows``: maps each value that is a row of a tensor to this row.
     """
     known = [row for row in map(rows.get, values) if row is not None]
     if len(known) < len(values) or len({row.family for row in known}) > 1:
