@@ -1,14 +1,14 @@
 """Converts a node to another opset, up or down, through all versions of its operator in between.
 
-A step from one version to the next may write several nodes. Each of these is then converted further. If an operator has no
-conversion for a version, the schemas determine the step:
+A step from one version to the next may write several nodes. Each new node is then converted further. If an operator has no
+conversion function for a version, the step compares the two schemas and changes the attributes:
 
     Abs <consumed_inputs> (x)                    ->  Abs (x)
     Op (x), default of ``a`` was 1 and becomes 2 ->  Op <a = 1> (x)
     lowering: Op <a = default> (x), no ``a``     ->  Op (x)
 
-All operators up to ``versions.NEWEST`` that change in any other way have a conversion. If a new version adds an attribute or an
-optional input, the default keeps the old meaning.
+All operators up to ``versions.NEWEST`` that change in any other way have a conversion function. If a new version adds an attribute
+or an optional input, its default keeps the old meaning.
 """
 
 from collections.abc import Sequence
@@ -70,8 +70,11 @@ class NodeConversion:
     def _step(self, node: ir.Node, version: int) -> tuple[int, Step | None, Written] | None:
         """Convert ``node`` from opset ``version`` to the next version of its operator.
 
-        Return the opset of this version, the step with the new nodes, and their results. The step or the results are None if the
-        node does not change. Return None if no version remains.
+        Return None if no other version remains on the way to the target. Otherwise return a triple:
+
+        * the opset of the next version
+        * the step, which holds the new nodes; None if both versions have the same schema
+        * the values that replace the outputs of ``node``; None if the node does not change
         """
         op_type = node.op_type
         at = _next_version(op_type, version, self._target)
@@ -94,8 +97,8 @@ class NodeConversion:
 def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
     """Replace ``node`` by the nodes of ``builder``, and return the new nodes.
 
-    ``results``: the values that replace the outputs of ``node``, and get their names. The last new node of the same operator gets
-    the name of ``node``; if there is none, the last new node.
+    ``results``: the values that replace the outputs of ``node``. They get the names of these outputs. The last new node with the
+    operator of ``node`` gets the name of ``node``. If no new node has this operator, the last new node gets the name.
     """
     new = list(builder.nodes)
     builder.insert_before(node)
@@ -136,7 +139,7 @@ def _next_version(op_type: str, version: int, target: int) -> int | None:
 
 
 def _plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Written:
-    """Convert a node from schema ``old`` to ``new`` without a conversion of its own.
+    """Convert a node whose operator has no conversion function, by comparing the schemas ``old`` and ``new``.
 
     Return the results of the new node, or None if the node does not change.
     """

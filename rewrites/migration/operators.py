@@ -3,9 +3,9 @@
     opset 9:  y = Squeeze <axes = [0]> (x)   ->   opset 28:  y = Squeeze (x, [0])
 
 Nodes are converted in the main graph, in all nested graphs and in the model-local functions. They keep their names, and their
-outputs keep names, types and shapes. Most nodes only change their version. For each version in which an operator changed, it has
-``conversions``, which are applied one after the other. New constants become initializers of the main graph, or Constant nodes of a
-function.
+outputs keep names, types and shapes. Most nodes only change their version. The package ``conversions`` has a function for each
+version that changed an operator. These functions are applied one after the other. New constants become initializers of the main
+graph, or Constant nodes of a function.
 
 These nodes stay unchanged: nodes of other domains (but not the graphs nested in them), calls of functions, and operators unknown to
 onnx. An opset-8 Scan also stays, and ``scan_8`` replaces it later.
@@ -51,7 +51,7 @@ _LOWEST = 7
 def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conversion]:
     """Convert ``model`` to opset ``target`` in place, and return the changes.
 
-    The types and shapes of the model must be inferred before.
+    Call it only after shape inference: the values of ``model`` must have their types and shapes.
 
     Raises:
         MigrationError: A node cannot be converted. The model is then partly converted, so work on a copy.
@@ -75,9 +75,9 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
 def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
     """Return True if ``function`` has a node that can only be converted after the function is inlined.
 
-    The conversion of such a node needs the value of an attribute parameter, a type or a rank. They are known only where the
-    function is called. If ``function`` cannot be converted for another reason, return False: ``convert_operators`` raises an error
-    later.
+    To convert such a node, ortscan must know a type, a rank, or the value of an attribute parameter of the function. This is known
+    only at a call of the function. If ``function`` cannot be converted for another reason, return False. ``convert_operators`` then
+    raises the error.
     """
     try:
         _try_out(model, function, target)
@@ -113,7 +113,7 @@ def _check_compatible(model: ir.Model, function: ir.Function) -> None:
 
 
 def _try_out(model: ir.Model, function: ir.Function, target: int) -> Counter[_Kind]:
-    """Convert a copy of ``function``, and count the changes by their kind. The nodes are sorted before."""
+    """Sort the nodes of ``function`` topologically, convert a copy of it, and count the changes by kind."""
     counts: Counter[_Kind] = Counter()
     source = function.opset_imports.get("")
     if source is None or source == target:

@@ -29,9 +29,10 @@ class Around:
     Args:
         before: The nodes before the loop.
         after: The nodes after the loop.
-        scans: The scan inputs of the plan. Those that the loop itself lacks have no body value. Their ``inner`` is their outer
-            value.
-        stacked: The scan outputs of the plan. Those that the loop itself lacks are described in the same way.
+        scans: The scan inputs of the plan. For a stack that a node of ``before`` reads, there is no body value, so ``inner`` is the
+            stack itself.
+        stacked: The scan outputs of the plan. For a result of a node of ``after``, there is no body value, so ``inner`` is the
+            result itself.
     """
 
     before: tuple[ir.Node, ...]
@@ -74,8 +75,8 @@ def _is_plain(loop: ScanView, found: Around) -> bool:
 def _before(loop: ScanView) -> tuple[list[ir.Node], list[ScanInput]]:
     """Return the nodes before the loop that the plan includes, and the scan inputs of the plan.
 
-    A node is included if only the loop and other included nodes read its result. So it is checked again each time that one of its
-    readers is included.
+    A node is included if only the loop and other included nodes read its result. If one of its readers is included later, the node
+    is checked again.
     """
     directions: dict[ir.Value, set[bool]] = {}
     for scan in loop.scan_inputs:
@@ -144,7 +145,8 @@ def _readers(values: Iterable[ir.Value]) -> list[ir.Node]:
 def _stacks(node: ir.Node, allowed: Callable[[ir.Value], bool] = lambda _: True) -> list[ir.Value] | None:
     """Return the operands that ``node`` reads row by row along the first axis.
 
-    Return None if ``node`` is not a cheap operator, or if ``allowed`` returns False for an operand.
+    Return None if the plan cannot include ``node``: its operator is not cheap, its operands are not float tensors that fit the
+    result row by row, or ``allowed`` returns False for an operand.
     """
     operands, result = [value for value in node.inputs if value is not None], node.outputs[0]
     if node.op_type not in _CHEAP or node.domain not in ("", "ai.onnx") or len(node.outputs) != 1 or result.shape is None:
@@ -165,7 +167,10 @@ def _stacks(node: ir.Node, allowed: Callable[[ir.Value], bool] = lambda _: True)
 
 
 def unsqueezed(node: ir.Node) -> list[int]:
-    """Return the axes that an Unsqueeze adds. If the axes are unknown, return [0]."""
+    """Return the axes that an Unsqueeze adds.
+
+    If the axes or the rank are unknown, return [0]. The caller then refuses the node, because axis 0 is the axis of the steps.
+    """
     known = const_array(node.inputs[1]) if len(node.inputs) > 1 else None
     attribute = node.attributes.get("axes")
     axes = known.reshape(-1).tolist() if known is not None else list(attribute.as_ints()) if attribute is not None else [0]

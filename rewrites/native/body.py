@@ -29,8 +29,8 @@ class BodyStep:
         sources: The views of the operands; None if omitted. In a product: [..., M, K], [..., K, N], and [..., M, N] for an added
             term.
         immediates: Two constants of the operation, such as the epsilon of a LayerNormalization.
-        along: For an operation on indices: the number of elements along the indexed axis, and their stride. For TopK, the first
-            number is how many elements to find.
+        along: For an operation on indices: the size of the indexed axis, and its stride. For TopK, the first number says how many
+            elements to find.
     """
 
     op: Op
@@ -41,7 +41,7 @@ class BodyStep:
 
     @property
     def given(self) -> list[View]:
-        """Return the sources without the omitted ones."""
+        """Return the views of the operands that are not omitted."""
         return [source for source in self.sources if source is not None]
 
 
@@ -55,7 +55,7 @@ class Body:
         free: The sizes that are known only at run time.
         captured: The outer values that the plan captures, in the order of the plan's inputs.
         inner: The nested graphs of ``graph`` that are also translated.
-        chosen: The number of Ifs around the node that is being translated. The plan always computes both branches of these Ifs.
+        chosen: The number of Ifs that contain the node being translated. The plan computes both branches of each If.
     """
 
     graph: ir.Graph
@@ -126,8 +126,8 @@ class Body:
 
         Args:
             index: The index of ``value`` among the inputs of the plan.
-            inner: The value in the body that corresponds to ``value``, if its declared sizes can be trusted. It may have more known
-                sizes.
+            inner: The body value that corresponds to ``value``, because more of its sizes may be known. None if the sizes that the
+                body declares cannot be trusted.
         """
         outer = None if value.shape is None else list(value.shape.dims[first:])
         known = None if inner is None or inner.shape is None else list(inner.shape.dims)
@@ -145,7 +145,7 @@ class Body:
     def constant(self, array: np.ndarray, *, truth: bool = False) -> View:
         """Return the view of a constant. Equal arrays share a buffer.
 
-        Bools are stored as floats, unless ``truth`` is set.
+        Bool arrays are stored as floats. ``truth``: ``array`` holds bools as 0 and 1, and is stored in its own type.
         """
         if array.dtype == np.bool_ and not truth:
             array, truth = array.astype(np.float32), True
@@ -192,7 +192,7 @@ class Body:
         return target
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
-        """Broadcast ``sources``, add an elementwise step on them, and return its result.
+        """Add an elementwise step on ``sources``, which are broadcast to one shape, and return its result.
 
         Bool sources are first cast to the type of the other sources. ``truth``: True if the result holds bools.
         """

@@ -95,8 +95,8 @@ def compile_loop(loop: Loop, ctx: Context, beside: Around | None = None) -> Comp
 def _loop(loop: LoopView, ctx: Context, free: FreeSizes) -> Compiled:
     """Compile a Loop.
 
-    The first state of the plan is the condition of the Loop. Inside the body it is the constant True, because a step only runs if
-    it is true.
+    The first state of the plan is the condition of the Loop. The body reads the condition as the constant True, because a step only
+    runs if the condition is true.
     """
     body = Body(loop.body, ctx.opset, len(loop.states) + 2, free)
     condition, limit = _single(loop.condition), _single(loop.limit)
@@ -139,8 +139,8 @@ def _input(
     Args:
         outer: The value outside the loop.
         inner: The corresponding value in the body.
-        home: Whether the input is a state or is scanned.
-        index: The index of the input.
+        home: ``Home.OLD`` for an initial state, ``Home.SCANNED`` for a scan input.
+        index: The index of the input in the plan.
         declared: True if the sizes that the body declares for the input can be trusted.
     """
     if inner.dtype is None or inner.dtype not in NUMPY or not isinstance(inner.type, ir.TensorType):
@@ -179,8 +179,8 @@ def _planned(
 
     Args:
         inputs: The inputs of the plan. The captured values are added to this list.
-        finals: The new states.
-        stacked: The outputs of one step.
+        finals: For each state, the view of its value after a step.
+        stacked: For each stacked output of the loop, the view of its row in one step.
         backwards: For each output, True if its rows are stacked in reverse order.
     """
     steps = fused(_read(body.steps, [*finals, *stacked]), [*finals, *stacked])
@@ -195,7 +195,7 @@ def _planned(
 
 
 def _read(steps: list[BodyStep], results: list[View]) -> list[BodyStep]:
-    """Return the steps on which ``results`` depend."""
+    """Return the steps that are needed to compute ``results``, in their order."""
     needed, kept = {view.buffer for view in results}, []
     for step in reversed(steps):
         if step.target.buffer in needed:
@@ -227,9 +227,9 @@ def _scan(loop: ScanView, ctx: Context, free: FreeSizes, beside: Around) -> Comp
 
 
 def _translate_beside(nodes: Sequence[ir.Node], body: Body) -> None:
-    """Add the steps of ``nodes``, which read and write stacks before or after the loop.
+    """Translate ``nodes``, which come before or after the loop and read and write stacks.
 
-    A step handles only one row of each stack. So in ``body``, the view of a stack is the view of one row.
+    The plan computes one row of each stack in a step of the loop. So in ``body``, the view of a stack is the view of one row.
     """
     for node in nodes:
         if node.op_type == "Unsqueeze" and node.inputs[0] is not None:

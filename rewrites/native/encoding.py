@@ -54,7 +54,8 @@ def to_text(plan: Plan) -> str:
 class _Sizes:
     """The table of the distinct sizes of a plan.
 
-    The first size is 0, because an omitted operand has index 0 in place of its offset and strides.
+    The table starts with the size 0. If an operand of an instruction is omitted, its offset and strides are encoded as index 0, so
+    they refer to this size.
     """
 
     def __init__(self, symbols: int) -> None:

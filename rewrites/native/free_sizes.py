@@ -38,9 +38,9 @@ class FreeSizes:
     """The free sizes of a loop, and the numbers that replace them during compilation.
 
     Args:
-        sample: The numbers that replace the free sizes.
-        known: For some sizes, the free size or number that they must equal.
-        numbers: The number that replaces each free size, by name.
+        sample: The prime numbers that are available to replace free sizes.
+        known: Maps the name of a free size to the free size or the number that it must equal.
+        numbers: Maps the name of each free size to the number that replaces it.
         symbols: For each free size, an axis of an input that has this size at run time.
     """
 
@@ -109,9 +109,15 @@ def _joined(one: object, other: object, samples: Sequence[Sequence[int]]) -> obj
 
 
 def _size(one: int, other: int, samples: Sequence[Sequence[int]]) -> Size:
-    """Return a formula for a size that is ``one`` with the first sample and ``other`` with the second.
+    """Return a formula in the free sizes for a size that differs between the samples.
 
-    Raise PlanRefused if there is no such formula.
+    For example, ``one`` = 388 and ``other`` = 404 for the samples (97, ...) and (101, ...) give 4 times the first free size. Raise
+    PlanRefused if there is no such formula.
+
+    Args:
+        one: The size for the first sample.
+        other: The size for the second sample.
+        samples: For each sample, the numbers that replace the free sizes.
     """
     exponents = []
     for first, second in zip(*samples, strict=True):

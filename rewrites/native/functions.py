@@ -1,7 +1,7 @@
-"""Builds the function that a call of ortscan's library names.
+"""Builds the function that a node refers to if ortscan's library can run the node.
 
-If a session has the library, the library runs the call. Otherwise onnxruntime runs the function, which contains the original loop
-or recurrent node.
+If a session has the library, the library runs the node. Otherwise onnxruntime inlines the function, which contains the original
+loop or recurrent node.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,9 +48,9 @@ def parameter(value: ir.Value, ctx: Context) -> ir.Value:
 
 
 def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value], ctx: Context) -> list[ir.Node]:
-    """Return Constant nodes for those of the constants ``values`` that ``inside`` lacks.
+    """Return a Constant node for each of the constants ``values`` that the function does not have yet.
 
-    ``inside`` maps an outer value to the value that replaces it in the function. Add the results of the nodes to it.
+    ``inside`` maps an outer value to the value that replaces it in the function. The results of the new nodes are added to it.
     """
     nodes = []
     for value in values:
@@ -65,7 +65,7 @@ def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value
 
 
 def read_inside(body: ir.Graph, inside: dict[ir.Value, ir.Value]) -> None:
-    """Replace outer values in ``body`` and its nested graphs by the values that ``inside`` maps them to."""
+    """Replace outer values that ``body`` and its nested graphs read, as the mapping ``inside`` says."""
     for node in all_nodes(body):
         for index, value in enumerate(node.inputs):
             if value is not None and value in inside:

@@ -43,9 +43,10 @@ def fused(steps: Sequence[BodyStep], results: Sequence[View]) -> list[BodyStep]:
 
 
 def _maker(view: View, step: BodyStep, made: dict[Buffer, BodyStep], count: Counter[Buffer]) -> BodyStep | None:
-    """Return the step that computes ``view``.
+    """Return the step that computes ``view``, an operand of ``step``, if both steps may be fused, else None.
 
-    Return None if its shape differs from that of ``step`` in more than axes of size 1, or if ``view`` also has other readers.
+    They may be fused if only ``step`` reads ``view``, if ``view`` is a whole buffer, and if the shapes over which the steps iterate
+    differ at most in axes of size 1.
     """
     maker = made.get(view.buffer)
     if maker is None or count[view.buffer] != 1 or not view.is_whole or not maker.target.is_whole:
@@ -59,9 +60,9 @@ def _without_ones(shape: Sequence[int]) -> list[int]:
 
 
 def _as_dot(step: BodyStep, part: BodyStep | None) -> list[BodyStep]:
-    """Turn ``step``, a sum of products, into a dot product if the factors are contiguous.
+    """Turn ``step``, a sum over ``part``, into a dot product if ``part`` is an elementwise product.
 
-    Return the steps that are no longer needed.
+    The elements of the factors must be contiguous. Return the steps that are no longer needed.
     """
     if part is None or part.op != Op.MUL:
         return []

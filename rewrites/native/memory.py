@@ -3,8 +3,8 @@
     a = x + y; c[0:4] = a; c[4:8] = b     ->  c[0:4] = x + y; c[4:8] = b
 
 New states and rows of outputs have their own memory. Intermediate results share a workspace, and keep their memory until their last
-reader has run. A result of the body is copied if its buffer is also an input, a constant or another result. If a step can write its
-result directly to the target of a copy, the copy is omitted, as in the example.
+reader has run. If a new state or an output is the same buffer as an input, a constant, or another new state or output, it is copied
+to its own memory. A copy is omitted if the step that computes its source can write directly to its target, as in the example.
 
 The workspace has several regions, one for each product of free sizes, such as B or B * C. A buffer lies in the region of the
 product by which its size is divisible. All offsets in the region are divisible by this product too.
@@ -79,11 +79,12 @@ class _Regions:
 
 @dataclass
 class Places:
-    """The memory of the results of a body.
+    """The memory of the new states and of the rows of outputs.
 
     Args:
-        of: For each buffer that holds a new state or a row of an output: which of the two, and the index of the state or output.
-        states: For each state, the kind of storage, and the index of the output if an output stores the state.
+        of: Maps each buffer that holds a new state or a row of an output to a pair: the kind (state or output), and the index of
+            this state or output.
+        states: For each state, a pair: how it is stored, and the index of the output if it is stored in a row of an output.
         news: For each state, the buffer of the new state, or None if the state does not change.
     """
 
@@ -101,7 +102,8 @@ def lay_out(
         states: The size of each state in words.
 
     Returns:
-        The place of each state, the place of each temporary buffer, and the size of each region.
+        The place of each state, the place of each temporary buffer, and the size of each region in words. A place is a pair: a
+        region, and an offset in it.
     """
     workspace = _Regions(free)
     kept: list[Place] = []
@@ -129,7 +131,7 @@ def lay_out(
 
 
 def _takes_over(step: BodyStep, buffer: Buffer) -> bool:
-    """Return True if ``step``, the last reader of ``buffer``, can write its result over ``buffer``."""
+    """Return True if ``step`` can overwrite ``buffer``, which it reads, with its result."""
     own = step.target.buffer
     if not is_elementwise(step.op) or (buffer.size, buffer.dtype) != (own.size, own.dtype) or not step.target.is_whole:
         return False
@@ -192,9 +194,14 @@ def _is_own(source: View, count: Counter[Buffer], places: Places) -> bool:
 
 
 def _redirected(maker: BodyStep, source: View, place: View) -> bool:
-    """Let ``maker`` write its result directly to ``place``, to which a copy of ``source`` would go.
+    """Change the step ``maker`` so that it writes its result directly to the target of a later copy.
 
-    Return False and change nothing if ``maker`` cannot do this. ``source`` is a view of the result of ``maker``.
+    Return False and change nothing if this is impossible.
+
+    Args:
+        maker: The step that computes ``source``.
+        source: The view that the copy reads.
+        place: The view to which the copy writes.
     """
     shape = maker.target.shape
     if not maker.target.is_whole or [size for size in shape if size != 1] != [size for size in source.shape if size != 1]:

@@ -4,8 +4,9 @@
     ->    ys, hT = ai.ortscan.Cell1 <plan> (x, W, R, B)
           ai.ortscan.Cell1:l0 (x, W, R, B) => (ys, hT) { ys, hT = GRU (x, W, R, B) }
 
-The call names a function that holds the node. Without the library, onnxruntime inlines this function. loop-plans.md describes the
-attribute ``plan``. If a size is 0, onnxruntime's node crashes, but the library returns the correct results.
+The new node refers to a function that contains the recurrent node. In a session without the library, onnxruntime inlines this
+function. loop-plans.md describes the attribute ``plan``. If a size is 0, the recurrent node crashes onnxruntime, but the library
+returns the correct results.
 
 Conditions: the node computes in float32, and its weights are constant. The library supports its activations, and is faster than
 onnxruntime for its hidden size.
@@ -119,7 +120,10 @@ def _has_kernel(function: Function) -> bool:
 
 
 def _cell_words(view: RecurrentNode, inputs: Sequence[str], outputs: Sequence[str]) -> str:
-    """Return the text for the attribute ``plan`` of a call that has these ``inputs`` and ``outputs``."""
+    """Return the text for the attribute ``plan``, which describes the recurrent node to the library.
+
+    ``inputs``, ``outputs``: the names, in the specification, of those that the new node has.
+    """
     flags = view.linear_before_reset | view.input_forget << 1
     head = (_MAGIC, _KINDS.index(view.kind), view.hidden, _DIRECTIONS[view.reverse], flags)
     ports = [sum(1 << names.index(name) for name in given) for names, given in ((INPUTS, inputs), (OUTPUTS, outputs))]

@@ -6,9 +6,9 @@
     hT, ys = Loop(M, cond, h0) body(i, c, h) => (c', h', y)
     ->    hT, ys = ai.ortscan.Loop1 <plan> (cond, h0, M, w)    with a function that holds the Loop
 
-The call names a function that holds the loop. Without the library, onnxruntime inlines this function. The function also holds the
-constants of the plan. If the plan includes operators before and after a Scan (``rewrites.native.around``), the function holds these
-too. Condition: every operator of the body can be planned.
+The new node refers to a function that contains the loop. In a session without the library, onnxruntime inlines this function. If
+the plan includes operators before and after a Scan (``rewrites.native.around``), the function contains these too. It also contains
+the constants that the loop and these operators read. Condition: every operator of the body can be part of a plan.
 """
 
 from collections import Counter
@@ -144,9 +144,11 @@ def _function(loop: ScanView, compiled: Compiled, beside: Around, overload: str,
 
 
 def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value, ir.Value], ctx: Context) -> ir.Node:
-    """Return a copy of ``node`` for the function, and add its result to ``stacks``.
+    """Return a copy of ``node``, a node before or after the loop, for the function.
 
-    ``inside`` and ``stacks`` map outer values to the values that replace them in the function.
+    Args:
+        inside: Maps outer values to the values that replace them in the function.
+        stacks: The same for stacks. The result of the copy is added to it.
     """
     old = node.outputs[0]
     given = [None if value is None else stacks.get(value) or inside[value] for value in node.inputs]
@@ -158,7 +160,8 @@ def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value
 def _in_words(plan: Plan) -> list[str]:
     """Return notes for the report.
 
-    They list the operations that run step by step and those that run for blocks of steps, and say what runs without the library.
+    For example: "the plan runs one step after the other: 2 matmul, 1 tanh". Another note lists the operations that run for a block
+    of steps at once, and the last note says which operator runs in a session without the library.
     """
     notes = []
     for stepwise, when in ((True, "one step after the other"), (False, f"{plan.block} steps at once")):

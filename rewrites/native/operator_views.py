@@ -50,7 +50,7 @@ class TranslatorCall:
     def known(self, index: int) -> np.ndarray | None:
         """Return the elements of input ``index`` if they are known at compile time, else None.
 
-        Elements that depend on a free size are not known.
+        Return None also if an element depends on a free size.
         """
         numbers = self.sizes(index)
         is_sample = numbers is not None and const_array(self.value(index)) is None and any(map(self.body.free.has, numbers.flat))

@@ -30,7 +30,7 @@ class Home(Enum):
 class Buffer:
     """``size`` contiguous elements.
 
-    ``index``: the index of the input or state that the buffer is. ``array``: the elements of a constant.
+    ``index``: the index of the input or state whose elements the buffer holds. ``array``: the elements of a constant.
     """
 
     home: Home
@@ -51,8 +51,8 @@ class View:
 
     Args:
         truth: True if the elements are bools, stored as 0 and 1 in the type of the buffer.
-        narrow: The type of 8-bit integers that are stored as floats, else None. Operators that move elements do not keep it, so a
-            body that moves such elements has no plan.
+        narrow: The integer type if the elements are 8-bit integers that are stored as floats, else None. Operators that move
+            elements lose this type, so a loop whose body moves such elements gets no plan.
     """
 
     buffer: Buffer
@@ -107,9 +107,10 @@ def broadcast(view: View, shape: Sequence[int]) -> View:
 
 
 def moved(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> list[View | np.ndarray] | None:
-    """Apply ``make``, a numpy function that moves elements, to ``view``.
+    """Apply ``make``, a numpy function that moves elements, to the addresses of the elements of ``view``.
 
-    Each result is a view, or an array of addresses if strides cannot express it. Return None if ``view`` has too many elements.
+    Return a view for each result of ``make``. If strides cannot express a result, its array of addresses takes the place of the
+    view. Return None if ``view`` has too many elements.
     """
     if view.count > _LIMIT:
         return None
@@ -117,7 +118,10 @@ def moved(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> lis
 
 
 def fitted(view: View, addresses: np.ndarray) -> View | np.ndarray:
-    """Return a view of the elements at ``addresses``. If strides cannot express it, return ``addresses``."""
+    """Return a view of the elements of ``view``'s buffer at ``addresses``.
+
+    If no offset and strides give these addresses, return ``addresses`` unchanged.
+    """
     if addresses.size == 0:
         return View(view.buffer, addresses.shape, dense(addresses.shape), 0, view.truth)
     first = int(addresses.reshape(-1)[0])

@@ -106,9 +106,9 @@ def _merged(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tu
 
 
 def make_regular(steps: Sequence[BodyStep], body: Body) -> list[BodyStep]:
-    """Copy operands that are not contiguous, if a step needs contiguous operands.
+    """Add steps that copy operands to contiguous memory, where a step needs contiguous operands.
 
-    Return all steps. Each step follows the copies that it reads.
+    Return all steps in order: the copies for a step come directly before it.
     """
     body.steps = []
     for step in steps:

@@ -144,9 +144,9 @@ class _Writer:
         return self.values.setdefault(value, len(self.values))
 
     def constant(self, data: bytes, each: int) -> int:
-        """Store a constant unless it is already stored. Return its offset in words.
+        """Store the bytes ``data`` of a constant unless they are already stored. Return their offset in words.
 
-        ``each``: the size of one element in bytes.
+        ``each``: the size of one element in bytes. The offset is a multiple of this size.
         """
         if data not in self.constants or (4 * self.constants[data]) % each:
             gap = -self.filled % max(1, each // 4)

@@ -1,10 +1,10 @@
 """Decides if a step of an opset-8 Scan may change the shape of a state.
 
-A step that fails does not count. For example, if a body reads a state h [N, 7] and a scan input x [M, 5]:
+Only steps that do not fail matter. For example, if a body reads a state h [N, 7] and a scan input x [M, 5]:
 
     Add(h, h)               is [N, 7] again
     Add(MatMul(x, w), h)    is [M, 7] if N is 1, so it may change the shape of the state
-    Concat(x, h, axis=1)    fails unless M = N or an operand is empty, so later nodes may rely on M = N
+    Concat(x, h, axis=1)    fails unless M = N or an operand is empty; if neither is empty, M = N after this node
 
 Each unknown size of the Scan's inputs gets a name, and shape inference runs on the body with these names. If a node only succeeds
 for equal sizes, such as this Concat, the inference is repeated with these sizes equal. onnxruntime's Concat also accepts an empty
@@ -56,7 +56,9 @@ def _case(loop: ScanView, given_shapes: _Shapes, ctx: Context) -> list[_Shapes] 
     """Infer the shapes in the body for the input shapes ``given_shapes``.
 
     Returns:
-        The input shapes to try next; [] if the body fails or no state changes its shape. None if a state may change its shape.
+        * None if a state may change its shape.
+        * [] if the body fails for these shapes, or if no state changes its shape.
+        * Otherwise a list of input shapes to try next, because a node only succeeds if some sizes are equal.
     """
     fails = False
 
@@ -83,7 +85,10 @@ def _case(loop: ScanView, given_shapes: _Shapes, ctx: Context) -> list[_Shapes] 
 
 
 def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
-    """Return the shape of ``value`` without its first ``outside`` axes. Unknown sizes get names."""
+    """Return the shape of ``value`` in one row and step. Unknown sizes get names.
+
+    ``outside``: the number of leading axes of ``value``, for rows and steps, that the result lacks.
+    """
     if value.shape is None:
         return None
     dims = [f"{FREE}{value.name}.{i}" if is_unknown(dim) else dim for i, dim in enumerate(value.shape.dims)]
@@ -114,9 +119,9 @@ def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
 
 
 def _of_concat(node: ir.Node) -> ir.Shape | None:
-    """Return the shape of a Concat, or None if its operands are not known to fit.
+    """Return the shape of the result of a Concat, or None if its operands may have shapes that cannot be joined.
 
-    Empty operands always fit.
+    An empty operand can be joined with operands of any shape.
     """
     dims = _operands(node)
     if dims is None or not dims[0]:
@@ -149,9 +154,9 @@ def _side_by_side(dims: list[list[_Told]], axis: int) -> list[tuple[_Told, _Told
 
 
 def _told(dim: Dim) -> _Told:
-    """Return the size ``dim`` as a number, or as a name that always means the same size.
+    """Return a size as a number, or as a symbolic name that always means the same size.
 
-    Return None for any other size.
+    Return None if ``dim`` is unknown, or if its name may mean different sizes.
     """
     return dim if isinstance(dim, int) else dim.value if is_one_size(dim) else None
 

@@ -4,7 +4,7 @@ A step of a row is *real* if the row has not ended before it. All other steps of
 is the number of steps of the scan inputs.
 
 onnxruntime accepts lengths from 1 to T. The new model also accepts 0, as the definition of the operator does. For any other length,
-a Gather in the new model fails. Lengths that are constants and all T are ignored.
+a Gather in the new model fails. If the lengths are constant and all equal T, the new model needs no lengths.
 
 Steps after the end of the longest row do not run. On targets without loops they do run, because such targets need an unrolled loop,
 and the number of unrolled steps cannot depend on data.
@@ -67,10 +67,10 @@ class ScanSizes:
 
 
 def lengths_of(loop: ScanView, sizes: ScanSizes, b: Builder, all_steps: bool) -> Lengths | None:
-    """Return the lengths of the rows of ``loop``, or None if all rows are known to be full.
+    """Return the lengths of the rows of ``loop``, or None if each row is known to have all T steps.
 
     Args:
-        all_steps: Run all T steps, even if the lengths turn out at run time to be shorter.
+        all_steps: True to run T steps even if all rows are shorter, unless the lengths are constant.
 
     Raises:
         MalformedLoop: The lengths are constant and invalid.
@@ -116,7 +116,7 @@ def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
 
 
 def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
-    """Select the final state of a Scan of one row: ``final``, or the initial state for a row of length 0."""
+    """Return the final state of a row: ``final``, the result of its Scan, or the initial state if its length is 0."""
     some = b.op("Less", b.const([0]), lengths.value)
     return where(b, spread(b, some, 1, final, rank_of(state.inner)), final, state.initial)
 
@@ -125,8 +125,8 @@ def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int |
     """Append axes of size 1 to ``flags``, so that its rank becomes that of ``x``.
 
     Args:
-        own: The number of axes of ``flags``.
-        inner_rank: The number of axes to append. None if it is only known at run time.
+        own: The rank of ``flags``.
+        inner_rank: The number of axes to append. If it is None, it is computed at run time from the rank of ``x``.
     """
     if inner_rank is not None:
         return unsqueeze(b, flags, range(own, own + inner_rank))
@@ -140,8 +140,8 @@ def filled(b: Builder, y: ir.Value, lengths: Lengths, inner: ir.Value, kind: ir.
 
     Args:
         y: The stacked results of the steps that ran.
-        inner: The result of one step.
-        kind: The element type. For strings, padding is the empty string.
+        inner: The body value that is stacked in ``y``.
+        kind: The element type of ``y``. For strings, the empty string replaces the results of padding steps.
     """
     if lengths.most is not None:
         last = b.op("Sub", lengths.most, b.const([1]))

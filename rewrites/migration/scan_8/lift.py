@@ -53,8 +53,8 @@ class LiftedScan:
 def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
     """Replace ``node``, an opset-8 Scan whose body is already in the opset of ``ctx``, 9 or later.
 
-    If a step may change the shape of a state, ``node`` becomes an If with a branch for a single step. The result then describes the
-    Scan in the other branch.
+    Return a description of the new Scan. If a step may change the shape of a state, an If replaces ``node``: one branch runs a
+    single step, and the other branch holds the Scan for several steps. The description is then that of the Scan for several steps.
 
     Raises:
         MalformedLoop: The Scan violates its definition or always fails. Nothing has changed.
@@ -137,10 +137,12 @@ def _row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Va
 
 
 def _refuse_what_lengths_change(loop: ScanView) -> None:
-    """Raise MigrationError if a Scan with lengths of rows cannot be replaced.
+    """Raise MigrationError if ``loop`` cannot be replaced because its rows have lengths.
 
-    This is the case if the body draws random numbers, because padding steps would change them. It is also the case if the element
-    type of an output is unknown, because zeros of this type replace the results of padding steps.
+    There are two such cases:
+
+    * The body draws random numbers. The new Scan also runs padding steps, which would draw additional numbers.
+    * The element type of an output is unknown. The new model must write zeros of this type as the results of padding steps.
     """
     label = loop.node.name or loop.node.outputs[0].name
     for output in loop.scan_outputs:

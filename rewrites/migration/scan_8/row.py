@@ -7,7 +7,7 @@ The new Scan belongs to no graph yet. Like an opset-8 Scan, it stacks outputs in
 no lengths, it needs no mask, and its inputs keep their directions. Otherwise:
 
 * States keep their values after the end of a row. The later steps run on padding, and their results are dropped. If there is only
-  one row and the number of steps may depend on its length, the Scan stops at the end of this row and needs no mask.
+  one row, the Scan needs no mask: it stops at the end of this row. An unrolled Scan cannot stop early, so it needs the mask.
 * An opset-8 Scan that scans an input backwards starts at the end of each row. So the real steps of each row are reversed outside
   the new Scan, which scans them forwards.
 * If the body may fail on padding, padding steps read the states and inputs of the row's first step instead, because that step did
@@ -51,9 +51,9 @@ class Row:
 
 
 def make_row(loop: ScanView, sizes: ScanSizes, lengths: Lengths | None, head: Builder, ctx: Context) -> Row:
-    """Move the body of ``loop`` into a Scan for one row, and return it.
+    """Move the body of ``loop`` into a Scan for one row, and return this Scan.
 
-    Nodes that work on all rows are written to ``head``.
+    ``head`` collects the nodes that prepare the inputs of all rows before the Scan runs.
     """
     body, states, scans, carried = loop.body, list(loop.states), list(loop.scan_inputs), list[State]()
     outputs = [output.inner for output in loop.scan_outputs]
@@ -97,9 +97,9 @@ def _declare_rank(state: State) -> None:
 
 
 def _live_input(rank: int, ctx: Context) -> ir.Value:
-    """Return a new body input that is True in real steps, of shape [1] * ``rank``.
+    """Return a new body input, the mask for states of rank ``rank``. It is True in real steps.
 
-    ``rank``: the rank of the states that it masks.
+    Its shape is [1] * ``rank``, so it broadcasts to these states.
     """
     return ir.Value(name=ctx.names.fresh("live"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([1] * rank))
 
@@ -112,7 +112,7 @@ def _row_of(stack: ir.Value, inner: ir.Value, steps: Sequence[int | str | None],
 def _in_order(scan: ScanInput, sizes: ScanSizes, lengths: Lengths, fed_first: bool, head: Builder) -> ScanInput:
     """Return a scan input that reads the steps of ``scan`` forwards, up to the end of the longest row.
 
-    ``fed_first``: True if padding steps read the input of the first step.
+    ``fed_first``: True if padding steps read the row's first step instead of their own, because the body may fail on padding.
     """
     x = scan.outer
     if scan.reverse:
@@ -141,8 +141,10 @@ def _frozen_outputs(
 ) -> list[ir.Value]:
     """Replace each output that is the next value of a state by the next value of the frozen state.
 
-    Both are equal in real steps, and the outputs of the other steps are dropped. A loop that returns only its states is more often
-    recognised as a native cell. An output that depends on no state is kept, because all its steps can be computed at once.
+    A frozen state keeps its value in padding steps. In real steps, it equals the state. The outputs of padding steps are dropped,
+    so the results of the Scan stay the same. The replacement helps later rules, because a loop that returns only its states is more
+    often recognised as a native cell. If the next value of a state depends on no state, the output is not replaced, because all its
+    steps can be computed at once.
     """
     varying = varying_values(body, [state.inner for state in states])
     chosen = {through_identity(old.next): new.next for old, new in zip(states, frozen, strict=True) if old.next in varying}

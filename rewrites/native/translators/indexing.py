@@ -81,15 +81,15 @@ def _gather_nd(call: TranslatorCall) -> Sequence[View]:
 
 
 def _located(call: TranslatorCall, indices: View, shape: Sequence[int], apart: int) -> tuple[View, tuple[int, int]]:
-    """Combine each row of ``indices`` to a single index.
+    """Combine each row of ``indices`` into a single index. For the shape [3, 4], the row [2, 1] becomes 2 * 4 + 1 = 9.
 
     Args:
         indices: For each slice to read or write, a row with one index for each size in ``shape``.
         shape: The sizes of the indexed axes.
-        apart: The distance between two neighbouring slices.
+        apart: The distance between two neighbouring slices, in elements.
 
     Returns:
-        The combined indices, and a pair: the number of slices that can be indexed, and ``apart``.
+        The combined indices, and a pair for ``BodyStep.along``: the number of slices that can be indexed, and ``apart``.
     """
     parts = [
         View(indices.buffer, indices.shape[:-1], indices.strides[:-1], indices.offset + at * indices.strides[-1])
@@ -133,9 +133,9 @@ def _scatter_elements(call: TranslatorCall) -> Sequence[View]:
 
 
 def _put(call: TranslatorCall, x: View) -> tuple[float, View]:
-    """Return the number of a Scatter's reduction, and a copy of ``x`` to which it writes.
+    """Return the number in loop plans of a Scatter's attribute ``reduction``, and a copy of ``x``.
 
-    The reduction combines old and new elements.
+    The Scatter writes to this copy.
     """
     how = call.node.attributes.get_string("reduction", "none")
     if how not in _REDUCTIONS or (how != "none" and x.truth):

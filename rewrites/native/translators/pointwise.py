@@ -132,10 +132,10 @@ def _power(call: TranslatorCall) -> Sequence[View]:
 
 
 def _clip(call: TranslatorCall) -> Sequence[View]:
-    """Translate Clip. An absent bound is the largest finite float, because onnxruntime clips infinities.
+    """Translate Clip. An absent bound of floats is the largest finite number, because onnxruntime clips infinities.
 
-    NaN and elements within the bounds stay unchanged. A comparison and a selection apply a bound that may be 0 or NaN, because MAX
-    and MIN might replace -0 by 0, and return NaN if the bound is NaN.
+    NaN and elements within the bounds stay unchanged. A bound that may be 0 or NaN becomes a comparison and a selection, not
+    MAX or MIN, because these may replace -0 by 0, and return NaN if the bound is NaN.
     """
     body, result = call.body, call.view(0)
     largest = _LARGEST.get(result.dtype)
@@ -167,7 +167,7 @@ def _division(call: TranslatorCall) -> Sequence[View]:
 def _check_divisor(call: TranslatorCall) -> None:
     """Raise PlanRefused if an integer may be divided by zero.
 
-    In an unselected branch of an If, only the plan would fail. With doubles (fmod), only the model would fail.
+    In a branch of an If that is not selected, only the plan would fail. In a modulo by doubles (fmod), only the model would fail.
     """
     known = call.known(1)
     if call.view(1).dtype not in _LARGEST and (known is None or not known.all()):

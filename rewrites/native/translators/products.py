@@ -3,8 +3,9 @@
     bij,bkj->bik                          ->    [b, i, j] @ [b, j, k]
     y = Conv(x [N, C, L], w [M, C, K])    ->    y = w [M, C * K] @ p [N, C * K, O]    p: copies of x
 
-A captured matrix is packed. In an Einsum, a letter of both operands and the result is a batch axis. A letter of both operands that
-the result lacks is summed. For a Conv, p holds the elements under each of the K positions of the filter, for each of O results.
+A captured matrix is packed. In an Einsum, letters that occur in both operands and in the result are batch axes. Letters that occur
+in both operands, but not in the result, are summed over. For a Conv, p holds the elements of x under each of the K positions of the
+filter, for each of the O positions of the result.
 """
 
 import math
@@ -123,9 +124,9 @@ _MOST_PLACES = 128
 
 @dataclass(frozen=True)
 class _Axis:
-    """The movement of a filter of ``size`` positions along an axis of ``given`` elements.
+    """Describes how a filter of ``size`` elements moves along an axis of ``given`` elements.
 
-    ``before`` and ``after``: the padding on both sides.
+    ``before`` and ``after``: the number of padding elements at both ends of the axis.
     """
 
     given: int
@@ -140,10 +141,11 @@ class _Axis:
         return (self.given + self.before + self.after - self.dilation * (self.size - 1) - 1) // self.stride + 1
 
     def window(self, place: int) -> tuple[int, int, int]:
-        """Return the range of results for which filter position ``place`` is on the data, not on padding.
+        """Return the range of results for which element ``place`` of the filter is on the data, not on padding.
 
         Returns:
-            The index of the first result, the number of results, and the index of the data element that the first result reads.
+            The index of the first such result, the number of such results, and the index of the data element that lies under
+            element ``place`` for the first of them.
         """
         start = place * self.dilation - self.before
         first = max(0, -(start // self.stride))
@@ -193,9 +195,10 @@ def _axes(call: TranslatorCall, x: View, w: View) -> list[_Axis]:
 
 
 def _columns_of(laid: View, place: Sequence[int], windows: Sequence[tuple[int, int, int]]) -> View:
-    """Return the view of ``laid`` to which the data under filter position ``place`` is copied.
+    """Return the view of ``laid`` to which the data under element ``place`` of the filter is copied.
 
-    It excludes the results for which this position is on padding.
+    The view excludes results for which this element of the filter is on padding. ``windows``: the result of ``_Axis.window`` for
+    each axis.
     """
     split = 2 + len(place)
     offset = sum(at * stride for at, stride in zip(place, laid.strides[2:split], strict=True))

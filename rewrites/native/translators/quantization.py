@@ -1,9 +1,9 @@
-"""Translates quantized operators. It computes bytes as floats, which is exact for their products.
+"""Translates quantized operators. Plans compute with bytes as floats. Floats represent products of two bytes exactly.
 
     y = MatMulInteger(a, b, za, zb)    y = (a - za) @ b - sum(a - za) * zb
 
-A product is computed in parts of 256 rows of b, so that the sum of each part is exact in floats. Captured weights stay bytes, and
-the kernel packs them as floats. Operators other than products cannot read captured bytes.
+A product is computed in parts of 256 rows of b, so that the sum of each part is exact in floats. Captured weights are stored as
+bytes, and the kernel packs them as floats. Only products can read captured bytes.
 """
 
 from collections.abc import Sequence
@@ -95,9 +95,9 @@ def _check_plain(call: TranslatorCall) -> None:
 
 
 def _along(call: TranslatorCall, view: View, x: View) -> View:
-    """Return a scale or zero point in a shape that broadcasts to ``x``.
+    """Return ``view``, a scale or a zero point, in a shape that broadcasts to ``x``.
 
-    It has one element, or one for each index of the node's axis.
+    It must have a single element, or one element for each index of the axis that the node quantizes along.
     """
     if view.count == 1:
         return call.body.reshaped(view, ())
