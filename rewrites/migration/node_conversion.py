@@ -139,7 +139,7 @@ def _next_version(op_type: str, version: int, target: int) -> int | None:
 
 
 def _plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Written:
-    """Convert a node whose operator has no conversion function, by comparing the schemas ``old`` and ``new``.
+    """Convert a node by comparing the schemas ``old`` and ``new``, if no conversion function exists.
 
     Return the results of the new node, or None if the node does not change.
     """

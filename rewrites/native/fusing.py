@@ -43,7 +43,7 @@ def fused(steps: Sequence[BodyStep], results: Sequence[View]) -> list[BodyStep]:
 
 
 def _maker(view: View, step: BodyStep, made: dict[Buffer, BodyStep], count: Counter[Buffer]) -> BodyStep | None:
-    """Return the step that computes ``view``, an operand of ``step``, if both steps may be fused, else None.
+    """Return the step that computes the operand ``view`` of ``step``, or None if they cannot be fused.
 
     They may be fused if only ``step`` reads ``view``, if ``view`` is a whole buffer, and if the shapes over which the steps iterate
     differ at most in axes of size 1.

@@ -1,3 +1,3 @@
-"""Replaces nodes that onnxruntime cannot run by calls of Python, which ``ortscan.custom_ops`` runs."""
+"""Replaces nodes that onnxruntime cannot run by calls to Python, which ``ortscan.custom_ops`` runs."""
 
 __all__: list[str] = []

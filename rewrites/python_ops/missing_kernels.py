@@ -4,9 +4,10 @@
 
 The wide type represents every number of the narrow type. Processors without bfloat16 also compute it in float32, and onnxruntime
 computes float16 in float32 too. When integers are cast back, they wrap around, as they would in the narrow type. This rewrite needs
-no Python, so it is tried before a call of Python.
+no Python, so it is tried before a call to Python.
 
-This module also builds models of a single node or body. They show if the runtime has a kernel, and calls of Python run them.
+This module also builds models of a single node or body. They are used to test if the runtime has a kernel. Calls to Python run such
+models.
 """
 
 import copy

@@ -1,9 +1,9 @@
-"""Replaces nodes without a kernel by calls of Python.
+"""Replaces nodes without a kernel by calls to Python.
 
     y = Erf (x) of float64    ->    y = ortscan.python.Call <Erf> (x)
 
 This is the last rewrite, because calls are slow. If neither the type of a node nor a wider type has a kernel, the node becomes a
-call of onnx's reference implementation. If a Scan of elementwise operators holds such nodes, one call runs the whole Scan, instead
+call to onnx's reference implementation. If a Scan of elementwise operators holds such nodes, one call runs the whole Scan, instead
 of one call per node and step.
 
 These nodes never change:
@@ -46,9 +46,10 @@ _NEVER = frozenset({"RNN", "LSTM", "GRU", "Constant", "Identity"})
 
 
 def place_python_ops(ctx: Context, *, wider: bool = True) -> list[KernelGap]:
-    """Replace nodes without a kernel. Report each replaced node, and each node that could not be replaced.
+    """Replace each node without a kernel by the same node in a wider type, or by a call to Python.
 
-    ``wider``: True if nodes may run in a wider type instead of a call.
+    Return an entry for each replaced node, and for each node that could not be replaced. ``wider``: False if nodes may only be
+    replaced by calls.
     """
     widened = []
     for node, where in list(_without_kernel(ctx.model.graph, "main", ctx, whole=False)) if wider else ():
@@ -156,9 +157,9 @@ def _exchange(
 
 
 def _cost_of(shapes: Sequence[Sequence[int] | None], assumed: int) -> str:
-    """Describe the least cost of a call whose results have ``shapes``.
+    """Describe in words the least time that a call takes if its results have ``shapes``.
 
-    A result of an unknown shape (None) counts as ``assumed`` elements.
+    A result of unknown shape (None) counts as ``assumed`` elements.
     """
     elements = sum(assumed if dims is None else math.prod(dims) for dims in shapes)
     total = _CALL_US + elements * _ELEMENT_NS / 1000

@@ -159,9 +159,9 @@ def is_packed(ports: Sequence[Port], slot: str, *, results: bool) -> bool:
 
 
 def meta_offsets(outputs: Sequence[Port]) -> list[int]:
-    """Return the position at which the facts of each result start in the int64 slot.
+    """Return the position in the int64 slot at which the facts of each result of a call start.
 
-    The facts of a result are its start and end, if its slot is packed, and its shape.
+    If the slot of the result is packed, its facts are its start and end in this slot, and its shape. Otherwise they are its shape.
     """
     offsets, at = [], 0
     for port in outputs:

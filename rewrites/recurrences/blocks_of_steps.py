@@ -5,11 +5,12 @@
                               If (steps remain) then the Scan on s1 and xs[n:], else s1
                           else the original Scan
 
-That rule then replaces the Scan over one block. If the unknown sizes of states must be small for this, a nested If checks them. All
+Other rules then replace the Scan over one block. If unknown sizes of states must be small for this, a nested If checks them. All
 loops keep their directions. For inputs scanned backwards, the blocks cover the last rows, and the first rows remain.
 
-Conditions: a rule needs the number of steps, or the loop has several states. Rules replace the whole loop over one block, but not
-by a native cell. The target runs Scan and If, the opset is at least 14, and no loop plan runs the loop.
+The loop is changed if a rule needs the number of steps, or if the loop has several states. Rules must be able to replace the whole
+loop over one block, but not by a native cell. The target must run Scan and If, the opset must be at least 14, and the loop must not
+run as a loop plan.
 """
 
 import math
@@ -54,7 +55,7 @@ _BLOCK_NS = 40_000
 
 @dataclass(frozen=True)
 class _StepCut:
-    """Blocks of ``length`` steps. ``assumed``: the limit for sizes that are neither known nor hinted."""
+    """A cut into blocks of ``length`` steps. ``assumed``: the limit of unknown sizes without a hint."""
 
     length: int
     assumed: int | None
@@ -95,7 +96,7 @@ def _patch(loop: ScanView, least: _StepCut, ctx: Context) -> Patch | NotApplicab
 
 
 def _least(loop: ScanView, ctx: Context) -> _StepCut | None:
-    """Return the first cut for which rules replace the loop. Try large limits first, then short blocks."""
+    """Return the first cut for which rules replace the loop: of the largest limit, the shortest blocks."""
     sizes = StepSizes.of(loop, ctx)
     widths = (None,) if all(sizes.hinted(state.inner) for state in loop.states) else _WIDTHS
     if not _is_replaced(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the easiest case
@@ -131,7 +132,7 @@ def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
 
 
 def _length(least: int, sizes: StepSizes) -> int:
-    """Return the block length that balances the overhead of blocks against the steps that remain."""
+    """Return the best block length: short blocks add overhead, long blocks leave more steps at the end."""
     if not sizes.steps_known:
         return max(least, _USUAL)
     best = math.sqrt(2 * sizes.steps * _BLOCK_NS / sizes.options.costs.step)

@@ -75,9 +75,9 @@ class ClosedForm:
         cost: Takes a number of steps and a context with assumed sizes. Returns a reason to keep the loop, or None.
         write: Writes the form. Its first argument, the stacks of the loop, collects nodes that always run. Its second argument, a
             builder, collects nodes that run only if the form covers the inputs.
-        steps: The least and the most steps for which the form runs if the number is unknown. None if the form needs the number.
+        steps: The least and most steps for which the form runs if their number is unknown. None if it must be known.
         needs_fallback: True if the form does not cover all inputs.
-        work: For reasons to keep the loop: the code of the reason, and the name of the form.
+        work: A reason code, and the name of the form. They are used in reasons to keep the loop.
         checks_width: True if an If checks unknown widths of states in each run.
         notes: The assumptions, for the report.
     """
@@ -177,9 +177,9 @@ def plan_is_faster(loop: ScanView, ctx: Context, code: str, form: str) -> NotApp
 
 
 def slower_than_loop(code: str, work: str, loop_ns: float, form_ns: float) -> NotApplicable | None:
-    """Return a reason to keep the loop unless a closed form is clearly faster, by estimates in ns.
+    """Return a reason to keep the loop, or None if a closed form is clearly faster, by estimates.
 
-    ``work``: what both compute, in words.
+    ``work``: what the loop and the form compute, in words.
     """
     return None if form_ns * MARGIN < loop_ns else slower(code, work, loop_ns, form_ns)
 
@@ -192,8 +192,8 @@ def slower(code: str, work: str, loop_ns: float, form_ns: float, form: str = "wi
 def passes_ns(costs: Costs, operators: int, size: int, near: int, passes: tuple[int, int, int]) -> float:
     """Return the time in ns of ``operators`` operators on stacks of ``size`` bytes.
 
-    ``passes``: the number of passes over the stacks if they fit the second-level cache (up to ``near`` bytes), if they fit the
-    third-level cache, and if they fit neither.
+    ``passes``: the number of passes over the stacks in three cases. The stacks fit the second-level cache of ``near`` bytes, they
+    fit only the third-level cache, or they fit neither.
     """
     near_passes, others, far_passes = passes
     bytes_ns = near_passes * costs.near_byte if size <= near else (others if size <= _FAR else far_passes) * costs.far_byte
@@ -223,7 +223,7 @@ def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], 
 def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
     """Return the reason that the number of steps is unknown.
 
-    It includes the least power of 2 for which the form pays off, if there is one. ``pays``: takes a number of steps.
+    It names the least power of 2 for which the form pays off, if there is one. ``pays(n)``: True if it does for n steps.
     """
     count = next((1 << power for power in range(1, _LONGEST) if pays(1 << power)), None)
     ahead = "" if count is None else f"; for {count} or more steps, blocks of steps would be faster, by an estimate"

@@ -119,9 +119,9 @@ def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
 
 
 def _of_concat(node: ir.Node) -> ir.Shape | None:
-    """Return the shape of the result of a Concat, or None if its operands may have shapes that cannot be joined.
+    """Return the shape of the result of a Concat, or None if its operands may not fit.
 
-    An empty operand can be joined with operands of any shape.
+    An empty operand fits operands of any shape.
     """
     dims = _operands(node)
     if dims is None or not dims[0]:

@@ -116,7 +116,10 @@ def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
 
 
 def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
-    """Return the final state of a row: ``final``, the result of its Scan, or the initial state if its length is 0."""
+    """Return the final state of a row: the result ``final`` of its Scan, or the initial state.
+
+    The initial state is the final state if the row has the length 0.
+    """
     some = b.op("Less", b.const([0]), lengths.value)
     return where(b, spread(b, some, 1, final, rank_of(state.inner)), final, state.initial)
 

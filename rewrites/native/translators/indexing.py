@@ -81,7 +81,9 @@ def _gather_nd(call: TranslatorCall) -> Sequence[View]:
 
 
 def _located(call: TranslatorCall, indices: View, shape: Sequence[int], apart: int) -> tuple[View, tuple[int, int]]:
-    """Combine each row of ``indices`` into a single index. For the shape [3, 4], the row [2, 1] becomes 2 * 4 + 1 = 9.
+    """Combine each row of ``indices`` into a single index.
+
+    For the shape [3, 4], the row [2, 1] becomes 2 * 4 + 1 = 9.
 
     Args:
         indices: For each slice to read or write, a row with one index for each size in ``shape``.

@@ -132,7 +132,7 @@ def _power(call: TranslatorCall) -> Sequence[View]:
 
 
 def _clip(call: TranslatorCall) -> Sequence[View]:
-    """Translate Clip. An absent bound of floats is the largest finite number, because onnxruntime clips infinities.
+    """Translate Clip. An absent bound is the largest finite float, because onnxruntime clips infinities.
 
     NaN and elements within the bounds stay unchanged. A bound that may be 0 or NaN becomes a comparison and a selection, not
     MAX or MIN, because these may replace -0 by 0, and return NaN if the bound is NaN.

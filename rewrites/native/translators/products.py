@@ -141,7 +141,7 @@ class _Axis:
         return (self.given + self.before + self.after - self.dilation * (self.size - 1) - 1) // self.stride + 1
 
     def window(self, place: int) -> tuple[int, int, int]:
-        """Return the range of results for which element ``place`` of the filter is on the data, not on padding.
+        """Return the range of results for which element ``place`` of the filter is not on padding.
 
         Returns:
             The index of the first such result, the number of such results, and the index of the data element that lies under

@@ -1,9 +1,10 @@
-"""Translates quantized operators. Plans compute with bytes as floats. Floats represent products of two bytes exactly.
+"""Translates quantized operators. Plans compute with floats instead of bytes.
 
     y = MatMulInteger(a, b, za, zb)    y = (a - za) @ b - sum(a - za) * zb
 
-A product is computed in parts of 256 rows of b, so that the sum of each part is exact in floats. Captured weights are stored as
-bytes, and the kernel packs them as floats. Only products can read captured bytes.
+A float represents the product of two bytes exactly. A matrix product is computed in parts of 256 rows of b, so that the sum of each
+part is exact in floats too. Captured weights are stored as bytes, and the kernel packs them as floats. Only products can read
+captured bytes.
 """
 
 from collections.abc import Sequence

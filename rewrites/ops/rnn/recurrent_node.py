@@ -209,9 +209,9 @@ def write_again(
 
     Args:
         inputs: The inputs of the new node.
-        result: Takes the index of an output, and this output of the new node. Returns the value that replaces the old output. It is
-            not called for absent outputs.
-        changed: The attributes that differ. None removes an attribute.
+        result: A function called with the index of an output and with this output of the new node. It returns the value that
+            replaces the old output. It is not called for absent outputs.
+        changed: The attributes that differ from those of ``node``. None removes an attribute.
     """
     outputs = b.like(node, inputs, **changed)
     new = outputs[0].producer()
@@ -231,9 +231,10 @@ def write_again(
 
 
 def put_in_place(ctx: Context, b: Builder, node: ir.Node, results: Sequence[ir.Value | None]) -> None:
-    """Replace ``node`` by the nodes of the builder.
+    """Replace ``node`` by the nodes of the builder ``b``.
 
-    ``results`` replace its outputs, and get their names. None leaves an output without a replacement.
+    ``results``: for each output of ``node``, the value that replaces the output and gets its name. None for an output that no node
+    reads.
     """
     b.insert_before(node)
     for old, value in zip(node.outputs, results, strict=False):

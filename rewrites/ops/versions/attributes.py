@@ -49,8 +49,11 @@ def axes_are_input(op_type: str, opset: int) -> bool:
 def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dynamic | None:
     """Return the axes of a Squeeze, Unsqueeze or Reduce* node; DYNAMIC if only known at run time.
 
-    They are non-negative if ``rank``, the rank of the data, is known. A Squeeze without axes has None. It removes all axes of size
-    1. A reduction without axes has all axes, or None if ``rank`` is unknown. With ``noop_with_empty_axes``, it has ``()``.
+    The axes are non-negative if ``rank``, the rank of the data, is known. If the node has no axes, return:
+
+    * for a Squeeze, which then removes all axes of size 1: None
+    * for a reduction with ``noop_with_empty_axes``: ``()``
+    * for any other reduction: all axes, or None if ``rank`` is unknown
     """
     axes = ints_operand(node, 1) if axes_are_input(node.op_type, opset) else _attribute(node)
     if isinstance(axes, Dynamic):

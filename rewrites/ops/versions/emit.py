@@ -67,14 +67,15 @@ def slice_axis(b: Builder, x: ir.Value, axis: int, start: int, end: int, step: i
 
 
 def turned(b: Builder, rows: ir.Value, is_backwards: bool) -> ir.Value:
-    """Return ``rows``, in reverse order along axis 0 if ``is_backwards``."""
+    """Return ``rows``. If ``is_backwards``, reverse them along axis 0."""
     return slice_axis(b, rows, 0, -1, -_END, -1) if is_backwards else rows
 
 
 def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
-    """Return the end of a slice. In opset 10, compute it at run time if the size of the axis is unknown.
+    """Return ``end`` as the operand of a Slice.
 
-    With a constant end, the sliced axis would keep the name of its old size. So onnxruntime would share a buffer of the wrong size.
+    In opset 10, compute it at run time if the size of the axis is unknown. If it were constant, shape inference would keep the name
+    of the size before the Slice. onnxruntime would then treat both sizes as equal and share a buffer of the wrong size.
     """
     if b.opset != 10 or step != 1 or isinstance(dim_of(x, axis), int):
         return b.const([end])

@@ -1,6 +1,6 @@
 """Rewrites nodes for which onnx or onnxruntime infers wrong shapes, or on which they fail.
 
-STFT(x, step)                -> STFT<onesided = 1>(x, step)     without the attribute, both infer the two-sided size
+STFT(x, step)                -> STFT<onesided = 1>(x, step)     without it, onnx and onnxruntime infer the two-sided size
 LayerNormalization(x, w, "") -> LayerNormalization(x, w)        onnxruntime crashes on the empty name
 Range(0, n, 1), n [1]        -> Range(0, Squeeze(n), 1)         onnx rejects n if it is a constant vector
 

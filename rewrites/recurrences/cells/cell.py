@@ -42,12 +42,12 @@ class Piece:
         return np.asarray(self.factor * numbers[self.weight].reshape(-1)[self.at])
 
     def rectangle(self) -> tuple[int, int, bool] | None:
-        """Return the place of the piece in the weight, or None if the piece is no rectangle of the weight.
+        """Return where the piece lies in the weight, or None if the piece is not a rectangle of the weight.
 
         A vector counts as one row.
 
         Returns:
-            The first row, the first column, and whether the piece is transposed.
+            The first row, the first column, and True if the piece is the transpose of the rectangle.
         """
         rows, columns = self._dims
         if not rows:
@@ -104,7 +104,7 @@ class Recipe:
 
     @property
     def work(self) -> tuple[int, int]:
-        """The number of elements that each run copies in blocks, and the number that it gathers one by one."""
+        """The number of elements that each run copies by Slices, and the number that it gathers one by one."""
         pieces = [piece for parts, _ in self.blocks for piece in parts]
         picked = sum(piece.at.size for piece in pieces if piece.rectangle() is None)
         return sum(piece.at.size for piece in pieces) - picked, picked

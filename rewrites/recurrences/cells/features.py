@@ -88,7 +88,7 @@ class Features:
     def whole(self, begin: int = 0, end: int | None = None) -> Polynomial | None:
         """Return features ``begin`` to ``end`` as one polynomial.
 
-        Several runs are joined if all are affine. Otherwise return None.
+        If they lie in several runs, join the polynomials of these runs. This needs affine polynomials; return None for others.
         """
         part = self.gather(np.arange(begin, self.width if end is None else end))
         if len(part.runs) == 1:
@@ -110,7 +110,7 @@ class Features:
 def rows_of(dims: Sequence[int | str | None]) -> list[int | str | None]:
     """Return the leading axes ``dims`` without axes of size 1.
 
-    Two values have the same rows if their results are equal.
+    Two values have the same rows if this function returns equal lists for their leading axes.
     """
     return [dim for dim in dims if dim != 1]
 

@@ -157,8 +157,8 @@ def _recipes(cell: Cell, others: Sequence[Cell], base: Numbers, changes: Numbers
 
     Args:
         cell: The cell as read with the weights ``base``.
-        others: The cell as read with other weights: for each weight, with ``changes`` added to this weight, and finally with
-            ``last``.
+        others: The cell as read with other contents of the weights. For each weight, there is a cell with ``changes`` added to only
+            this weight. The last cell is the one for the weights ``last``.
         base: The first contents of the weights.
         changes: The integers that are added to each weight.
         last: New contents of all weights, which confirm the result.
@@ -203,8 +203,8 @@ def _are_alike(cell: Cell, other: Cell) -> bool:
 def _recipe(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers, block: int) -> Recipe | None:
     """Return how to assemble ``array`` from run-time weights, or None if that is impossible.
 
-    The array is read as one block, and as several blocks of ``block`` rows. Return the recipe that gathers fewer numbers one by
-    one.
+    Try to assemble the array as one block, and as several blocks of ``block`` rows. If both are possible, return the recipe that
+    gathers fewer elements one by one.
     """
     recipes = list[Recipe]()
     for size in dict.fromkeys((len(array), block)):
@@ -233,9 +233,9 @@ def _block(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers)
 
 
 def _piece(weight: ir.Value, difference: np.ndarray, change: np.ndarray) -> Piece | None:
-    """Return the piece of ``weight`` whose change is ``difference``, or None if there is no such piece.
+    """Return the piece of ``weight`` that changes by ``difference`` if the weight changes by ``change``.
 
-    ``change``: the integers that were added to the elements of the weight.
+    Return None if there is no such piece. ``change``: the integers that were added to the elements of the weight.
     """
     flat, first = change.reshape(-1), difference.reshape(-1)[0]
     for factor in _FACTORS:

@@ -158,9 +158,10 @@ def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[tuple[Activ
 def _with_peephole(
     candidate: Candidate, argument: Polynomial, key: Hashable, state: Polynomial
 ) -> tuple[GateWeights, np.ndarray] | None:
-    """Return the weights in the argument of a gate, and the peephole p, or None if it has another form.
+    """Read the argument of a gate as x @ W + h @ R + p * ``state`` + b.
 
-    p is the factor of ``state``, which is the old or the new cell state. ``key`` is the key of the old cell state as a source.
+    Return the weights W, R and b, and the peephole p, or None if the argument has another form. ``state`` is the old or the new
+    cell state. ``key`` is the key of the old cell state as a source. If ``state`` does not occur in the argument, p is 0.
     """
     if argument.is_affine and key not in argument.affine.terms:
         weights = candidate.weights(argument)

@@ -57,14 +57,14 @@ def _times(atom: Activation, factor: float | None) -> Activation | None:
 
 
 def atoms_of(polynomial: Polynomial) -> list[Atom]:
-    """Return the atoms of all products."""
+    """Return the atoms of all products of ``polynomial``."""
     return [atom for product in polynomial.products.values() for atom in product.atoms]
 
 
 def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
-    """Return the possible summands of ``polynomial``, each as an activation and as a polynomial.
+    """Return the activations, multiples of activations and linear maps that may be summands.
 
-    They are activations, multiples of activations, and linear maps.
+    They come from the atoms of the products of ``polynomial``. Each is a pair: the summand as an activation, and as a polynomial.
     """
     terms: dict[Hashable, tuple[Activation, Polynomial]] = {}
     for product in polynomial.products.values():

@@ -151,7 +151,7 @@ class Interpretation(Reading):
     def _source(self, key: Hashable, value: ir.Value, skipped: int) -> Features | None:
         """Return ``value`` as a source.
 
-        ``skipped``: 1 if its first axis is the steps axis, which the value of one step does not have; otherwise 0.
+        ``skipped``: 1 if the first axis of ``value`` is the steps axis, 0 if ``value`` is the value of a single step.
         """
         rank = rank_of(value)
         if rank is None or rank <= skipped or value.dtype is None or not value.dtype.is_floating_point():
@@ -199,9 +199,9 @@ class Interpretation(Reading):
         return features
 
     def _is_affine_here(self, features: Features, scan: ScanInput) -> bool:
-        """Return True if ``features`` are a linear map of sources that have the leading axes of a step.
+        """Return True if ``features`` are a linear map of sources with the right leading axes.
 
-        These are the leading axes of ``scan`` in the body.
+        In one step, the sources must have the leading axes that the body value of ``scan`` has.
         """
         whole = features.whole()
         if whole is None or not whole.is_affine or scan.inner.shape is None or features.lead != len(scan.inner.shape):

@@ -45,9 +45,9 @@ class Mask:
         return self.kept.are_same(state.next, state.inner)
 
     def otherwise(self, value: ir.Value) -> np.ndarray | State | None:
-        """Return ``value`` for rows that do not take the step.
+        """Return what ``value`` is in rows that do not take the step.
 
-        Return an array if it is constant in these rows, or the state that it equals. Return None if it is neither.
+        Return an array if ``value`` is constant in these rows, a state if it equals the old value of this state, otherwise None.
         """
         whole = self.kept.whole(value)
         if whole is None:
@@ -120,10 +120,11 @@ def _conditions(loop: ScanView) -> list[ir.Value]:
 
 
 def _is_for_rows(value: ir.Value, reading: Interpretation, lead: Dims) -> bool:
-    """Return True if ``value`` has one element for each row, or one for all rows.
+    """Return True if ``value``, a condition, has one element for each row, or one element for all rows.
 
-    An unknown size is accepted, because it is one of these two. If there are several axes of rows, they are merged into one. After
-    the merge, a size of 1 would no longer be broadcast, so all their sizes must match.
+    ``lead``: the axes of the rows. An axis of unknown size is accepted: its size is either 1 or the number of rows. If there are
+    several axes of rows, they are merged into one axis, along which a size of 1 can no longer be broadcast. So all sizes must then
+    be equal to those of ``lead``.
     """
     if value.shape is None:
         return False

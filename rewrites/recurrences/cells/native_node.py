@@ -8,8 +8,8 @@ onnxruntime rejects it.
 
 onnxruntime's recurrent nodes abort or return uninitialised memory if the input has no steps. They do the same if it has no rows (an
 empty batch), except for an RNN without a mask. If such an input is possible, an If runs the node only on inputs that are not empty.
-For an empty batch the other branch returns the result of the loop. For no steps, which a Scan refuses in onnxruntime, the branch
-returns the result that the ONNX specification defines.
+For an empty batch, the other branch returns the same result as the loop. For zero steps, it returns the result that the ONNX
+specification defines for the loop, although onnxruntime's Scan refuses zero steps.
 
     steps of a row   a . b c .      ->   a b c    through the node with sequence length 3    ->   h1 h1 h2 h3 h3
 
@@ -68,7 +68,8 @@ def write_native(
         lead: The axes of rows. If there are several, at most one may be unknown.
         reverse: True if the last step comes first.
         between_reversals: If there is no mask, write a forward node on reversed steps instead of a reverse node.
-        mask: The rows that run in each step, bool [steps, *lead, 1], in which axes of ``lead`` may be 1. None if all rows run.
+        mask: True for the rows that take a step, bool [steps, *lead, 1]. Axes of ``lead`` may have size 1. None if each row takes
+            all steps.
     """
     turns = reverse and between_reversals and mask is None
     cast = [_reversed(b, each) if turns else each for each in inputs]
@@ -92,7 +93,7 @@ def _reversed(b: Builder, steps: ir.Value) -> ir.Value:
 def _write_running_steps(
     b: Builder, cell: Cell, x: ir.Value, initial: list[ir.Value], backwards: bool, mask: ir.Value
 ) -> tuple[ir.Value, Iterable[ir.Value]]:
-    """Write ``cell`` over only the steps that each row runs. Return the sequence and the final states."""
+    """Write ``cell`` so that each row runs only its own steps. Return the sequence and the final states."""
     steps, rows = shape_of(b, x, 0), shape_of(b, x, 1)
     declared = lengths_behind(mask, b.opset)
     if declared is not None:

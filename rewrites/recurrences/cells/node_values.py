@@ -44,7 +44,7 @@ class Remainder:
     Args:
         states: The states that remain.
         after: The body values that equal the next hidden state.
-        elsewhere: The body values that equal it in rows that take the step, and the constants that they equal in other rows.
+        elsewhere: Body values that equal the next hidden state only in rows that take the step; their constants in other rows.
         followers: The states that equal the hidden state except for their initial values.
         choices: Where nodes, each with the index of an operand that the next hidden state may replace.
         needs_previous: Those of the hidden state and the followers whose values before the step are read.
@@ -123,7 +123,10 @@ def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]
 def _read_by(
     wanted: Sequence[ir.Value], loop: ScanView, computed: set[ir.Value], choices: Sequence[tuple[ir.Node, int]]
 ) -> set[ir.Value]:
-    """Return ``wanted`` and all values behind them. Stop at those that the native node has ``computed``."""
+    """Return ``wanted`` and the body values that are needed to compute them.
+
+    The native node provides the values ``computed``. ``choices``: Where nodes, with the index of an operand that is not needed.
+    """
     waiting, needed, chosen = list(wanted), set[ir.Value](), dict(choices)
     while waiting:
         value = waiting.pop()

@@ -1,4 +1,4 @@
-"""Represent what a recurrent cell computes elementwise in a normal form, as polynomials.
+"""Represent the values of a recurrent cell as polynomials, in a normal form.
 
     value = affine + sum over products of coefficient * atom * atom * ...
 
@@ -100,7 +100,7 @@ class Polynomial:
 
     @classmethod
     def activation(cls, function: Function, of: "Polynomial") -> "Polynomial":
-        """Apply ``function`` to ``of``, and return the normal form. ``function`` must have no clip."""
+        """Return ``function(of)`` in the normal form of ``activation_forms``. ``function`` has no clip."""
         inner = of.single
         clip = None if inner is None else merge_clips(function, inner.function)
         if inner is not None and clip is not None:
@@ -221,7 +221,7 @@ def _parts(polynomial: Polynomial) -> list[Monomial]:
 
 
 def _sign(affine: LinearMap) -> np.ndarray:
-    """Return the signs by which to multiply a linear map, so that it and its negative are the same atom."""
+    """Return factors 1 or -1 by which a linear map and its negative become the same atom."""
     weights = np.concatenate([affine.terms[source] for source in sorted(affine.terms, key=repr)])
     first = weights[(weights != 0).argmax(axis=0), np.arange(affine.width)]
     return np.where(first < 0, -1.0, 1.0)

@@ -129,7 +129,7 @@ def too_slow(match: CellMatch, steps: int | str | None, options: Options) -> Not
 def too_slow_with_cells(match: CellMatch, options: Options) -> NotApplicable | None:
     """Return a reason if the native node is too slow because the cell state of each step is also needed.
 
-    A loop must then compute the cell states beside the node.
+    A loop must then compute the cell states in addition to the node.
     """
     cell, rows = match.cell, _rows(match.lead, options)
     if options.native_always or (rows is not None and rows * cell.size <= _MOST_CELL_NUMBERS):

@@ -4,8 +4,8 @@ An example is ``m' = m + (x - m) / (t + 1)``. Step n multiplies such a state by 
 state is a running sum. The reader does not compare operators. It evaluates the factors of m and x, and compares numbers:
 
 * If a constant lists a number for each step of the loop, it compares all steps in floating point.
-* Otherwise both factors are quotients of polynomials in n. It compares exact fractions for ``_SAMPLES`` steps. Two different
-  quotients of such degrees are equal in fewer steps.
+* Otherwise both factors are quotients of polynomials in n. It compares exact fractions for ``_SAMPLES`` steps. This proves that the
+  quotients are equal, because different quotients of such low degrees agree in fewer steps.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Average(Accumulation):
 
     Args:
         weight: The number of values whose mean is the initial state.
-        sums: True if the loop itself computes the sum before the mean. The sum may overflow although the mean does not.
+        sums: True if the loop itself computes the sum before the mean. This sum may overflow even if the mean does not.
         exact_to: The number at which the loop's count of steps stops, so that the state is no mean in later steps. None for no
             limit.
     """
@@ -71,9 +71,10 @@ def _last(state: State, loop: ScanView) -> ir.Node | None:
 
 
 def _weight(loop: ScanView, decay: Numbers, share: Numbers, state: State) -> float | None:
-    """Return n - 1 of the first step, or None if the state is no running mean.
+    """Return the number of values whose mean is the initial state; None if the state is no mean.
 
-    It is one if ``decay`` is ``(n - 1) / n`` and ``share`` is ``1 / n`` in all steps, where n grows by 1 in each step.
+    The state is a running mean if there is a number n that grows by 1 in each step, such that ``decay`` is ``(n - 1) / n`` and
+    ``share`` is ``1 / n``. The returned number is n - 1 in the first step.
     """
     kind = state.inner.dtype
     assert kind is not None
@@ -125,9 +126,9 @@ class _TermReader:
         self.sums = False
 
     def terms(self, value: ir.Value | None) -> dict[ir.Value, Numbers] | None:
-        """Return the terms of ``value``: for each value, such as the state, its factor.
+        """Return the terms of ``value``. The state or another body value is mapped to its factor.
 
-        Return None if ``value`` is no such sum.
+        Return None if ``value`` is not a sum of such terms.
         """
         value = through_identity(value)
         unit = Numbers(lambda steps: steps * 0 + 1)

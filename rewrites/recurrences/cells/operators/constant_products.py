@@ -6,8 +6,8 @@
 
 If the operand h is not linear, it is treated as a new source.
 
-The number of features of an operand may be a symbol. Then a product tells what the symbol is: the number of rows of the matrix. No
-conclusion is drawn if an axis of rows has the same symbol, because some exporters use one symbol for all free sizes.
+The number of features of an operand may be a symbol. A product then shows that the symbol equals the number of rows of the matrix.
+This is ignored if an axis of rows has the same symbol, because some exporters use one symbol for all free sizes.
 
     LSTM(Unsqueeze(x), W, R, B, , Unsqueeze(h), Unsqueeze(c))    is read as the polynomials of its equations
 
@@ -202,7 +202,10 @@ def _state(operand: AbstractValue, x: Features, size: int) -> Polynomial | None:
 
 @dataclass(frozen=True)
 class _PolynomialAlgebra:
-    """Evaluates the equations on polynomials of the sources of ``reading``."""
+    """Evaluates the equations of a recurrent operator on polynomials.
+
+    ``reading``: collects the products of activations that become sources of linear maps.
+    """
 
     reading: Reading
 

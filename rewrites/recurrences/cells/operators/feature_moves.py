@@ -84,9 +84,10 @@ def _indices(x: Features) -> np.ndarray:
 
 
 def _gathered(x: Features, move: Movement, index: np.ndarray) -> Features:
-    """Return the features of ``x`` that a node moves.
+    """Return the result of a node that moves the features of ``x``.
 
-    ``index``: their flat indices, which ``move`` returned. New axes to the left of all feature axes become leading axes.
+    ``index``: for each feature of the result, its flat index in ``x``, as computed by ``move``. New axes to the left of all feature
+    axes become leading axes.
     """
     assert move.axes is not None
     lead = next((i for i, axis in enumerate(move.axes) if axis is not None and axis >= x.lead), len(move.axes))
@@ -116,7 +117,7 @@ def _concat(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 def _common_lead(reading: Reading, parts: Sequence[Features]) -> Dims | None:
     """Return the leading axes common to all ``parts`` of a Concat, or None if they differ.
 
-    Record them for sources whose leading axes are unknown.
+    A part may have leading axes of unknown size. Its sources then get the sizes of the other parts.
     """
     dims: list[int | str | None] = list(parts[0].dims)
     for part in parts[1:]:
@@ -134,9 +135,9 @@ def _common_lead(reading: Reading, parts: Sequence[Features]) -> Dims | None:
 
 
 def _reshape(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read a Reshape that keeps the leading axes apart from the features.
+    """Read a Reshape that does not merge leading axes with feature axes.
 
-    It may merge and split leading axes, and give the features new axes.
+    It may merge and split leading axes, and it may merge and split feature axes.
     """
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
     if x is None or sizes is DYNAMIC or sizes is None or (0 in sizes and not zero_copies_size(node)):
