@@ -1,4 +1,4 @@
-"""Builds the function that a node refers to if ortscan's library can run the node.
+"""Builds the function to which a node for ortscan's library refers.
 
 If a session has the library, the library runs the node. Otherwise onnxruntime inlines the function, which contains the original
 loop or recurrent node.
@@ -65,7 +65,7 @@ def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value
 
 
 def read_inside(body: ir.Graph, inside: dict[ir.Value, ir.Value]) -> None:
-    """Replace outer values that ``body`` and its nested graphs read, as the mapping ``inside`` says."""
+    """Let ``body`` and its nested graphs read ``inside[value]`` instead of each outer ``value``."""
     for node in all_nodes(body):
         for index, value in enumerate(node.inputs):
             if value is not None and value in inside:

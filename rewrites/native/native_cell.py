@@ -122,7 +122,7 @@ def _has_kernel(function: Function) -> bool:
 def _cell_words(view: RecurrentNode, inputs: Sequence[str], outputs: Sequence[str]) -> str:
     """Return the text for the attribute ``plan``, which describes the recurrent node to the library.
 
-    ``inputs``, ``outputs``: the names, in the specification, of those that the new node has.
+    ``inputs``, ``outputs``: the inputs and outputs that the new node has, by their names in the specification.
     """
     flags = view.linear_before_reset | view.input_forget << 1
     head = (_MAGIC, _KINDS.index(view.kind), view.hidden, _DIRECTIONS[view.reverse], flags)

@@ -148,7 +148,7 @@ def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value
 
     Args:
         inside: Maps outer values to the values that replace them in the function.
-        stacks: The same for stacks. The result of the copy is added to it.
+        stacks: Maps stacks of the model to the stacks that replace them in the function. The result of the copy is added to it.
     """
     old = node.outputs[0]
     given = [None if value is None else stacks.get(value) or inside[value] for value in node.inputs]
@@ -160,7 +160,7 @@ def _copy(node: ir.Node, inside: dict[ir.Value, ir.Value], stacks: dict[ir.Value
 def _in_words(plan: Plan) -> list[str]:
     """Return notes for the report.
 
-    For example: "the plan runs one step after the other: 2 matmul, 1 tanh". Another note lists the operations that run for a block
+    For example: "the plan runs one step after the other: 2 gemm, 1 tanh". Another note lists the operations that run for a block
     of steps at once, and the last note says which operator runs in a session without the library.
     """
     notes = []

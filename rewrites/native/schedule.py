@@ -67,9 +67,8 @@ def _needs(steps: Sequence[BodyStep]) -> list[set[int]]:
 def _readers_before(steps: Sequence[BodyStep], state: int, buffer: Buffer) -> dict[int, set[int]] | None:
     """Return, for each step that writes a new state to ``buffer``, the readers that must run before it.
 
-    These are the readers of the old state, because ``buffer`` shares the memory of the old state. Return None if a step both reads
-    the old state and writes the new one, and reads an element at another position than the one that it writes. The new state cannot
-    overwrite the old one then.
+    These are the readers of the old state, because the new state will overwrite it. Return None if this is impossible: a step reads
+    the old state and writes the new state, but reads elements at other positions than those that it writes.
     """
     writing = {index for index, step in enumerate(steps) if step.target.buffer is buffer}
     reading = {index for index, step in enumerate(steps) if any(_is_old(view, state) for view in step.given)}

@@ -1,6 +1,7 @@
 """The register of defects of onnxruntime and onnx, with their effects and versions.
 
-A module that works around a defect has its id in the docstring. If a defect is fixed, a test fails and names these modules.
+The docstring of a module that works around a defect names the id of the defect. If a defect is fixed, a test fails and names the
+modules with its id.
 """
 
 import re

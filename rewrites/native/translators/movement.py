@@ -64,7 +64,7 @@ def _made(call: TranslatorCall, x: View, make: Callable[[Sequence[np.ndarray]], 
 
 
 def _collected(call: TranslatorCall, x: View, addresses: np.ndarray) -> View:
-    """Copy the elements at ``addresses``, which strides cannot express, piece by piece."""
+    """Return a copy of the elements at ``addresses``, made in pieces that strides can express."""
     if x.buffer.array is not None:
         return call.body.constant(x.buffer.array[addresses], truth=x.truth)
     result = call.body.fresh(addresses.shape, x)

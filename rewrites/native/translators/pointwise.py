@@ -167,7 +167,7 @@ def _division(call: TranslatorCall) -> Sequence[View]:
 def _check_divisor(call: TranslatorCall) -> None:
     """Raise PlanRefused if an integer may be divided by zero.
 
-    In a branch of an If that is not selected, only the plan would fail. In a modulo by doubles (fmod), only the model would fail.
+    A plan would also fail in branches of an If that are not selected. An fmod, which it computes with doubles, would not fail.
     """
     known = call.known(1)
     if call.view(1).dtype not in _LARGEST and (known is None or not known.all()):

@@ -1,9 +1,9 @@
 """The activations of recurrent operators, and the lists of their parameters.
 
-The attributes ``activation_alpha`` and ``activation_beta`` are compact lists: an activation without such a parameter has no entry.
-If a list is too short, the specification asks for "the default of the corresponding ONNX operator", but onnxruntime uses 0 for
-three activations. ScaledTanh was once an experimental operator, and has no default in the specification. So its defaults here, 1
-and 1, are those of onnxruntime's operator of this name.
+The attributes ``activation_alpha`` and ``activation_beta`` are compact lists: if an activation lacks the parameter, it has no entry
+in the list. If a list is too short, the specification asks for "the default of the corresponding ONNX operator", but onnxruntime
+uses 0 for three activations. ScaledTanh was once an experimental operator, and has no default in the specification. So this module
+uses the defaults of onnxruntime's operator ScaledTanh, 1 and 1.
 
 Works around ORT-RECURRENT-DEFAULTS.
 """

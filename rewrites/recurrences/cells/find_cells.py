@@ -7,8 +7,9 @@ Run-time weights are computed or fed in each run. To find where they go, the bod
 place:
 
 * First with random integers.
-* Then, for each weight, with a different odd integer added to each of its elements. If an element of the cell's arrays then changes
-  by s times the integer of one weight element, it is s times this weight element, plus a term that does not depend on the weight.
+* Then, for each weight, with a different odd integer added to each of its elements. Suppose that an element of the cell's arrays
+  changes by s times the integer of one weight element. This array element is s times the weight element, plus a term that does not
+  depend on the weight.
 * Finally with new random integers, which confirm the result.
 
 Integers avoid rounding.
@@ -90,8 +91,8 @@ def _cells(reading: Interpretation) -> Iterator[Cell]:
 def _elman(candidate: Candidate) -> Cell | None:
     """Return the Elman RNN that computes the state, or None.
 
-    If f is linear, R must have no zeros. In the body, units may be separate, but the native node multiplies each unit by all of R.
-    So if a unit became infinite, its product with a zero of R would make other units NaN.
+    If f is linear, R must have no zeros. A zero means that the body may compute a unit without another unit. The native node always
+    multiplies by the whole R. If the other unit became infinite, its product with the zero would make the first unit NaN.
     """
     activation = gate(candidate.next)
     weights = None if activation is None else candidate.weights(activation.of)
@@ -106,7 +107,7 @@ def _partners(components: Components, state: State) -> list[State]:
     """Return the states that may be the cell state of an LSTM with the hidden state ``state``.
 
     * States that depend on ``state`` and on which ``state`` depends.
-    * States from which ``state`` is computed in one step, if they and no other state depend on each other.
+    * States from which ``state`` is computed in one step, if they are in no cycle of dependencies with another state.
 
     Other pairs are skipped, which saves time in loops of many layers.
     """

@@ -1,8 +1,8 @@
 """Read a loop's body as polynomials of its sources.
 
-A scanned tensor is a source. But if it is a linear map of another tensor, such as an input projection before the loop, the other
-tensor is the source. Only floating-point values are read as features. Conditions may be assumed to be true or false. Values that
-depend on a condition are then read under this assumption.
+A source is a scanned tensor. If a node before the loop computes the scanned tensor as a linear map of another tensor, such as an
+input projection, this other tensor is the source instead. Only floating-point values are read as features. A condition may be
+assumed to be true or false. Values that depend on the condition are then read under this assumption.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -172,7 +172,7 @@ class Interpretation(Reading):
     def _outside(self, value: ir.Value, scan: ScanInput, depth: int) -> Features | None:
         """Read ``value``, a tensor outside the loop from which the scan input ``scan`` is computed.
 
-        The steps are an additional leading axis of the result.
+        The first leading axis of the returned features is the steps axis.
         """
         node = value.producer()
         if node is not None and depth < _DEEPEST and node.graph is self.loop.node.graph:

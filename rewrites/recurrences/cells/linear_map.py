@@ -81,9 +81,10 @@ class LinearMap:
 
 
 def _product(own: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Multiply two matrices. Skip the zeros of ``own`` if it only selects and scales features.
+    """Return ``own @ matrix``.
 
-    Most matrices do only this.
+    If each row of ``own`` has at most one nonzero element, skip its zeros. Most matrices are like this, because they only select
+    and scale features.
     """
     if np.count_nonzero(own) > len(own):
         return np.asarray(own @ matrix)

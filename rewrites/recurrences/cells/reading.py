@@ -40,9 +40,9 @@ class Reading:
     """The facts known so far about the values of one Scan's body.
 
     Args:
-        derived: The sources that are products of activations, each with its polynomial.
+        derived: Maps each source that is a product of activations to its polynomial.
         dims: The leading axes of each source in one step.
-        same: Symbolic sizes, each with another size that was found to be equal.
+        same: Maps a symbolic size to another size that was found to be equal.
         decided: The conditions that are assumed to be true or false, and the values that follow from these assumptions.
     """
 

@@ -179,7 +179,7 @@ def _agrees(match: CellMatch, ctx: Context) -> bool:
 
 
 def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: set[ir.Value]) -> dict[ir.Value, np.ndarray] | None:
-    """Return random numbers for the body inputs ``fed``. Put those of scanned sources into ``sources``."""
+    """Return random numbers for the body inputs ``fed``. Put those of scanned tensors into ``sources``."""
     rng = np.random.default_rng(7)
     reading, mask = match.reading, None if match.mask is None else match.mask.value
     loop, feeds, symbols = reading.loop, dict[ir.Value, np.ndarray](), dict[str, int]()
@@ -231,7 +231,7 @@ def _evaluated(
 
 
 def _add_constant(value: ir.Value, constants: dict[ir.Value, np.ndarray], nodes: list[ir.Node], depth: int) -> bool:
-    """Add a captured constant to ``constants``, or its nodes to ``nodes``. Return False if not constant."""
+    """Return False if ``value`` is not constant, else collect its array or the nodes that compute it."""
     node, array = value.producer(), const_array(value, limit=1 << 31)
     if value in constants or node in nodes:
         return True
