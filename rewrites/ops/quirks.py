@@ -1,7 +1,7 @@
 """The register of defects of onnxruntime and onnx, with their effects and versions.
 
-The docstring of a module that works around a defect names the id of the defect. If a defect is fixed, a test fails and names the
-modules with its id.
+The docstring of a module that works around a defect contains the id of the defect. If the defect is fixed, a test fails and names
+these modules.
 """
 
 import re

@@ -4,7 +4,7 @@ An operator is *speculatable* if it never fails, so that it may run even if its 
 
 * ``elementwise``: each element of the result depends only on the elements at the same position, after broadcasting.
 * ``total``: never fails, whatever the elements and sizes of the inputs. It is speculatable.
-* ``calculates``: never fails because of elements. It is speculatable if the sizes of its inputs are known to fit.
+* ``calculates``: never fails because of the elements of its inputs. It is speculatable if the sizes of its inputs are known to fit.
 * ``shaped``: may fail because of its later inputs (sizes, axes or indices), but not because of the elements of the first input.
 * ``indexed``: may fail because of its second input, which contains indices.
 * ``random``: returns different numbers in every run.

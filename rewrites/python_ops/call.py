@@ -7,7 +7,7 @@
 Inputs and outputs of the call are slots, one for each element type (``wire``).
 
 A Python operator must not raise an exception, because this crashes the process. A failed call therefore returns an int64 tensor of
-rank 2, which the Reshape that reads the int64 slot refuses. The run then ends with an error of onnxruntime in any session, and
+rank 2. The Reshape that reads the int64 slot refuses this tensor, so the run ends with an error of onnxruntime in any session, and
 returns no wrong numbers. The second size of the tensor is the number under which the exception is stored.
 """
 

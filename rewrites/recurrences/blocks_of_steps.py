@@ -96,7 +96,7 @@ def _patch(loop: ScanView, least: _StepCut, ctx: Context) -> Patch | NotApplicab
 
 
 def _least(loop: ScanView, ctx: Context) -> _StepCut | None:
-    """Return the first cut for which rules replace the loop: of the largest limit, the shortest blocks."""
+    """Return the cut with the largest limit and shortest blocks for which rules replace the loop."""
     sizes = StepSizes.of(loop, ctx)
     widths = (None,) if all(sizes.hinted(state.inner) for state in loop.states) else _WIDTHS
     if not _is_replaced(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the easiest case

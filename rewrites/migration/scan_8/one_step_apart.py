@@ -4,8 +4,8 @@
                                        else:                             Scan-8(lens, h0, xs) body
 
 onnxruntime accepts a step that changes the shape of a state only in an opset-8 Scan with a single step. In a Scan of a later opset,
-it refuses even a single such step. Besides, the masks of rows with lengths select between the states before and after a step, so
-both states must have the same shape.
+it refuses even a single such step. Masks for rows of different lengths are impossible too, because they select between the states
+before and after a step, and both states must have the same shape.
 
 Works around ORT-SCAN-CHANGING-STATE.
 """

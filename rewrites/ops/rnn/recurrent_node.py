@@ -233,8 +233,8 @@ def write_again(
 def put_in_place(ctx: Context, b: Builder, node: ir.Node, results: Sequence[ir.Value | None]) -> None:
     """Replace ``node`` by the nodes of the builder ``b``.
 
-    ``results``: for each output of ``node``, the value that replaces the output and gets its name. None for an output that no node
-    reads.
+    ``results``: for each output of ``node``, the value that replaces the output and gets its name. None for an output that
+    needs no replacement.
     """
     b.insert_before(node)
     for old, value in zip(node.outputs, results, strict=False):

@@ -172,7 +172,7 @@ _CONSTANT_UP_TO = 1 << 13
 def count_up(b: Builder, length: ir.Value, *, as_indices: bool = False) -> ir.Value:
     """Return the int64 vector 0, 1, … ``length`` - 1. ``length`` is a one-element int64 tensor.
 
-    ``as_indices``: True if the vector is the indices of a Gather that must fail for an index out of range. Then no Range is
+    ``as_indices``: True if a Gather uses the vector as its indices, and must fail if an index is out of range. Then no Range is
     emitted, because onnxruntime turns a Gather at a Range into a Slice, which never fails.
     """
     known = const_array(length)
@@ -188,7 +188,7 @@ def count_up(b: Builder, length: ir.Value, *, as_indices: bool = False) -> ir.Va
 def checked_lengths(b: Builder, lengths: ir.Value, steps: ir.Value) -> ir.Value:
     """Return the int64 ``lengths`` after a check: a Gather fails if one of them is not in 0..T.
 
-    ``steps`` is the vector [T].
+    ``steps``: T, as an int64 tensor of one element.
     """
     after = b.op("Add", steps, b.const([1]))
     below = b.op("Less", lengths, b.const([0]))

@@ -7,8 +7,8 @@ recognised in the polynomials. Conditions:
 
 * The weights are loop-invariant, and their shapes are known.
 * The states are tensors of float32 or float16 whose last axis holds the features.
-* The native node is faster on the target. If the target lacks the node and cannot unroll the cell, it is faster on onnxruntime's
-  CPU.
+* The native node is faster than the loop on the target. If the target has neither the node nor loops, and the loop cannot be
+  unrolled, the node must be faster on onnxruntime's CPU.
 * The cell and the body agree on random numbers. Otherwise the cell was recognised wrongly.
 
 A body may have a mask: a condition that decides for each row whether its states change in the step (opset 11). Nodes that are not

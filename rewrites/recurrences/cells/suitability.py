@@ -94,7 +94,7 @@ def absent_from_target(cell: Cell, has_lengths: bool, target: Abilities) -> NotA
 def stays_on_cpu(loop: Loop, ctx: Context) -> bool:
     """Return True if ``loop`` would run on onnxruntime's CPU even without a native node.
 
-    This is so if the target runs no loops, and the loop is too long to unroll.
+    This is so if the target runs no loops, and the loop cannot be unrolled, because it is too long or has an unknown length.
     """
     if ctx.options.target.loops:
         return False
