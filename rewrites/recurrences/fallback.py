@@ -3,8 +3,8 @@
     Scan(s0, xs)    ->    If (all numbers are finite) closed form else Scan(s0, xs)
     Scan(s0, xs)    ->    If (Size(s0) <= widest) Scan(s0, xs), marked as narrow, else Scan(s0, xs)
 
-The second If is written for rules whose closed form is slower than the loop for wide states. Such a rule later replaces only the
-Scan marked as narrow.
+The second rewrite is for closed forms that are slower than the loop for wide states. A rule later replaces only the Scan that is
+marked as narrow by its closed form.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -72,14 +72,14 @@ def no_fallback(ctx: Context) -> NotApplicable | None:
 
 
 def is_fallback_loop(loop: ScanView, ctx: Context) -> bool:
-    """Return True if ``loop`` is in a branch that holds a fallback, or in a further If inside it."""
+    """Return True if ``loop`` is in a branch that holds a fallback, directly or inside further Ifs."""
     return any((graph.name or "").startswith(_FALLBACK) for graph in _branches_around(loop, ctx))
 
 
 def _branches_around(loop: ScanView, ctx: Context) -> Iterator[ir.Graph]:
-    """Yield the branches of Ifs around ``loop``, innermost first.
+    """Yield the graphs around ``loop``, innermost first: the branches of the Ifs that contain it.
 
-    If an outer loop contains them, its body is the last graph.
+    If ``loop`` is nested in an outer loop, the last graph is the body of the nearest outer loop. The main graph is left out.
     """
     graph = loop.node.graph
     while isinstance(graph, ir.Graph) and graph is not ctx.model.graph:
@@ -97,9 +97,9 @@ def write_fallback(
     hint: str | None,
     ctx: Context,
 ) -> tuple[ir.Value, ...]:
-    """Write an If with the branches ``closed`` and ``kept``, and return its outputs.
+    """Write an If that runs ``closed`` if ``condition`` is true, else ``kept``. Return the outputs of the If.
 
-    The branch that contains ``scan`` is marked as a fallback.
+    ``closed`` and ``kept`` are pairs (nodes, outputs). The branch that contains ``scan`` is marked as a fallback.
     """
     values = write_if(build, condition, closed, kept, hint)
     assert scan.graph is not None

@@ -38,12 +38,12 @@ def bind_state(
     last: Callable[[], ir.Value] | None = None,
     backwards: bool = False,
 ) -> dict[ir.Value, ir.Value]:
-    """Return the new value of each output of ``loop`` that holds ``state``, taken from ``rows``.
+    """Return a dictionary from each output of ``loop`` that holds ``state`` to its new value, taken from ``rows``.
 
     Args:
         rows: The states after each step, in the order of the steps, or in reversed order if ``backwards``.
         first: The index in ``rows`` of the state after the first step. Earlier rows are dropped.
-        last: Returns the state after the last step. If None, the last of ``rows`` is used.
+        last: Function that returns the state after the last step. If None, the last of ``rows`` is used.
     """
     results, ends = dict[ir.Value, ir.Value](), Ends(build, backwards)
     for output in loop.scan_outputs:

@@ -7,25 +7,26 @@
 * Max and Min, also written as ``Where(x > s, x, s)``, become an associative scan over blocks of steps. The number of steps must be
   known, unless only the last value is read.
 * Latches, ``Where(c, x, s)``, such as a running argmax, become a scan of step numbers. The number of steps must be known.
-* Running means become sums. The last nodes of the loop's step then compute the mean from the sum. If the loop counts steps in
-  float32, the number of steps must be known, because a float32 count stops at 2 ** 24.
+* Running means are computed from running sums: the sum gives the mean before each step, and the loop's own nodes then compute the
+  mean after the step. If the loop counts steps in float32, the number of steps must be known, because a float32 count stops at
+  2 ** 24.
 
-If a condition keeps the state unchanged in some steps, the form combines the state with the neutral element in these steps. Nodes
-that read the state before a step read the row of the previous step instead.
+A condition may keep the state unchanged in some steps. In these steps, the new nodes combine the state with the neutral element,
+such as 0 for a sum. Nodes that read the state before a step then read the result of the previous step.
 
 Conditions:
 
 * The operators support the element type and compute the same as the loop.
 * The operand ``x`` depends on no state.
 * The stacks of all steps stay within the memory budget.
-* The rows are so narrow that the form is not slower than the loop. ``forms`` has the limits. All unknown sizes of a row together
-  count as 64.
+* A row, that is, the state in one step, is narrow enough. For wider rows, the new nodes would be slower than the loop (``forms.py``
+  has the limits). If sizes of a row are unknown, their product counts as 64.
 * The loop is not compiled to a plan.
 
 Max, Min, And, Or and latches are much slower than the loop for wide rows. If the width is unknown, an If checks it at run time and
 keeps the loop for wide rows (``recurrences/fallback.py``). Such an If requires that all states of the loop accumulate.
 
-A plan is faster than these forms, and all states of a loop share its steps. Measured times:
+A plan (a compiled loop) is faster than these operators, and one plan computes all states of the loop. Measured times:
 
 * A sum of 1000 steps of 16 numbers: 13 µs in a plan, 17 µs by CumSum.
 * A sum of 1000 steps of 256 numbers: 41 µs in a plan, 96 µs by CumSum.
@@ -101,7 +102,7 @@ class _Candidate:
         )
 
     def _unlike(self) -> NotApplicable | None:
-        """Return a reason if the form cannot be written, or would compute other values than the loop."""
+        """Return a reason if the form cannot be written or would compute other values than the loop, else None."""
         kind, form = self.total.state.initial.dtype, self.form
         if kind not in form.types or (self.total.mask is not None and kind in _NO_WHERE):
             elements = "elements of a type that is not known" if kind is None else kind.name
@@ -128,7 +129,7 @@ class _Candidate:
         return NotApplicable("CUMULATIVE-STEPS", f"{self.name} could be computed by {self.form.name}{condition}")
 
     def _too_large(self, widest: int | None) -> NotApplicable | None:
-        """Return a reason if stacks exceed the memory budget, or if a row has more than ``widest`` bytes."""
+        """Return a reason if the stacks exceed the memory budget or a row has more than ``widest`` bytes."""
         after, width = self.total.node.outputs[0], _width(self.total.state.inner, self.sizes)
         reason = self.sizes.not_a_stack(after)
         reason = reason or over_budget(f"'{after.name}' takes", self.stack_bytes, self.ctx, "for all steps at once")
@@ -171,10 +172,10 @@ class _Candidate:
 
 
 def _width(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the bytes of ``value`` per step.
+    """Return the size of ``value`` in one step, in bytes.
 
-    If several sizes of ``value`` are unknown, their product counts as ``assumed_dim``. If the loop is marked ``ASSUMED_SIZE``, an
-    If around the loop checks each unknown size, so each of them counts as ``assumed_dim``.
+    The product of all unknown sizes of ``value`` counts as ``assumed_dim``. But if the loop is marked ``ASSUMED_SIZE``, each
+    unknown size counts as ``assumed_dim``, because an If around the loop checks each of them.
     """
     if ASSUMED_SIZE.on(sizes.loop.node):
         return sizes.step(value)

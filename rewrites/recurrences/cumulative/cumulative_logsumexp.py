@@ -3,14 +3,22 @@
     Scan(s0, xs) body(s, x) => (m = Max(s, x), s2 = m + Log(Exp(s - m) + Exp(x - m)), s2)
     ->    If (no overflow) then Log(CumSum(Exp(xs - m0)) + Exp(s0 - m0)) + m0 else the Scan as it was    # m0 = Max(s0, xs[0])
 
-``log_sums`` recognises many forms of the step: the form above, which subtracts the larger operand, ReduceLogSumExp, Softplus, and
-the plain ``Log(Exp(s) + Exp(x))``. An If keeps the loop for infinities and NaN, for sums above ``_LARGEST``, which lose precision,
-and for numbers for which the loop itself overflows. The results differ from those of the loop only by rounding, because terms are
-added in another order and no logarithm is rounded between two steps.
+``log_sums`` recognises many ways to write the step: the one above, which subtracts the larger operand, ReduceLogSumExp, Softplus,
+and the plain ``Log(Exp(s) + Exp(x))``. The If runs the original loop in these cases:
 
-Conditions: The loop has one state, and its scan outputs are the state before or after each step. The state is float or double. By
-the cost estimate, the sums are at least a fifth faster than the loop. The target runs Scan and If. The loop is not compiled to a
-plan.
+* An infinity or NaN occurs.
+* A sum exceeds ``_LARGEST``, so that it would lose precision.
+* The numbers are so large that the loop itself overflows.
+
+Otherwise the results differ from those of the loop only by rounding: terms are added in another order, and no logarithm is rounded
+between two steps.
+
+Conditions:
+
+* The loop has one state, of type float or double. Its scan outputs are the state before or after each step.
+* By the cost estimate, the sums are at least a fifth faster than the loop.
+* The target runs Scan and If.
+* The loop is not compiled to a plan.
 """
 
 from functools import partial
@@ -128,7 +136,7 @@ class _LogSums:
         return squeeze(b, slice_axis(b, rows, 0, -1, _END) if self._backwards else slice_axis(b, rows, 0, 0, 1), [0])
 
     def are_right(self) -> ir.Value:
-        """Return a flag that is True if neither the sums nor the loop meet an infinity, a NaN or an overflow."""
+        """Return a flag that is true if no infinity, NaN or overflow occurs in the sums or in the loop."""
         b, log_sum = self._ends.b, self._log_sum
         answers = [self._below(b.op("ReduceSum", self._last, keepdims=0), _LARGEST)]
         if self._first is None:

@@ -1,6 +1,6 @@
-"""``_FORMS``: the closed form of each operator that accumulates, with its types and row sizes.
+"""Closed forms of states that accumulate, each with its element types and the row sizes for which it is fast.
 
-Sums, means and flags are in ``prefix_sums``. This module writes the other forms.
+``prefix_sums`` writes the forms of sums, means and flags. This module writes the other forms, and lists all of them in ``_FORMS``.
 
 Max and Min become associative scans. The scan uses the loop's own operator with the same order of operands, so that NaN propagates
 as in the loop. For operands 0 and -0, onnxruntime's Max returns either of them, both in the loop and in the scan. A loop that
@@ -48,15 +48,15 @@ class PrefixForm:
 
     Args:
         name: The name of the form in reports.
-        place: Function that writes the form. It stacks those states that other nodes read. It returns the last state if it is read.
+        place: Function that writes the nodes of the form. It puts the states that other nodes read into the stacks. It returns the
+            last state, or None if nothing reads it.
         types: The element types for which the form computes the same as the loop.
         since: The first opset that has the operators of the form.
         widest_new: The row size in bytes up to which the form is not slower than the loop.
-        widest_returned: The row size in bytes for a loop that already scans the operands and returns the stacked states.
-        by_blocks: True if the number of steps must be known to compute more than the last value.
-        for_last: True if the number of steps must be known even to compute only the last value.
-        widest_cached: The row size in bytes while the stacks fit the processor's cache, if larger than the other limits; None for
-            no limit.
+        widest_returned: The same limit for a loop that already scans the operands and returns the stacked states.
+        by_blocks: True if the number of steps must be known, unless only the last value is read.
+        for_last: True if the number of steps must be known even if only the last value is read.
+        widest_cached: A larger limit for stacks that fit the processor's cache; None if all such stacks are narrow enough.
     """
 
     name: str
@@ -80,7 +80,7 @@ class PrefixForm:
     def widest(self, total: Accumulation, returned: bool) -> int | None:
         """Return the row size in bytes up to which the form is not slower than the loop; None for no limit.
 
-        ``returned``: the loop already scans the operands and returns the stacked states.
+        ``returned``: True if the loop already scans the operands and returns the stacked states.
         """
         if returned and self.place is place_sums and starts_neutral(total):
             return None
@@ -88,7 +88,7 @@ class PrefixForm:
 
 
 def form_of(total: Accumulation) -> PrefixForm:
-    """Return the closed form for ``total``."""
+    """Return the closed form for the accumulation ``total``."""
     return _CHOICES if total.is_choice else _FORMS[total.op_type]
 
 

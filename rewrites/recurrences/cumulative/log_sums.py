@@ -1,4 +1,4 @@
-"""Find running log-sum-exps, ``s' = log(exp(s) + exp(x))``, in any notation of this formula.
+"""Find running log-sum-exps, ``s' = log(exp(s) + exp(x))``, however the loop body writes this formula.
 
 This module evaluates the step with numpy at many points, and compares the results with ``np.logaddexp``. The first evaluation, in
 double precision, shows whether the step computes a log-sum-exp. The second evaluation, in the type of the state, shows for which
@@ -38,7 +38,7 @@ class LogSum:
         is_power: True if the step adds ``operand`` instead of its exponential: ``s' = log(exp(s) + operand)``.
         largest: The step does not overflow if ``abs(max(state, operand)) < largest``.
         reach: The step does not overflow if ``operand - state < reach``. If ``reach`` is infinite, the state may even be -inf.
-        extra: An axis of size 1 that the operand has and the state lacks.
+        extra: An axis of size 1 that the operand has and the state lacks; None if there is none.
     """
 
     state: State
@@ -126,13 +126,13 @@ def _elementwise(state: State, varying: set[ir.Value], opset: int) -> LogSum | N
 
 
 def _points(largest: float, below: float, reach: float) -> list[tuple[float, float]]:
-    """Return pairs (state, operand) to evaluate.
+    """Return pairs (state, operand) of numbers at which the step is evaluated.
 
     Args:
-        largest: The largest magnitude of the larger number of each pair.
-        below: The largest difference of the two numbers of a pair.
-        reach: The largest difference of pairs whose state is the smaller number. If it is infinite, the smaller number of some
-            pairs is -inf.
+        largest: The limit for the magnitude of the larger number of a pair.
+        below: The limit for the difference between the two numbers.
+        reach: The limit for this difference if the state is the smaller number. If it is infinite, neither difference has a limit,
+            and the smaller number of some pairs is -inf.
     """
     draw = np.random.default_rng(0)
     some = [*draw.uniform(-largest, largest, 40), *(largest * share for share in (-1, -1e-3, 0, 1e-3, 0.3, 1))]

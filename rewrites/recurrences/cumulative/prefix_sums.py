@@ -1,7 +1,7 @@
-"""Running sums, products, means and flags for all steps at once, by CumSum and CumProd.
+"""Compute running sums, products, means and flags for all steps at once, by CumSum and CumProd.
 
 onnxruntime's CumSum and CumProd add row after row, as the loop does. So each result has the same bits as in the loop, also for NaN,
-infinities and overflows. The initial value enters the sum in one of three ways:
+infinities and overflows. The initial value enters the sum or product in one of three ways:
 
 * It is inserted as row 0.
 * If nothing reads the state before each step, the initial value is added to the first row, or multiplied with it (by ScatterND).
@@ -14,7 +14,8 @@ Running means:
 
 The mean before each step is computed from a sum. The loop's own nodes then compute the mean after the step from the mean before
 it. So infinite means and the signs of zeros are those of the loop. The operands are divided by a power of two, or by the number of
-steps, before they are added. So no sum overflows unless a mean does. If the loop itself computes the sum, nothing is divided.
+steps, before they are added. So no sum overflows unless a mean does. If the loop itself computes the sum, the operands are not
+divided.
 """
 
 import numpy as np
@@ -93,9 +94,10 @@ def _combined_with_initial(stacks: Stacks, rows: ir.Value, total: Accumulation, 
 
 
 def _counted(stacks: Stacks, total: Accumulation) -> np.ndarray | None:
-    """Return the initial state and the state after each step as one array [steps + 1, ...].
+    """Compute the initial state and the state after each step in numpy, as one array [steps + 1, ...].
 
-    If the loop runs backwards, the array is in reversed order. Return None if the initial state or the operand is not constant.
+    If the loop runs backwards, the array is in reversed order. Return None if the initial state or the operand is not a constant of
+    one element, or if the number of steps is unknown or large.
     """
     initial, number, steps = const_array(total.state.initial), const_array(total.operand), stacks.loop.steps
     if total.mask is not None or initial is None or number is None or initial.size != 1 or number.size != 1:
@@ -129,7 +131,7 @@ def _without_minus_zeros(b: Builder, whole: ir.Value, total: Accumulation) -> ir
 def place_means(stacks: Stacks, mean: Average, use: StateUse) -> ir.Value | NotApplicable | None:
     """Compute the running means. Put those that other nodes read into ``stacks``.
 
-    Return the mean of all steps if it is read, else None; or the reason why the means cannot be computed.
+    Return the mean of all steps if it is read, else None. If the means cannot be computed, return the reason.
     """
     initial, ends, after = mean.state.initial, Ends(stacks.build, stacks.backwards), use.nexts[0]
     rows = rows_of(stacks, mean)
@@ -161,7 +163,7 @@ def _means_before(stacks: Stacks, rows: ir.Value, mean: Average) -> ir.Value:
 def _divisor(stacks: Stacks, mean: Average) -> ir.Value | None:
     """Return the number by which each operand is divided before the sum; None if operands are not divided.
 
-    It is at least as large as the number of all values in the last mean.
+    The divisor is at least the number of values in the last mean.
     """
     steps, b, kind = stacks.loop.steps, stacks.build, mean.state.initial.dtype
     if mean.sums:
@@ -173,7 +175,7 @@ def _divisor(stacks: Stacks, mean: Average) -> ir.Value | None:
 
 
 def _factors(stacks: Stacks, mean: Average, divisor: ir.Value | None) -> ir.Value:
-    """Return one factor per step: the mean before the step is the sum before the step times the factor.
+    """Return one factor per step. The sum before the step times this factor is the mean before the step.
 
     The factor of a step is ``divisor`` (1 if None) divided by the number of values before the step. If there is no value before
     the step, any number may be returned.

@@ -35,7 +35,8 @@ class Numbers:
     Args:
         of: Maps an array of step numbers to an array of values.
         listed: True if a constant lists the values, so that ``of`` only accepts the step numbers of the loop.
-        exact_to: The largest exact number of a float32 count on which the values depend; None for no limit.
+        exact_to: The largest number of steps that a float32 count represents exactly, if the values depend on such a count; None
+            for no limit.
     """
 
     of: Callable[[np.ndarray], np.ndarray]
@@ -44,7 +45,7 @@ class Numbers:
 
 
 def combined(compute: Callable[..., np.ndarray], *parts: Numbers) -> Numbers:
-    """Return the function that applies ``compute`` to the values of ``parts``."""
+    """Return the function of the step number that applies ``compute`` to the values of all ``parts``."""
     limits = [part.exact_to for part in parts if part.exact_to is not None]
     listed = any(part.listed for part in parts)
     return Numbers(_once(lambda steps: compute(*(part.of(steps) for part in parts))), listed, min(limits, default=None))
@@ -78,7 +79,7 @@ class StepNumbers:
     def of(self, value: ir.Value | None) -> Numbers | None:
         """Return ``value`` as a function of the step number, or None if it depends on anything else.
 
-        The body computes ``value`` or captures it from outside.
+        ``value`` is computed in the body, or captured by it.
         """
         value = through_identity(value)
         if value is None or self._depth > _FURTHEST:
@@ -135,7 +136,7 @@ class StepNumbers:
         return _computed(node, lambda operand: self._rows(operand, backwards, depth + 1))
 
     def _counted(self, node: ir.Node, backwards: bool) -> Numbers | None:
-        """Read a CumSum over rows that all hold the same number. Only the first row may hold another number."""
+        """Read a CumSum over rows that all hold the same number, except perhaps the first row."""
         summed, axis = through_identity(node.inputs[0]), self._constants.of(node.inputs[1])
         if summed is None or axis is None or axis.any() or bool(node.attributes.get_int("reverse", 0)) != backwards:
             return None

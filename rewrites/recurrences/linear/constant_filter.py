@@ -3,25 +3,27 @@
     Scan(s1, s2, xs) body => (y = b0 x + s1, s1 = b1 x - a1 y + s2, s2 = b2 x - a2 y)
     ->    If (all numbers are finite) then Y = MatMul([X, Z], V) ... (``scans/linear_system.py``) else the original Scan
 
-The matrix product of a block multiplies inputs of later steps by 0, and 0 times infinity is NaN. So an If keeps the loop for
-infinities, NaN, and numbers so large that a sum might overflow. If a -0 could reach a result, the If also keeps the loop for -0.
-Results differ from the loop by rounding only: sums have another order, and products of constants are computed in advance. If the
-number of steps is unknown, an outer If keeps the loop for few steps.
+To compute the output of a step, the matrix product of a block multiplies the inputs of later steps by 0, and 0 times infinity is
+NaN. So an If keeps the loop for infinities, NaN, and numbers so large that a sum might overflow. If a -0 could reach a result, the
+If also keeps the loop for -0. Results differ from the loop by rounding only: sums have another order, and products of constants are
+computed in advance. If the number of steps is unknown, an outer If keeps the loop for few or very many steps.
 
 Conditions:
 
 * Next states and scan outputs are sums of states, inputs and constants, each multiplied by a constant, in float or double.
 * Inputs do not depend on states.
-* Either all coefficients are single numbers and all values have one shape, or the states are few and their sizes are known, as in a
-  Kalman filter with a constant gain.
-* Powers of the state matrix do not grow by more than ``_MOST``.
+* Either all coefficients are single numbers and all values have the same shape, or the states have few elements and known sizes, as
+  in a Kalman filter with a constant gain.
+* The powers of the state matrix stay so small that no value grows by ``_MOST`` or more.
 * The trip count or the sizes of a row are known.
 * By the cost estimate, the products are at least a fifth faster than the loop.
 * The target runs Scan and If.
 * The loop is not compiled to a plan.
 
-The rule leaves two kinds of independent states to other rules. States that decay and whose stacks exceed the second-level cache are
-left to ``linear-recurrence``, which needs no If. States that only accumulate are left to ``cumulative``.
+If all states are independent, the rule leaves the loop to another rule in two cases:
+
+* The states decay, and their stacks exceed the second-level cache: ``linear-recurrence`` needs no If.
+* A state only accumulates: ``cumulative`` computes it.
 """
 
 import math
@@ -112,9 +114,9 @@ def _has_one_shape(system: System) -> bool:
 
 
 def _is_left_to_others(loop: ScanView, system: System, ctx: Context) -> bool:
-    """Return True if all states are independent and this rule leaves them to another rule.
+    """Return True if all states are independent and another rule should replace them.
 
-    The end of this module's docstring says which states those are.
+    The end of this module's docstring lists these cases.
     """
     decays = np.diag(system.matrices.step)
     if (system.matrices.step - np.diag(decays)).any() or not ((decays > 0) & (decays <= 1)).all():
@@ -151,7 +153,10 @@ def _too_slow(loop: ScanView, system: System, sizes: StepSizes, steps: int) -> N
 
 
 def _largest(system: System, steps: int, dtype: np.dtype) -> float | None:
-    """Return the largest magnitude of inputs and states without overflow; None if states grow too much."""
+    """Return the magnitude of inputs and initial states up to which nothing overflows.
+
+    Return None if values grow too much.
+    """
     total = reach(system.matrices.step, steps)
     states = (np.abs(system.matrices.drive).sum(0) + np.abs(system.matrices.more) + 1) @ total
     count = len(system.matrices.step)

@@ -40,9 +40,9 @@ S = TypeVar("S")
 
 
 class NotLinear(Exception):
-    """Raised if a value is not linear in the states, or linear but not in a supported form.
+    """Raised if a value is not linear in the states, or is linear in an unsupported form.
 
-    For a form that is not supported, ``reason`` explains why.
+    ``reason``: An explanation of the unsupported form for reports, or None.
     """
 
     def __init__(self, reason: NotApplicable | None = None) -> None:
@@ -94,7 +94,7 @@ class Linear:
     """A value as the sum of ``paths`` and ``drive``.
 
     Args:
-        paths: The summands that contain a state. The sum of their factors is the decay of that state.
+        paths: The summands that contain a state. Without the state, their sum is the decay of this state.
         drive: The sum of the summands without a state; None if there are none.
     """
 
@@ -159,7 +159,7 @@ class DecayReader:
     def own(self, state: State) -> Linear:
         """Return the next value of ``state`` as a sum of paths and a drive.
 
-        Raise NotLinear if it depends on another state or has no drive.
+        Raise NotLinear if the next value depends on another state or has no drive.
         """
         linear = self.linear(state.next)
         if linear.drive is None or not linear.paths or any(path.state is not state for path in linear.paths):
@@ -200,7 +200,7 @@ class DecayReader:
 
 
 def read_states(loop: ScanView, opset: int, read: Callable[[State, DecayReader], S]) -> list[S] | NotApplicable:
-    """Return the results of ``read`` for all states of ``loop``.
+    """Call ``read`` for each state of ``loop`` and return the results.
 
     Return a reason instead if ``read`` raises NotLinear, or if a scan output is not the value of a state.
     """
@@ -213,7 +213,7 @@ def read_states(loop: ScanView, opset: int, read: Callable[[State, DecayReader],
 
 
 def drives_in_order(drive: Drive | ir.Value) -> list[Drive | ir.Value]:
-    """Return ``drive`` and all drives and values behind it, operands first and without duplicates."""
+    """Return ``drive`` and all drives and values from which it is computed, operands first, without duplicates."""
 
     def operands(part: Drive | ir.Value) -> list[Drive | ir.Value]:
         return [operand for operand in part.operands if operand is not None] if isinstance(part, Drive) else []

@@ -8,16 +8,22 @@ the loop in these cases:
 
 * A state is not finite, or exceeds 1e18 (1e150 in double). Then a product of several decays may have overflowed or become 0,
   although no value in the loop does.
-* A state is 0, because the sign of this zero may differ. But if the body adds the drive after all products, and all decays are
-  positive, the signs agree. In this case the If does not keep the loop.
-* A decay is a sum of several terms and is not between -4 and 4. Such a decay results from ``s + z * (h - s)``, which becomes
-  ``(1 - z) * s + z * h``.
+* A state is 0, because the sign of this zero may differ from the loop. The signs agree, and the If does not keep the loop, if the
+  body adds the drive after all products and all decays are positive.
+* A decay is a sum of several terms and is not between -4 and 4. For example, ``s + z * (h - s)`` is ``(1 - z) * s + z * h``, so its
+  decay is the sum ``1 - z``.
 
 Otherwise the results differ from the loop by rounding only, because sums have another order.
 
-Conditions: Each state depends on no other state. Decays and drives do not depend on states. The states are float or double. The
-trip count or the sizes of a row are known. Scan outputs are states. By the cost estimate, blocks are at least a fifth faster than
-the loop. The target runs Scan and If. The loop is not compiled to a plan.
+Conditions:
+
+* Each state depends on no other state. Decays and drives do not depend on states.
+* The states are float or double.
+* The trip count or the sizes of a row are known.
+* Each scan output is the value of a state before or after the step.
+* By the cost estimate, blocks are at least a fifth faster than the loop.
+* The target runs Scan and If.
+* The loop is not compiled to a plan.
 """
 
 import math
@@ -90,7 +96,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _read(state: State, reader: DecayReader) -> _GatedState:
     """Return ``state`` with its paths and drive.
 
-    Raise NotLinear if the state is not gated: no factor of it changes from step to step.
+    Raise NotLinear if the state is not gated, that is, if none of its factors changes from step to step. Also raise it if the rank
+    of the state is unknown or its type is not supported.
     """
     linear = reader.own(state)
     known = rank_of(state.inner) is not None and state.inner.dtype in _LARGEST

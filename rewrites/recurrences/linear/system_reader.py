@@ -7,7 +7,7 @@ There are two kinds of systems:
 * Other bodies mix the elements of their states. Then all elements of all states form one system, so they must be few. Such a body
   may also have MatMul and Gemm by constants, sums over axes, and operators that move elements.
 
-All other values that do not depend on the states are inputs of the system.
+A value that does not depend on the states becomes an input of the system if the reader cannot compute it from other inputs.
 """
 
 import math
@@ -120,7 +120,7 @@ class SystemReader:
         return self._known[value]
 
     def _number(self, value: ir.Value | None) -> np.ndarray | None:
-        """Return the one element of a constant ``value`` that broadcasts to every state; None for others."""
+        """Return the element of ``value`` if it is a float constant of one element that broadcasts to every state, else None."""
         array = self.constant(value)
         if array is None or array.size != 1 or array.ndim > self._rank or array.dtype.kind != "f":
             return None
@@ -158,9 +158,9 @@ class SystemReader:
         return _moved(moved.make, [part for part in parts if part is not None])
 
     def _scaled(self, node: ir.Node, first: AffineMap, second: AffineMap) -> list[AffineMap] | None:
-        """Return the result of ``node``, a Mul or Div by a constant number; None if no such number is known.
+        """Return the result of ``node``, a Mul or Div, if it multiplies or divides by a constant number, else None.
 
-        ``first`` and ``second`` are the operands.
+        ``first`` and ``second`` are the operands of ``node``.
         """
         left, right = (self._number(value) for value in node.inputs)
         if node.op_type == "Div":

@@ -4,7 +4,7 @@ A matrix product over a block of steps may turn -0 into +0, so a body with such 
 
 * A sum is -0 only if both operands are -0. If the operands cancel, the sum is +0.
 * The sign of a product is the product of the signs.
-* A matrix product of onnxruntime adds up terms from +0 on. A kernel that also adds an operand (Gemm) adds up from this operand on.
+* A matrix product of onnxruntime starts its sum at +0. A kernel that also adds an operand (Gemm) starts its sum at this operand.
 * Zeros that result from underflow are not considered.
 """
 
@@ -29,7 +29,7 @@ def gives_negative_zeros(
 
     Args:
         constants: The constant initial value of each state; None if it is not constant.
-        is_clean: Assume that no input, and no initial value that is not constant, is -0.
+        is_clean: True to assume that no input is -0, and no initial value that is not constant.
     """
     free = _PLUS if is_clean else _BOTH
     signs = {state.inner: _of_numbers(constants.get(state.inner), free) for state in loop.states}
@@ -57,7 +57,7 @@ def _negated(signs: int) -> int:
 def _added(left: int, right: int) -> int:
     """Return the signs that zeros of a sum may have, given the signs of both operands.
 
-    If one operand is a matrix product, the sum may be -0 if the other operand may be -0.
+    The sum of a matrix product and another operand may be -0 if the other operand may be -0.
     """
     with_product = (left if right & _PRODUCT else 0) | (right if left & _PRODUCT else 0)
     return _PLUS | ((left & right | with_product) & _MINUS)

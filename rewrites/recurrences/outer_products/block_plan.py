@@ -33,10 +33,10 @@ class Shape:
     """The sizes of a matrix state with ``heads`` matrices of ``keys`` by ``values`` elements.
 
     Args:
-        steps: The number of steps, assumed if it is unknown.
+        steps: The number of steps, or an assumed number if it is unknown.
         are_known: True if the number of steps is known.
         heads: The number of independent matrices.
-        key_heads: The number of heads that have their own keys and queries. The other heads share them.
+        key_heads: The number of heads with different keys and queries. All further heads share these keys and queries.
         by_key: True if each key has its own decays, False if all keys of a head have the same decay.
         keys: The number of rows of each matrix.
         values: The number of columns of each matrix.
@@ -112,9 +112,9 @@ def plan_of(shape: Shape, options: Options) -> BlockPlan:
 
 
 def fewest_steps(shape: Shape, plan: BlockPlan, nodes: int, options: Options) -> int | None:
-    """Return a number of steps from which ``plan`` is a fifth faster than a loop with ``nodes`` nodes.
+    """Return a number of steps from which ``plan`` is a fifth faster than a loop with ``nodes`` nodes in its body.
 
-    Return None if it never is.
+    Return None if ``plan`` is never a fifth faster.
     """
     steps = plan.length
     while steps < _MANY:

@@ -27,9 +27,10 @@ __all__ = ["Products", "by_step", "constant_weights", "exponent_weights", "key_p
 
 @dataclass(frozen=True)
 class BlockWeights:
-    """The factors by which the decays reduce what reaches the results of a block and the matrix after it.
+    """The factors by which decays reduce earlier contributions to the results of a block and to the matrix after it.
 
-    The letters s and t are steps of the block. If nothing decays, all weights except ``within`` are None, because they would be 1.
+    In the shapes below, s and t are steps of the block. If nothing decays, all weights except ``within`` are None, because they
+    would be 1.
 
     Args:
         within: [..., heads, t, s], how much of what step s adds remains in the result of step t; 0 if t is before s.
@@ -47,7 +48,7 @@ class BlockWeights:
 def constant_weights(build: Builder, decay: np.ndarray | None, length: int, dtype: np.dtype) -> BlockWeights:
     """Return the weights for a constant ``decay`` [heads], or for no decay if it is None.
 
-    Axis 0 of the weights is the heads. Without a decay, there is only the weight ``within``, [t, s].
+    The weights have one entry for each head along axis 0. Without a decay, ``within`` is the only weight, and is [t, s].
     """
     lag = np.arange(length)[:, None] - np.arange(length)[None, :]
     if decay is None:
@@ -86,9 +87,10 @@ def exponent_weights(build: Builder, exponents: ir.Value, length: int, dtype: np
 
 
 def _between(build: Builder, rows: ir.Value, length: int, neutral: ir.Value, rank: int) -> ir.Value:
-    """Return a tensor [..., heads, length, length + 1] whose products or sums along t are the weights.
+    """Return a tensor [..., heads, t, i] with the number of step t from ``rows`` if ``i <= t``, else ``neutral``.
 
-    The element [..., t, i] is the number of step t in ``rows`` if ``i <= t``, else ``neutral``.
+    The caller computes the weights from it, by cumulative products of decays or cumulative sums of exponents along t. The axis t
+    has ``length`` entries, and the axis i has ``length + 1``.
     """
     is_between = np.arange(length)[:, None] >= np.arange(length + 1)[None, :]
     return where(build, build.const(is_between), by_step(build, rows, rank == 4), neutral)
@@ -137,7 +139,7 @@ class Products:
         return build.op("MatMul", _transposed(build, keys, self.is_flat), values)
 
     def read(self, state: ir.Value) -> ir.Value:
-        """Return the products of queries and matrices, [..., steps, heads, values].
+        """Return the product of each query with the matrix after its step, [..., steps, heads, values].
 
         ``state`` is the matrix before the block.
         """
@@ -176,7 +178,7 @@ def key_products(
     *,
     is_flat: bool,
 ) -> Products:
-    """Return the products of a block if each key has its own decays.
+    """Return an object that writes the products of a block if each key has its own decays.
 
     Blocks are merged in pairs, from single steps up to ``length`` steps, which must be a power of 2 (see this module's docstring).
     All operands are [..., heads, steps, size].

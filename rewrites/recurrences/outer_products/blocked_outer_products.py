@@ -10,7 +10,8 @@ If keeps the loop in these cases:
 * An operand is infinite or NaN.
 * A decay ``a`` is above 1 in magnitude.
 * The squares of all keys, values and queries, or those of the initial matrix, add up to more than 1e14 (1e200 in double).
-* The last matrix is read, and a decay is 0 or less, or an element of the initial matrix is -0.
+* The last matrix is read, and its zeros might have another sign, because a decay is 0 or less or an element of the initial matrix
+  is -0.
 
 Otherwise the results differ from the loop only because terms are added in another order.
 
@@ -163,10 +164,10 @@ class _BlocksOrLoop:
         return [*read_stacks(stacks, [(output.inner,) for output in outputs], others, finals, ctx), *loops, scan]
 
     def _blocks_and_checks(self, plan: BlockPlan, inside: Builder) -> tuple[MatrixBlocks, list[ir.Value], ir.Value | None]:
-        """Return a tuple (blocks, bounded, decays).
+        """Return a tuple (blocks, bounded, decays): the blocks, and the values that the condition of the If must check.
 
-        The numbers in ``bounded`` must be finite and bounded. The numbers in ``decays`` must be at most 1 in magnitude; None if no
-        decays need a check at run time.
+        All numbers in ``bounded`` must be finite and bounded. All numbers in ``decays`` must be at most 1 in magnitude; ``decays``
+        is None if no decay needs a check at run time.
         """
         rows, matrix, stacks, constant = self.rows, self.rows.matrix, self.rows.stacks, self.constant
         steps = stacks.loop.steps

@@ -30,7 +30,7 @@ def is_never_negative(decay: Product, stacks: Stacks) -> bool:
 def exponents(decay: Product, stacks: Stacks, put: Callable[[Product], ir.Value]) -> ir.Value:
     """Return a tensor with the exponents of ``decay``, which must never be negative.
 
-    ``put``: writes the nodes that compute a Product for all steps, and returns the result.
+    ``put``: a function that writes the nodes that compute a Product for all steps, and returns the result.
     """
     source_exponent = exponent(decay, stacks)
     return stacks.build.op("Log", put(decay)) if source_exponent is None else put(source_exponent)
@@ -71,9 +71,10 @@ def _outer(value: ir.Value, stacks: Stacks) -> ir.Value:
 
 
 def _signed_operands(value: ir.Value | None) -> Sequence[ir.Value | None]:
-    """Return the operands of ``value``'s node that must not be negative so that ``value`` is not negative.
+    """Return the operands that must all be >= 0 for ``value`` to be >= 0.
 
-    Return an empty list if the operator alone decides, as for Exp, or if nothing is known.
+    They are operands of the node that computes ``value``. Return an empty list if the result of its operator is always >= 0, as for
+    Exp, or if nothing is known about this operator.
     """
     node = value.producer() if value is not None and const_array(value) is None else None
     if node is None or node.domain != "":
@@ -84,7 +85,7 @@ def _signed_operands(value: ir.Value | None) -> Sequence[ir.Value | None]:
 
 
 def _keeps_above_zero(value: ir.Value | None) -> bool:
-    """Return True if ``value`` is never negative, provided that none of its ``_signed_operands`` is."""
+    """Return True if ``value`` is never negative as long as all its ``_signed_operands`` are never negative."""
     array = const_array(value)
     if array is not None:
         return array.dtype.kind == "f" and bool((array >= 0).all()) and not bool(np.signbit(array).any())

@@ -42,8 +42,8 @@ class HeadRows:
     def rows(self, b: Builder, whole: ir.Value, product: Product, along: tuple[int, ...], *, full: bool = False) -> ir.Value:
         """Reshape ``whole`` to rows ``[steps, heads, size]`` in the order of steps.
 
-        ``whole`` is the result of ``self.whole(product, along)``. If all heads share their rows, the heads axis has size 1, unless
-        ``full``.
+        ``whole`` is the result of ``self.whole(product, along)``. Rows that all heads share have a heads axis of size 1. If
+        ``full``, they are repeated for each head instead.
         """
         heads = self.matrix.heads
         own = [label for label in heads if label in product.named]
@@ -128,7 +128,8 @@ class Packing:
     def product(self, product: Product, along: tuple[int, ...]) -> ir.Value:
         """Return ``product`` for all steps, reshaped to ``[batch, steps, heads * along]``.
 
-        If the product lacks one of these axes, it is repeated along this axis.
+        If the product lacks one of these axes, it is repeated along this axis. ``along``: the labels of the key axis or the value
+        axes.
         """
         b, labels = self.stacks.build, (*self.batch, *self.heads, *along)
         whole = multiplied(self.stacks, product, labels, np.dtype(np.float32), alone=not self.batch)

@@ -59,9 +59,9 @@ class MatrixBlocks:
     dtype: np.dtype
 
     def all_steps(self) -> tuple[ir.Value | None, ir.Value, list[ir.Node]]:
-        """Return the products with the queries, the last matrix, and the new loops.
+        """Write the nodes for all steps. Return the products with the queries, the last matrix, and the new loops.
 
-        The products are [steps, heads, values], or None without queries.
+        The products are [steps, heads, values], or None if there are no queries.
         """
         build, initial, names = self.cut.build, self.initial, ("keys", "values", "queries", "decays")
         blocks = {name: self._blocks_of(rows, name) for name in names if (rows := getattr(self, name)) is not None}

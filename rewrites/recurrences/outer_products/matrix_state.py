@@ -189,7 +189,7 @@ def _with_roles(
 
 
 def _query(next_value: ir.Value, tensor: Tensor, labels: Labels) -> tuple[Product, int | None, Labels]:
-    """Return the query, the axis over which ``tensor`` sums, and its other axes, in labels of the state."""
+    """Return the query, the axis over which ``tensor`` sums, and the axes of ``tensor``, as labels of the state."""
     (product,) = tensor.products
     (own,) = (factor for factor in product.factors if factor.value is next_value)
     to = {mine: label for mine, label in zip(own.labels, labels, strict=True) if mine is not None and label is not None}
@@ -204,7 +204,7 @@ def _query(next_value: ir.Value, tensor: Tensor, labels: Labels) -> tuple[Produc
 
 
 def _independent_axis(named: Sequence[int], decay: Product, written: Product) -> int:
-    """Return the key axis if there is no query: the first axis that shares no factor with some other axis."""
+    """Return the first axis that shares no factor with some other axis, as the key axis without a query."""
     for label in named:
         along = {other for factor in written.factors if label in factor.named for other in factor.named}
         if label in along and any(other not in along | decay.named for other in named):

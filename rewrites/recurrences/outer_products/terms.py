@@ -85,7 +85,7 @@ class Axes:
         return dim
 
     def of(self, label: int) -> int:
-        """Return the one label that represents all labels of the same axis as ``label``."""
+        """Return the label that represents the axis of ``label``: ``unite`` may give an axis several labels."""
         while self._same[label] != label:
             label = self._same[label]
         return label
@@ -130,12 +130,12 @@ class Axes:
         return tuple(self.unite(*pair) for pair in pairs)
 
     def times(self, first: Tensor, second: Tensor, labels: Labels) -> Tensor:
-        """Return the product of two tensors with the axes ``labels``, summed over all other axes."""
+        """Return the product of two tensors, summed over all axes except ``labels``."""
         pairwise = (Product(a.number * b.number, (*a.factors, *b.factors)) for a in first.products for b in second.products)
         return self.summed(Tensor(labels, tuple(pairwise)), {*first.labels, *second.labels})
 
     def summed(self, tensor: Tensor, before: Iterable[int | None]) -> Tensor:
-        """Return ``tensor``, which results from a sum over some of the axes ``before``.
+        """Check that ``tensor`` can be the sum of a tensor with the axes ``before`` over some of them, and return it.
 
         Raise NotAProduct if one of its products lacks an axis that is summed over.
         """
@@ -161,7 +161,7 @@ def _renamed(tensor: Tensor, new: Callable[[int], int]) -> Tensor:
 def multiplied(stacks: Stacks, product: Product, labels: tuple[int, ...], dtype: np.dtype, *, alone: bool) -> ir.Value:
     """Return ``product`` for all steps, as a tensor [steps, *axes] whose ``axes`` broadcast to ``labels``.
 
-    ``alone``: the tensor of a product with a single factor may have additional axes of size 1.
+    ``alone``: True if the result may have additional axes of size 1 when ``product`` has a single factor.
     """
     build, whole = stacks.build, None
     for factor in product.factors:
