@@ -97,7 +97,7 @@ def write_fallback(
     hint: str | None,
     ctx: Context,
 ) -> tuple[ir.Value, ...]:
-    """Write an If that runs ``closed`` if ``condition`` is true, else ``kept``. Return the outputs of the If.
+    """Write an If that runs ``closed`` if ``condition`` is true, else ``kept``. Return its outputs.
 
     ``closed`` and ``kept`` are pairs (nodes, outputs). The branch that contains ``scan`` is marked as a fallback.
     """

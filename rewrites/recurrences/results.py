@@ -38,7 +38,9 @@ def bind_state(
     last: Callable[[], ir.Value] | None = None,
     backwards: bool = False,
 ) -> dict[ir.Value, ir.Value]:
-    """Return a dictionary from each output of ``loop`` that holds ``state`` to its new value, taken from ``rows``.
+    """Return a dictionary from each output of ``loop`` that holds ``state`` to its new value.
+
+    The new values are taken from ``rows``.
 
     Args:
         rows: The states after each step, in the order of the steps, or in reversed order if ``backwards``.

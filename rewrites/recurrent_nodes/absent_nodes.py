@@ -20,7 +20,7 @@ class Absent:
     """A recurrent node that the target does not run.
 
     Args:
-        where: The names of the nodes around it and its own name, as a path.
+        where: The path to the node: the names of the nodes around it, and its own name.
         why: The reason why the target does not run it.
     """
 

@@ -155,9 +155,9 @@ def _direction(
 
 
 def _outside(b: Builder, view: RecurrentNode, which: int) -> tuple[Weights, ir.Value]:
-    """Return what direction ``which`` computes outside its Scan.
+    """Write the nodes of direction ``which`` that run outside its Scan.
 
-    Return the weights that each step reads, and ``x @ W'`` plus the biases for all steps.
+    Return a pair: the weights that each step reads, and ``x @ W'`` plus the biases for all steps.
     """
     size, kind = view.hidden, view.kind
 

@@ -4,8 +4,8 @@ One branch of the If runs the node, the other branch returns empty results. For 
 
     y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = an empty stack of values with the sizes of f(h0, zeros)
 
-If the sizes of f(h, x) are unknown, the branch for empty sequences runs the nodes of f on zeros to find them. In that case these
-nodes must not fail for any numbers, and must have no nested graphs.
+If the sizes of f(h, x) are unknown, the branch for empty sequences runs the nodes of f on zeros to find these sizes. In this case,
+the nodes of f must not fail for any numbers, and must have no nested graphs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -79,7 +79,7 @@ def _is_same_size(left: ir.Value, right: ir.Value, axis: int) -> bool:
 
 
 def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that puts a recurrent node under an If, which skips it if there are no steps or rows."""
+    """Return a patch that puts a recurrent node into an If, which skips the node without steps or rows."""
     if view.batch_first or GUARDED.on(view.node):
         return NOTHING_HERE
     free = [axis for axis in _harmful(view) if _may_be_0(view, axis)]
@@ -163,7 +163,7 @@ def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Co
 
 
 def empty_like(b: Builder, step: ir.Value, axis: int, kind: ir.DataType) -> ir.Value:
-    """Return a stack without entries. Axis ``axis``, of size 0, is inserted into the axes of ``step``."""
+    """Return an empty stack: a tensor with the axes of ``step`` and an additional axis ``axis`` of size 0."""
     shape = b.op("Shape", step)
     sizes = [b.const([0]), slice_axis(b, shape, 0, axis, _TO_THE_END)]
     if axis:

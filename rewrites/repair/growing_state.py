@@ -5,8 +5,8 @@
 The rule applies in these cases:
 
 * The known sizes of the state that the body returns differ from those of the initial state.
-* The body appends something to the state by a Concat, also in a branch of an If.
-* The body returns a Slice, Tile, Pad, Compress or Resize of the state, also in a branch of an If.
+* The body appends something to the state by a Concat, perhaps in a branch of an If.
+* The body returns a Slice, Tile, Pad, Compress or Resize of the state, perhaps from a branch of an If.
 
 Scans over strings stay, because onnxruntime's Gather does not copy whole rows of strings.
 
@@ -80,7 +80,7 @@ def _reshaped(loop: ScanView, ctx: Context) -> State | None:
     """Return the first state whose known sizes change in the first step, or None.
 
     This function lets onnx infer the shapes in the body from the shapes of the initial states and scan inputs. onnx's inference
-    also evaluates sizes that nodes compute, so it knows the rank of a Reshape to computed sizes.
+    also evaluates sizes that nodes compute, so it knows the rank of the result of a Reshape to computed sizes.
     """
     if any(node_graphs(node) for node in loop.body) or not any(state.initial.shape for state in loop.states):
         return None

@@ -1,10 +1,10 @@
 """Protects an Einsum from empty operands, because onnxruntime crashes on some of them.
 
-    Einsum <tbi,tci->tbc> (x, y)    ->    If (x and y have elements) then Einsum (x, y) else zeros of its shape
+    Einsum <tbi,tci->tbc> (x, y)    ->    If (x and y have elements) then Einsum (x, y) else zeros of the same shape
 
-The rule only runs if the user asks for it by the name `guard-recurrence`. Under this name, the rules that guard recurrent nodes run
-too. Conditions: The Einsum has at least two operands, and one of them may be empty. Its equation has no ellipsis. The element type
-and the ranks are known.
+The rule only runs if the user asks for it by the name `guard-recurrence`. This name also selects the rules that guard recurrent
+nodes. Conditions: The Einsum has at least two operands, and one of them may be empty. Its equation has no ellipsis. The element
+type and the ranks are known.
 
 Works around ORT-EINSUM-OF-NOTHING.
 """

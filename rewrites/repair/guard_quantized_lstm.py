@@ -2,8 +2,8 @@
 
     DynamicQuantizeLSTM (x, W, R)    ->    If (x has rows) then DynamicQuantizeLSTM (x, W, R) else empty sequences and states
 
-The rule only runs if the user asks for it by the name `guard-recurrence`. Under this name, the rules that guard recurrent nodes run
-too. Conditions: The number of rows may be 0, and the node has a ``hidden_size``.
+The rule only runs if the user asks for it by the name `guard-recurrence`. This name also selects the rules that guard recurrent
+nodes. Conditions: The number of rows may be 0, and the node has a ``hidden_size``.
 
 Works around ORT-QUANTIZED-LSTM-NO-ROWS.
 """

@@ -75,7 +75,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Value, int]] | None:
     """Return the sizes of ``output`` for a Scan without steps, or None if one of them is unknown.
 
-    Each size is a number, or a pair (value, axis): the size is that of ``axis`` of ``value``, a tensor outside the loop.
+    Each size is a number, or a pair (value, axis) for the size of an axis of a tensor outside the loop.
     """
     sizes: list[int | tuple[ir.Value, int]]
     source = through_identity(output.inner)

@@ -1,6 +1,6 @@
 """Finds reversals of the operands and results of a node.
 
-Transposes and Identities may be between the node and a reversal. After the node, Squeezes may be between them, too.
+Transposes and Identities may be between the node and a reversal. Squeezes may be between the node and a reversal of its result.
 """
 
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> Reversa
 def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Context) -> list[ir.Node]:
     """Return the users of ``stack`` that reverse it along ``axis``.
 
-    Return an empty list if another user reads more than the shape of ``stack``.
+    Return an empty list if any other user reads more than the shape of ``stack``.
     """
     users, waiting = list[ir.Node](), [(stack, axis)]
     while waiting:
@@ -101,9 +101,9 @@ def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
 
 
 def _result_of_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
-    """Return the result of an If through which ``value`` leaves a branch, or None.
+    """Return the result of the If whose branch returns ``value``, or None.
 
-    Return None if ``value`` is no output of a branch, or if the output of the other branch may have more than one step along
+    Return None if no branch returns ``value``, or if the value that the other branch returns may have more than one step along
     ``axis``.
     """
     graph = value.graph

@@ -7,7 +7,7 @@ the initial states, and the last step from the final states. If the last step ne
 keeps this value in an additional state. ``ys[-1]``, ``ys[-1:]``, ``ys[T - 1]`` and ``ys[0]`` are recognised, also after Transpose
 and Identity. Conditions: Nothing else reads the output. The nodes that compute it are deterministic and have no nested graphs. At
 most ``_MOST_NODES`` of them must stay in the body because states need them, too. The rule does not apply to an opset-8 Scan. It
-does not apply to a Loop either, because a Loop may have no step.
+does not apply to a Loop either, because a Loop may run zero steps.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,9 +54,9 @@ class _EndReads:
 
 @dataclass(frozen=True)
 class _Plan:
-    """How to compute the one step of ``output`` that ``reads`` read.
+    """How to compute the only step of ``output`` that the nodes of ``reads`` read.
 
-    It is the first step if ``first``, else the last. The ``nodes`` of the body compute ``value``, the output of this step.
+    This is the first step if ``first``, else the last. ``nodes`` are the nodes of the body that compute ``value``, the output.
     """
 
     output: ScanOutput
@@ -156,7 +156,7 @@ def _computed(loop: ScanView, plan: _Plan, previous: dict[State, State], build: 
 
 
 def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
-    """Return the value of ``state`` before the last step, kept by a state that ``previous`` has or gets."""
+    """Return ``state`` before the last step. An additional state keeps it, in ``previous`` or added to it."""
     if state not in previous:
         name = state.inner.name
         inner = ir.Value(name=ctx.names.fresh(f"{name}_before"), type=state.inner.type, shape=state.inner.shape)

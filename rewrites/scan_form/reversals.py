@@ -3,11 +3,11 @@
     ys = Reverse(Scan(Reverse(xs)))    ->    ys = Scan <scan_input_directions = [1], scan_output_directions = [1]> (xs)
 
 A reversal is a Slice, Gather or ReverseSequence that is known to reverse a complete axis. Transposes may be between the reversal
-and the Scan. The direction of a result is changed if all its users reverse it or read only its shape. If the Scan is in a branch of
-an If, these users may read the result of the If, provided that the other branch returns at most one step.
+and the Scan. The rule changes the direction of a result if all nodes that read the result reverse it or read only its shape. If the
+Scan is in a branch of an If, these nodes may read the result of the If, provided that the other branch returns at most one step.
 
 Later rules may replace the Scan by other operators, which need a reversal wherever directions differ. So this rule does not apply
-if it would increase the number of reversals in that case.
+if the other operators would then need more reversals than before.
 """
 
 from collections.abc import Sequence

@@ -135,8 +135,8 @@ def _ranges(
 ) -> Iterator[tuple[ir.Value, int, int, bool]]:
     """Yield (value, start, stop, squeezed) for each output of ``node`` that is a slice of ``whole``.
 
-    ``value`` is ``whole[start:stop]`` along ``axis``, and lacks the axis if ``squeezed``. If ``start`` or ``stop`` is unknown, it
-    is negative.
+    ``value`` is ``whole[start:stop]`` along ``axis``, and lacks this axis if ``squeezed``. An unknown ``start`` or ``stop`` is
+    negative.
     """
     if node.domain != "" or node.inputs[0] is not whole:
         return

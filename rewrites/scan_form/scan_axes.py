@@ -2,9 +2,9 @@
 
     ys = Scan<scan_input_axes = [1], scan_output_axes = [1]>(xs)    ->    ys = Transpose(Scan(Transpose(xs)))
 
-The Transposes cost nothing, because onnxruntime itself transposes the complete tensor if another axis is scanned. After this rule,
-other rules only need to support axis 0. The directions of the Scan stay as they are. Condition: The rank of the scanned tensor is
-known.
+The Transposes cost nothing, because onnxruntime itself transposes the complete tensor if an axis other than 0 is scanned. After
+this rule, other rules only need to support axis 0. The directions of the Scan stay as they are. Condition: The rank of the scanned
+tensor is known.
 
 Works around ORT-SCAN-MOVED-AXES.
 """

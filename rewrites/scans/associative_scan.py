@@ -1,8 +1,8 @@
 """Compute the prefixes ``x1``, ``x1 * x2``, ... of an associative operator ``*`` in blocks of steps.
 
 The rows [T, ...] are reshaped to B blocks of L rows, [B, L, ...]. First, the prefixes within all blocks are computed at once, by
-L - 1 operators. The last prefix of each block combines the whole block. Second, the prefixes of these B values are computed in the
-same way. Third, each prefix within a block is combined with the prefix of all blocks before it.
+L - 1 operators. The last prefix of each block combines all rows of the block. Second, the prefixes of these B last prefixes are
+computed in the same way. Third, each prefix within a block is combined with the prefix of all blocks before this block.
 
 The first step is the first row of a stack, or the last row if the steps run backwards.
 """
@@ -92,7 +92,10 @@ class AssociativeScan:
         return rows
 
     def prefixes(self, rows: ir.Value, steps: int, initial: ir.Value | None) -> ir.Value:
-        """Return the prefixes at all ``steps`` rows: ``initial`` (if any) combined with all rows up to it."""
+        """Return the prefix at each row: ``initial`` (if any) combined with all rows up to this row.
+
+        ``steps``: the number of rows.
+        """
         b = self.ends.b
         if steps <= _FLAT:
             parts = [rows] if steps == 1 else list(split(b, rows, 0, None if b.opset >= 18 else [1] * steps, steps))
@@ -121,7 +124,7 @@ class AssociativeScan:
         return slice_axis(b, whole, 0, *((missing, count * length) if self.ends.backwards else (0, steps)))
 
     def _along(self, parts: Sequence[ir.Value], initial: ir.Value | None) -> list[ir.Value]:
-        """Return the prefix at each of ``parts``, combined one after the other, in the order of ``parts``."""
+        """Combine ``parts`` one after the other. Return the prefix at each part, in the order of ``parts``."""
         ordered = list(reversed(parts) if self.ends.backwards else parts)
         joined = [ordered[0] if initial is None else self.operator(initial, ordered[0])]
         for part in ordered[1:]:

@@ -1,14 +1,14 @@
 """Compute the states of ``s' = decay * s + drive`` for all steps at once, in blocks of steps.
 
 A first pass starts every block from state 0. It computes step 1 of all blocks at once, then step 2 of all blocks, and so on. The
-states before each block then follow from a shorter recurrence of the same kind, with one step per block. Its decay is the product
-of the decays of a block. If the number of steps is unknown, a Scan iterates over blocks of blocks.
+states before each block then follow from a shorter recurrence of the same kind, with one step per block. The decay of such a step
+is the product of all decays of the block. If the number of steps is unknown, a Scan iterates over blocks of blocks.
 
 If the decay varies from step to step, a second pass computes the steps of each block again, now from the state before the block. If
 the decay is constant, the state before the block is multiplied by a power of the decay and added to each step of the block. An
 infinity or NaN only affects later steps, because no earlier step reads it. If a power of the decay underflowed to 0, an infinite
-state times this power would be NaN, while it stays infinite in the loop. So each power is written as a product of nonzero factors,
-unless the decay is 0. Finite states underflow to 0 under these factors, as in the loop.
+state times this power would be NaN, but the state stays infinite in the loop. So each power is written as a product of nonzero
+factors, unless the decay is 0. Finite states that are multiplied by these factors underflow to 0, as in the loop.
 """
 
 import itertools
@@ -150,7 +150,7 @@ class Decay:
         return self._factors(np.array(exponent))
 
     def powers(self, exponents: Sequence[int]) -> list[np.ndarray]:
-        """Return factors whose product is the decay over ``exponents[i]`` steps at index i of a new axis 0."""
+        """Return factors whose product, at index i of a new axis 0, is the decay over ``exponents[i]`` steps."""
         return self._factors(np.array(exponents).reshape(-1, *[1] * self.numbers.ndim))
 
     def _factors(self, exponents: np.ndarray) -> list[np.ndarray]:
@@ -190,7 +190,7 @@ class DecayBlocks:
         return with_axes_of(build, states, [count], self._initial, self._dims if self._dims.count(-1) <= 1 else None)
 
     def _states(self, drives: ir.Value, radices: Sequence[int], steps: int) -> ir.Value:
-        """Return the states after each row of ``drives``, from state 0 on. They decay ``steps`` times per row."""
+        """Return the states after each row of ``drives``, from state 0 on. A row decays ``steps`` times."""
         build, (radix, *rest) = self._build, radices
         blocks = math.prod(rest)
         is_turned = self._is_narrow and blocks > 1
@@ -222,7 +222,7 @@ class DecayBlocks:
         return state
 
     def _factor(self, power: np.ndarray, is_turned: bool) -> ir.Value:
-        """Return the factor ``power`` as a constant for [rows, numbers], or [numbers, rows] if ``is_turned``."""
+        """Return ``power`` as a constant for tensors [rows, numbers], or [numbers, rows] if ``is_turned``."""
         if is_turned and power.ndim:
             return self._build.const(np.broadcast_to(power, self._known or ()).reshape(-1, 1))
         return self._factors(power[None], False) if power.ndim else self._build.const(power)

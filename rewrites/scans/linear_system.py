@@ -5,8 +5,9 @@
     Z                          the states before each block, from a linear system with one step per block: z' = z @ step ** k + e
     Y = [X, Z] V               the outputs; V holds the responses to the inputs (a Toeplitz matrix) and to the states
 
-V multiplies inputs of later steps by 0 and adds them to earlier outputs. Because 0 times infinity is NaN, the caller must exclude
-infinities and NaN. If the number of steps is unknown, blocks have a fixed length, and a Scan iterates over blocks of blocks.
+For the output of a step, the product with V also multiplies the inputs of later steps, by 0. Because 0 times infinity is NaN, the
+caller must exclude infinities and NaN. If the number of steps is unknown, blocks have a fixed length, and a Scan iterates over
+blocks of blocks.
 """
 
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ def block_length(steps: int, width: int) -> int:
 class Matrices:
     """The constants of a linear system with n states ``s``, m inputs ``x`` and k outputs ``y``.
 
-    They are those of ``s' = s @ step + x @ drive + more`` and ``y = s @ seen + x @ through + offset``.
+    The system is ``s' = s @ step + x @ drive + more`` and ``y = s @ seen + x @ through + offset``.
 
     Args:
         step: [n, n].
@@ -83,7 +84,7 @@ class SystemBlocks:
         is_final: bool,
         level: int = 0,
     ) -> tuple[list[ir.Value], ir.Value | None]:
-        """Return the outputs of all steps, and the states after the last step, [1, rows, n], if ``is_final``.
+        """Return the outputs of all steps, and the states [1, rows, n] after the last step if ``is_final``.
 
         Args:
             parts: The inputs of the system for all steps, as pairs (stack, number of features).
@@ -178,7 +179,7 @@ class _Responses:
         self._inputs, self._outputs = _cuts(inputs), _cuts(widths)
 
     def left(self, steps: int) -> np.ndarray:
-        """Return the matrix from the inputs of the block to what they add to the states after ``steps`` steps."""
+        """Return the matrix that maps a block's inputs to what they add to the states after ``steps`` steps."""
         left = np.zeros((self._length, *self._system.drive.shape))
         left[:steps] = self._system.drive @ self.powers[:steps][::-1]
         return np.concatenate([left[:, rows].reshape(-1, left.shape[2]) for rows in self._inputs])

@@ -51,13 +51,13 @@ def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
 
 
 def _to_reorder(reader: Link) -> tuple[Link, list[Link]]:
-    """Return the nodes to reorder above ``reader``, an operand of a product.
+    """Find the nodes to reorder above ``reader``, a Link for one operand of a product.
 
     "Above" means towards the inputs of the model.
 
     Returns:
-        The node that reads the first Cast above ``reader``, and the list of nodes from this Cast up to the topmost Transpose. The
-        list is empty if there is no Cast, or if no Transpose is above the Cast.
+        A pair of the Link that reads the Cast nearest to the product, and the list of Links from this Cast up to the topmost
+        Transpose. The list is empty if there is no Cast, or if no Transpose is above the Cast.
     """
     chain, transposes = list[Link](), 0
     below, link = reader, link_above(reader.source)

@@ -54,9 +54,9 @@ def _to_move(node: ir.Node, ctx: Context) -> list[ir.Node]:
 
 
 def _is_followed(node: ir.Node) -> bool:
-    """Return True if ``node`` is a DequantizeLinear after which onnxruntime may insert nodes.
+    """Return True if onnxruntime may insert nodes after a node that moves the result of ``node``.
 
-    onnxruntime inserts them after a node that moves the result of such a DequantizeLinear.
+    This requires that ``node`` is a DequantizeLinear with a constant scale of one element, and that its operand is not constant.
     """
     if node.op_type != "DequantizeLinear" or node.domain != "":
         return False

@@ -91,7 +91,7 @@ class _Paths:
     def owners_by_product(self) -> Iterator[set[ir.Graph | ir.Function]]:
         """Yield a set of graphs and functions for each product that reads a Transpose through a Cast.
 
-        The set holds the owners of the product and of all nodes on paths above it.
+        They are the main graph or the functions that contain the product or a node on a path up from the product.
         """
         for node, owner in self._owners.items():
             owners = self._owners_above(node) if is_product(node) else set()
@@ -99,7 +99,7 @@ class _Paths:
                 yield owners | {owner}
 
     def _owners_above(self, product: ir.Node) -> set[ir.Graph | ir.Function]:
-        """Return the graphs and functions that own the nodes on paths above ``product``.
+        """Return the main graph or the functions that contain the nodes on all paths up from ``product``.
 
         If none of these paths leads through a Cast to a Transpose, return an empty set.
         """

@@ -52,7 +52,7 @@ def note_quantized_outputs(graph: ir.Graph) -> None:
 def transposed_output(node: ir.Node) -> list[ir.Node]:
     """Return the Transposes and Identities between a graph output and the QuantizeLinear ``node``.
 
-    They are in order from the last to the first. Return an empty list if ``node`` does not quantize a transposed graph output.
+    The list starts with the node that ``node`` reads. It is empty if ``node`` does not quantize a transposed graph output.
     """
     if node.op_type != "QuantizeLinear" or node.domain != "":
         return []

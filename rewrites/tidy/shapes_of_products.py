@@ -67,7 +67,10 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _source(shape: ir.Node) -> _Source | None:
-    """Return an operand of a product from whose shape the result of the node ``shape`` follows, or None."""
+    """Return a tensor from whose shape the result of the Shape node ``shape`` can be computed, or None.
+
+    Between this tensor and the Shape are one or more products, and perhaps elementwise nodes.
+    """
     value, last, passed = shape.inputs[0], None, False
     while value is not None and not value.is_graph_output() and all(_is_left_out(user, passed) for user, _ in value.uses()):
         node = value.producer()

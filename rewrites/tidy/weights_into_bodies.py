@@ -81,7 +81,7 @@ def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
 
 
 def _reader(weight: ir.Value) -> ir.Graph | None:
-    """Return the graph that reads ``weight``; None if several graphs read it or a reader does not pack it.
+    """Return the graph that reads ``weight``; None if several graphs read it or a node does not pack it.
 
     Also return None for weights that must stay, such as outputs of the model and weights in files.
     """

@@ -102,7 +102,7 @@ class _Candidate:
         )
 
     def _unlike(self) -> NotApplicable | None:
-        """Return a reason if the form cannot be written or would compute other values than the loop, else None."""
+        """Return a reason if the form cannot be written or would compute other values than the loop."""
         kind, form = self.total.state.initial.dtype, self.form
         if kind not in form.types or (self.total.mask is not None and kind in _NO_WHERE):
             elements = "elements of a type that is not known" if kind is None else kind.name

@@ -1,4 +1,4 @@
-"""Closed forms of states that accumulate, each with its element types and the row sizes for which it is fast.
+"""The closed forms of states that accumulate, with the types and row sizes for which they are used.
 
 ``prefix_sums`` writes the forms of sums, means and flags. This module writes the other forms, and lists all of them in ``_FORMS``.
 

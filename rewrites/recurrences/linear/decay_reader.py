@@ -213,7 +213,7 @@ def read_states(loop: ScanView, opset: int, read: Callable[[State, DecayReader],
 
 
 def drives_in_order(drive: Drive | ir.Value) -> list[Drive | ir.Value]:
-    """Return ``drive`` and all drives and values from which it is computed, operands first, without duplicates."""
+    """Return ``drive`` and all drives and values that it depends on, operands first, without duplicates."""
 
     def operands(part: Drive | ir.Value) -> list[Drive | ir.Value]:
         return [operand for operand in part.operands if operand is not None] if isinstance(part, Drive) else []

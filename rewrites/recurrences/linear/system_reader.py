@@ -120,7 +120,10 @@ class SystemReader:
         return self._known[value]
 
     def _number(self, value: ir.Value | None) -> np.ndarray | None:
-        """Return the element of ``value`` if it is a float constant of one element that broadcasts to every state, else None."""
+        """Return the element of ``value`` if it is a float constant of one element, else None.
+
+        Also return None if ``value`` has more axes than a state.
+        """
         array = self.constant(value)
         if array is None or array.size != 1 or array.ndim > self._rank or array.dtype.kind != "f":
             return None
@@ -158,9 +161,9 @@ class SystemReader:
         return _moved(moved.make, [part for part in parts if part is not None])
 
     def _scaled(self, node: ir.Node, first: AffineMap, second: AffineMap) -> list[AffineMap] | None:
-        """Return the result of ``node``, a Mul or Div, if it multiplies or divides by a constant number, else None.
+        """Return the result of ``node``, a Mul or Div of ``first`` and ``second``.
 
-        ``first`` and ``second`` are the operands of ``node``.
+        Return None unless the node multiplies or divides by a constant number.
         """
         left, right = (self._number(value) for value in node.inputs)
         if node.op_type == "Div":

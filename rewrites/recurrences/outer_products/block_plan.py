@@ -112,9 +112,9 @@ def plan_of(shape: Shape, options: Options) -> BlockPlan:
 
 
 def fewest_steps(shape: Shape, plan: BlockPlan, nodes: int, options: Options) -> int | None:
-    """Return a number of steps from which ``plan`` is a fifth faster than a loop with ``nodes`` nodes in its body.
+    """Return a number of steps from which ``plan`` is a fifth faster than the loop.
 
-    Return None if ``plan`` is never a fifth faster.
+    Return None if ``plan`` is never a fifth faster. ``nodes``: the number of nodes in the body of the loop.
     """
     steps = plan.length
     while steps < _MANY:

@@ -27,7 +27,7 @@ __all__ = ["Products", "by_step", "constant_weights", "exponent_weights", "key_p
 
 @dataclass(frozen=True)
 class BlockWeights:
-    """The factors by which decays reduce earlier contributions to the results of a block and to the matrix after it.
+    """Factors by which decays reduce contributions to the results of a block and to the matrix after it.
 
     In the shapes below, s and t are steps of the block. If nothing decays, all weights except ``within`` are None, because they
     would be 1.
@@ -87,10 +87,10 @@ def exponent_weights(build: Builder, exponents: ir.Value, length: int, dtype: np
 
 
 def _between(build: Builder, rows: ir.Value, length: int, neutral: ir.Value, rank: int) -> ir.Value:
-    """Return a tensor [..., heads, t, i] with the number of step t from ``rows`` if ``i <= t``, else ``neutral``.
+    """Return a tensor [..., heads, t, i]: row t of ``rows`` if ``i <= t``, else ``neutral``.
 
-    The caller computes the weights from it, by cumulative products of decays or cumulative sums of exponents along t. The axis t
-    has ``length`` entries, and the axis i has ``length + 1``.
+    The caller computes the weights from this tensor, by cumulative products of decays or cumulative sums of exponents along t. The
+    axis t has ``length`` entries, and the axis i has ``length + 1``.
     """
     is_between = np.arange(length)[:, None] >= np.arange(length + 1)[None, :]
     return where(build, build.const(is_between), by_step(build, rows, rank == 4), neutral)

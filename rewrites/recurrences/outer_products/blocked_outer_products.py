@@ -164,7 +164,7 @@ class _BlocksOrLoop:
         return [*read_stacks(stacks, [(output.inner,) for output in outputs], others, finals, ctx), *loops, scan]
 
     def _blocks_and_checks(self, plan: BlockPlan, inside: Builder) -> tuple[MatrixBlocks, list[ir.Value], ir.Value | None]:
-        """Return a tuple (blocks, bounded, decays): the blocks, and the values that the condition of the If must check.
+        """Return a tuple (blocks, bounded, decays): the blocks, and the values that the If must check.
 
         All numbers in ``bounded`` must be finite and bounded. All numbers in ``decays`` must be at most 1 in magnitude; ``decays``
         is None if no decay needs a check at run time.

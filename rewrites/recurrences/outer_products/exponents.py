@@ -85,7 +85,7 @@ def _signed_operands(value: ir.Value | None) -> Sequence[ir.Value | None]:
 
 
 def _keeps_above_zero(value: ir.Value | None) -> bool:
-    """Return True if ``value`` is never negative as long as all its ``_signed_operands`` are never negative."""
+    """Return True if ``value`` is never negative when all its ``_signed_operands`` are never negative."""
     array = const_array(value)
     if array is not None:
         return array.dtype.kind == "f" and bool((array >= 0).all()) and not bool(np.signbit(array).any())

@@ -59,7 +59,7 @@ class MatrixBlocks:
     dtype: np.dtype
 
     def all_steps(self) -> tuple[ir.Value | None, ir.Value, list[ir.Node]]:
-        """Write the nodes for all steps. Return the products with the queries, the last matrix, and the new loops.
+        """Write the nodes for all steps. Return the products with queries, the last matrix, and the new loops.
 
         The products are [steps, heads, values], or None if there are no queries.
         """

@@ -189,7 +189,7 @@ def _with_roles(
 
 
 def _query(next_value: ir.Value, tensor: Tensor, labels: Labels) -> tuple[Product, int | None, Labels]:
-    """Return the query, the axis over which ``tensor`` sums, and the axes of ``tensor``, as labels of the state."""
+    """Return the query, the label of the axis over which ``tensor`` sums, and the labels of ``tensor``."""
     (product,) = tensor.products
     (own,) = (factor for factor in product.factors if factor.value is next_value)
     to = {mine: label for mine, label in zip(own.labels, labels, strict=True) if mine is not None and label is not None}

@@ -135,7 +135,7 @@ class Axes:
         return self.summed(Tensor(labels, tuple(pairwise)), {*first.labels, *second.labels})
 
     def summed(self, tensor: Tensor, before: Iterable[int | None]) -> Tensor:
-        """Check that ``tensor`` can be the sum of a tensor with the axes ``before`` over some of them, and return it.
+        """Return ``tensor``, after a check that it can be a sum over those axes ``before`` that it lacks.
 
         Raise NotAProduct if one of its products lacks an axis that is summed over.
         """
