@@ -3,8 +3,8 @@
     Scan(s0, xs)    ->    If (all numbers are finite) closed form else Scan(s0, xs)
     Scan(s0, xs)    ->    If (Size(s0) <= widest) Scan(s0, xs), marked as narrow, else Scan(s0, xs)
 
-The second rewrite is for closed forms that are slower than the loop for wide states. A rule later replaces only the Scan that is
-marked as narrow by its closed form.
+The second rewrite is for closed forms that are slower than the loop for wide states. Later, a rule writes the closed form in place
+of the Scan that is marked as narrow. The other Scan stays.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

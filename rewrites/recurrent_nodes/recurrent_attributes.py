@@ -6,8 +6,8 @@
 * ``hidden_size`` is optional in the definition of the operator, but not in onnxruntime. The rule sets it to the size in the shapes
   of weights and states.
 * ``output_sequence`` was removed from the operator in opset 7. It never changed a number, so the rule drops it.
-* A clip of 0 or less means no clip in exporters and other runtimes, so the rule drops it. It stays in an RNN on float32, because
-  onnxruntime runs such a node.
+* A clip of 0 or less means no clip in exporters and other runtimes, so the rule drops it. Such a clip stays in an RNN on float32,
+  because onnxruntime runs this node.
 * The rule writes the names of activations as in the operator's definition.
 
 Works around ORT-RECURRENT-HIDDEN-SIZE, ORT-RECURRENT-ACTIVATION-NAMES and ORT-RECURRENT-CLIP.

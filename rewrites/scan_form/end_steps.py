@@ -6,8 +6,8 @@ The output is no longer stacked, and nodes that only this output needs are remov
 the initial states, and the last step from the final states. If the last step needs the value of a state before this step, the loop
 keeps this value in an additional state. ``ys[-1]``, ``ys[-1:]``, ``ys[T - 1]`` and ``ys[0]`` are recognised, also after Transpose
 and Identity. Conditions: Nothing else reads the output. The nodes that compute it are deterministic and have no nested graphs. At
-most ``_MOST_NODES`` of them must stay in the body because states need them, too. The rule does not apply to an opset-8 Scan. It
-does not apply to a Loop either, because a Loop may run zero steps.
+most ``_MOST_NODES`` of them must stay in the body because states need them, too. The loop is neither an opset-8 Scan nor a Loop: a
+Loop may run zero steps.
 """
 
 from collections.abc import Callable, Sequence
@@ -156,7 +156,10 @@ def _computed(loop: ScanView, plan: _Plan, previous: dict[State, State], build: 
 
 
 def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
-    """Return ``state`` before the last step. An additional state keeps it, in ``previous`` or added to it."""
+    """Return the value of ``state`` before the last step, the final value of ``previous[state]``.
+
+    If ``previous`` has no such additional state, add it.
+    """
     if state not in previous:
         name = state.inner.name
         inner = ir.Value(name=ctx.names.fresh(f"{name}_before"), type=state.inner.type, shape=state.inner.shape)
@@ -168,10 +171,7 @@ def _kept(state: State, previous: dict[State, State], ctx: Context) -> ir.Value:
 
 
 def _end_reads(stack: ir.Value, axis: int, length: int | None, opset: int) -> _EndReads | None:
-    """Return the nodes that read ``stack`` if all of them read the same end of ``axis``, else None.
-
-    ``length``: the size of the axis; None if unknown.
-    """
+    """Return the nodes that read ``stack`` if all of them read the same end of ``axis``, else None."""
     end_reads = _EndReads()
     waiting = [(stack, axis)]
     while waiting:

@@ -29,7 +29,7 @@ __all__ = ["RULE", "check"]
 
 @dataclass(frozen=True)
 class _Counting:
-    """A ``state`` with ``rank`` axes to which each step adds ``step``."""
+    """A state to which each step adds ``step``. The state has ``rank`` axes."""
 
     state: State
     rank: int

@@ -15,7 +15,7 @@ __all__ = ["scanned_instead"]
 def scanned_instead(loop: ScanView, inputs: Sequence[ScanInput], ctx: Context) -> ir.Node:
     """Replace states of ``loop`` by the scan inputs ``inputs``, and return the new Scan node.
 
-    A scan input replaces the state that has the same value in the body.
+    A scan input replaces the state with the same ``inner`` value, that is, the same input of the body.
     """
     gone = {scan.inner for scan in inputs}
     kept = [state for state in loop.states if state.inner not in gone]

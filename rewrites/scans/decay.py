@@ -190,7 +190,7 @@ class DecayBlocks:
         return with_axes_of(build, states, [count], self._initial, self._dims if self._dims.count(-1) <= 1 else None)
 
     def _states(self, drives: ir.Value, radices: Sequence[int], steps: int) -> ir.Value:
-        """Return the states after each row of ``drives``, from state 0 on. A row decays ``steps`` times."""
+        """Return the states after each row of ``drives``, from state 0 on. A row stands for ``steps`` steps."""
         build, (radix, *rest) = self._build, radices
         blocks = math.prod(rest)
         is_turned = self._is_narrow and blocks > 1

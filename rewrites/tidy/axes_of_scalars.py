@@ -31,7 +31,7 @@ _BROADCAST = operators("elementwise") - {"CastLike", "Clip"}
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that reshapes constants of one element whose nodes read an operand of higher rank."""
+    """Return a patch that reshapes constants of one element beside operands of higher rank."""
     if ctx.opset < _FIRST_OPSET:
         return NOTHING_HERE
     scalars = [(node, index, value) for node in _outside_loops(model.graph) for index, value in _with_axes(node)]

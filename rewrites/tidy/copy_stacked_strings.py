@@ -22,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if onnxruntime would take strings that a Loop stacks away from another value."""
+    """Return a patch if another value would lose its strings when onnxruntime stacks a result of a Loop."""
     outputs = _endangered_outputs(model.graph, ctx.opset) if ctx.opset >= since.WHERE else []
 
     def edit() -> list[ir.Node]:

@@ -1,4 +1,4 @@
-"""Moves a Cast between a Transpose and a MatMul before the Transpose, to avoid a crash of onnxruntime.
+"""Swaps a Transpose and the Cast after it if a MatMul follows, to avoid a crash of onnxruntime.
 
     MatMul(Cast(Transpose <perm = [1, 0, 2]> (x)), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (Cast(x)), w)
 

@@ -1,4 +1,4 @@
-"""Makes operand ranks equal in float16 products of a Transpose, to avoid a crash of onnxruntime.
+"""Gives the operands of a float16 product of a Transpose equal ranks, to avoid a crash of onnxruntime.
 
     MatMul(Transpose <perm = [1, 0, 2]> (x), w)    ->    MatMul(Transpose <perm = [1, 0, 2]> (x), Unsqueeze(w))
 

@@ -56,7 +56,7 @@ def _to_move(node: ir.Node, ctx: Context) -> list[ir.Node]:
 def _is_followed(node: ir.Node) -> bool:
     """Return True if onnxruntime may insert nodes after a node that moves the result of ``node``.
 
-    This requires that ``node`` is a DequantizeLinear with a constant scale of one element, and that its operand is not constant.
+    This requires that ``node`` is a DequantizeLinear of numbers that are not constant, with a constant scale of one element.
     """
     if node.op_type != "DequantizeLinear" or node.domain != "":
         return False

@@ -8,8 +8,8 @@ the loop in these cases:
 
 * A state is not finite, or exceeds 1e18 (1e150 in double). Then a product of several decays may have overflowed or become 0,
   although no value in the loop does.
-* A state is 0, because the sign of this zero may differ from the loop. The signs agree, and the If does not keep the loop, if the
-  body adds the drive after all products and all decays are positive.
+* A state is 0, because the sign of this zero may differ from the loop. Exception: The signs agree if the body adds the drive after
+  all products and all decays are positive.
 * A decay is a sum of several terms and is not between -4 and 4. For example, ``s + z * (h - s)`` is ``(1 - z) * s + z * h``, so its
   decay is the sum ``1 - z``.
 
@@ -66,7 +66,7 @@ _FIRST = 16
 class _GatedState:
     """A state with its paths and its drive (see ``decay_reader``).
 
-    ``is_plain``: the body first multiplies the state, and then adds the drive.
+    ``is_plain``: True if the body first multiplies the state, and then adds the drive.
     """
 
     state: State

@@ -37,7 +37,7 @@ _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "MatMul", "Gemm"})
 class SystemReader:
     """Reads values in the body of ``loop`` as linear functions of the states and inputs, plus a constant.
 
-    ``is_elementwise``: the same system applies to each element, so each value is read as one number.
+    ``is_elementwise``: True if the same system applies to each element. Each value is then read as one number.
     """
 
     def __init__(self, loop: ScanView, opset: int, *, is_elementwise: bool) -> None:

@@ -1,4 +1,4 @@
-"""Compute a matrix state that accumulates outer products in blocks of steps, by products of matrices.
+"""Compute a matrix state that accumulates outer products, by matrix products per block of steps.
 
     Scan(S0, ks, vs, qs) body(S, k, v, q) => (S2 = a S + k v, q S2)
     ->  If (finite, bounded) then Scan over blocks: (Q K^T * weights) V + (Q S) * weights, S = weight S + K^T (V * weights)

@@ -135,7 +135,7 @@ class Axes:
         return self.summed(Tensor(labels, tuple(pairwise)), {*first.labels, *second.labels})
 
     def summed(self, tensor: Tensor, before: Iterable[int | None]) -> Tensor:
-        """Return ``tensor``, after a check that it can be a sum over those axes ``before`` that it lacks.
+        """Return ``tensor`` if it can be a sum over all those axes of ``before`` that it lacks.
 
         Raise NotAProduct if one of its products lacks an axis that is summed over.
         """
