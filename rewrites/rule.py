@@ -77,8 +77,8 @@ class Rule(Generic[S]):
         check: Returns a patch for a subject, or the reason why the rule does not apply.
         use: When the rule is used (see ``Use``).
         recognises: True if the rule replaces a whole recurrence, so that unrelated states of the loop should be split off first.
-        needed: Returns True for a subject on which onnxruntime may crash. On such subjects of a changed model, the rule always
-            runs.
+        needed: Returns True for a subject on which onnxruntime may crash. If a rewrite has changed the model, the rule always runs
+            on such subjects.
         formerly: The name of the rule in the previous release. ``passes=`` and ``skip=`` accept it for one more release.
         computes: A phrase for reports that says what the replaced loops compute.
     """

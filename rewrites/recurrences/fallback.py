@@ -126,7 +126,7 @@ def guard_steps(loop: ScanView, form: WrittenForm, steps: tuple[int, int | None]
     The outer If checks the number of steps, and the inner If checks the guard of ``form``. If both checks pass, ``form`` runs.
 
     Args:
-        steps: The smallest and the largest number of steps for which ``form`` runs; None for no largest number.
+        steps: The smallest and the largest number of steps for which ``form`` runs. None as the largest number means no limit.
 
     Returns:
         The copies of the loop in the inner and in the outer If.
@@ -168,9 +168,9 @@ def all_of(build: Builder, flags: Iterable[ir.Value]) -> ir.Value:
 def all_finite_and_bounded(
     build: Builder, values: Sequence[ir.Value], largest: float, dtype: np.dtype, *, no_negative_zeros: bool = False
 ) -> ir.Value:
-    """Return a flag that is true if all ``values`` are finite and their norm is below ``largest``.
+    """Return a flag that is true if all ``values`` are finite and their common norm is below ``largest``.
 
-    If ``no_negative_zeros``, the flag is false if an element is -0.
+    The norm is the root of the sum of all squares. If ``no_negative_zeros``, the flag is false if an element is -0.
     """
     total = reduce(partial(build.op, "Add"), [build.op("ReduceSumSquare", value, keepdims=0) for value in values])
     flag = build.op("Less", total, build.const(np.array(largest * largest, dtype)))

@@ -102,9 +102,9 @@ class StateUse:
 
 
 def use_of(loop: ScanView, state: State, makers: Sequence[ir.Node], also: Sequence[ir.Node] = ()) -> StateUse:
-    """Return the uses of ``state``, except those by the nodes ``makers`` and ``also``.
+    """Return the uses of ``state`` by other nodes than ``makers`` and ``also``.
 
-    ``makers`` compute the next value of the state.
+    ``makers`` are the nodes that compute the next value of the state.
     """
     nexts = tuple(node.outputs[0] for node in makers)
     read = {value for output in loop.scan_outputs for value in (output.inner, through_identity(output.inner))}
@@ -140,7 +140,7 @@ def read_stacks(
         stacks: The values of all steps. The nodes that compute them are inserted before the loop.
         groups: The body values that the stacks hold, in groups of equal values.
         states: The states that the loop keeps.
-        results: Other results of the loop with their new values.
+        results: Pairs (output of the loop, new value) for other outputs to replace.
 
     Returns:
         A list with the rebuilt loop. It is empty if all results of the loop are replaced.

@@ -57,7 +57,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _resizes(value: ir.Value, state: State) -> bool:
-    """Return True if ``value`` results from the state by a node that changes its shape, such as Concat.
+    """Return True if a node that changes shapes, such as Concat, computes ``value`` from the state.
 
     If an If computes ``value``, such a node in one branch is enough.
     """

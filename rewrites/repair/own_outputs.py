@@ -22,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if an output of the body needs a node of its own."""
+    """Return a patch if an output of the body needs an Identity."""
     shared = not_own(loop)
     if not shared:
         return NOTHING_HERE

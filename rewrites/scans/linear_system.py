@@ -66,7 +66,7 @@ class Matrices:
 
 
 class SystemBlocks:
-    """Write the nodes of a linear system to ``build``, with constants of ``dtype``.
+    """Writes the nodes of a linear system to ``build``, with constants of ``dtype``.
 
     ``rows``: the number of independent rows in each step; -1 if it is only known at run time.
     """

@@ -26,7 +26,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if a product reads a Transpose through a Cast and its operand ranks may differ."""
+    """Return a patch if a product whose operand ranks may differ reads a Transpose through a Cast."""
     readers = [Link(node, index) for node in all_nodes(model.graph) if _is_fragile(node) for index in range(len(node.inputs))]
     if not any(_to_reorder(reader)[1] for reader in readers):
         return NOTHING_HERE

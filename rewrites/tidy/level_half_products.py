@@ -42,7 +42,8 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 def _unlike(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
     """Return the operands of ``node`` if the rule applies to it, else None.
 
-    It applies to a float16 product that reads a Transpose and has operands of different or unknown ranks, or a vector operand.
+    The rule applies to a float16 product that reads a Transpose and has operands of different or unknown ranks, or a vector
+    operand.
     """
     if not is_product(node) or not any(map(_is_half, (*node.inputs, *node.outputs))):
         return None

@@ -1,4 +1,4 @@
-"""Puts nodes that only move numbers before a DequantizeLinear, so that onnxruntime can load the model.
+"""Moves a DequantizeLinear behind a Transpose or similar node, so that onnxruntime can load the model.
 
     Transpose(DequantizeLinear(q, scale, zero))    ->    DequantizeLinear(Transpose(q), scale, zero)
 

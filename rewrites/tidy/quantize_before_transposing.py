@@ -3,9 +3,9 @@
     y = f(x);  QuantizeLinear(Transpose(y), scale, zero)    ->    y = f(x);  Transpose(QuantizeLinear(y, scale, zero))
 
 onnxruntime itself moves the quantization before the Transpose, but it overlooks that ``y`` is also an output. A rewrite may create
-such nodes. For example, it may move a QuantizeLinear out of a body, in which onnxruntime did not move it because ``y`` was outside.
-The rule only applies to nodes that a rewrite moved or wrote. If the original model has such nodes, they stay, because the results
-should be those that onnxruntime computes for the original model.
+such nodes. For example, it may move a QuantizeLinear out of a loop body. Inside the body, onnxruntime did not move the
+quantization, because ``y`` was outside. The rule only applies to nodes that a rewrite moved or wrote. If the original model has
+such nodes, they stay, because the results should be those that onnxruntime computes for the original model.
 
 Works around ORT-QUANTIZED-OUTPUT.
 """

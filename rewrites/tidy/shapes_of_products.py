@@ -3,8 +3,8 @@
     s = Shape (MatMul (x, W))  n = Gather (s, 0)    W [3, 4]    ->    s = Shape (x)  n = Gather (s, 0)
     s = Shape (MatMul (x, W))                       W [3, 4]    ->    s = Concat (Shape (x) without the last size, [4])
 
-Exporters write such nodes to create initial states of zeros. The numbers of the product are not needed there, because the
-recurrence computes the product again. Elementwise nodes may be between the product and the Shape.
+Exporters write such nodes to create initial states of zeros. Only the shape of this product is needed, because the recurrence
+computes the product again. Elementwise nodes may be between the product and the Shape.
 
 Conditions: The right operand of the product has a known shape of rank 2. Only the shapes of the product and of the elementwise
 nodes are read, and none of these values is an output. The other operands of the elementwise nodes are not larger than the product.

@@ -67,7 +67,7 @@ def _once(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.n
 
 
 class StepNumbers:
-    """Read values of ``loop`` as functions of the step number."""
+    """Reads values of ``loop`` as functions of the step number."""
 
     def __init__(self, loop: ScanView, opset: int) -> None:
         self._loop, self._constants = loop, ConstantReader(opset)

@@ -58,7 +58,7 @@ class Drive:
 
     Args:
         node: A node of the body whose result depends on a state.
-        operands: For each input of the node, its part that does not depend on the states; None if there is no such part.
+        operands: For each input of the node, the part of this input that does not depend on the states; None if there is none.
     """
 
     node: ir.Node
@@ -228,9 +228,9 @@ def gives_states_alone(loop: ScanView) -> bool:
 
 
 def _bounded(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return ``paths``.
+    """Check ``paths`` and return them.
 
-    Raise NotLinear if they have too many factors in all, or if a number in a path is not finite.
+    Raise NotLinear if all paths together have too many factors, or if a number in a path is not finite.
     """
     if any(not np.isfinite(path.numbers).all() for path in paths):
         raise NotLinear

@@ -134,7 +134,7 @@ class _BlocksOrLoop:
     def put(self, plan: BlockPlan, least: int) -> list[ir.Node]:
         """Take the matrix out of the loop and compute it by the If.
 
-        Return the loops that replace the old loop: the rest of it, the loops over blocks, and the fallback.
+        Return the loops that replace the old loop: the loop without the matrix, the loops over blocks, and the fallback.
 
         ``least``: the smallest number of steps for which blocks run.
         """

@@ -1,8 +1,8 @@
 """Reshape keys, values, queries and decays of all steps to rows, and the results back.
 
 ``HeadRows`` writes rows ``[steps, heads, size]``, for blocks of steps. ``Packing`` writes rows ``[batch, steps, heads * size]``,
-for LinearAttention. A matrix state may have several axes of independent matrices. ``Packing`` merges those of known size into the
-heads, so that the steps axis need not move. An axis of unknown size becomes the batch.
+for LinearAttention. A matrix state may have several axes of independent matrices. ``Packing`` merges all such axes of known size
+into the heads, so that the steps axis need not move. An axis of unknown size becomes the batch.
 """
 
 from collections.abc import Sequence

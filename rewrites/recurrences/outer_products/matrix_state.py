@@ -98,7 +98,7 @@ def matrix_states(loop: ScanView, opset: int) -> Iterator[MatrixState]:
 
 
 def _read(loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Value], reader: ProductReader) -> MatrixState:
-    """Return ``state`` with the roles of its factors; raise NotAProduct if it adds no outer products."""
+    """Return ``state`` as a MatrixState. Raise NotAProduct if its steps add no outer products."""
     reader.known[state.inner] = reader.axes.factor(state.inner)
     for node in nodes_behind(loop.body, [next_value], [state.inner]):
         if any(value in varying for value in reads(node)):
@@ -129,7 +129,7 @@ def _read(loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Va
 def _reading(
     loop: ScanView, state: State, next_value: ir.Value, reader: ProductReader, inside: set[ir.Value]
 ) -> tuple[ir.Value, Tensor] | None:
-    """Return the product of the next value with a query, as a value and a Tensor; None if there is none.
+    """Return the product of the next value with a query, as a pair (value, Tensor), or None.
 
     Raise NotAProduct if other nodes read the state.
     """

@@ -53,7 +53,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor with the axes ``labels`` that is the sum of ``products``."""
+    """A sum of ``products``, as a tensor with the axes ``labels``."""
 
     labels: Labels
     products: tuple[Product, ...]
@@ -123,7 +123,7 @@ class Axes:
     def aligned(self, first: Labels, second: Labels) -> Labels:
         """Return the labels of the result of broadcasting two operands.
 
-        Record that labels of axes that broadcast with each other denote the same axis.
+        If two axes broadcast with each other, record that their labels denote the same axis.
         """
         rank = max(len(first), len(second))
         pairs = zip(*((None,) * (rank - len(labels)) + labels for labels in (first, second)), strict=True)
