@@ -148,7 +148,7 @@ def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
 
 
 def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Context) -> list[ir.Value]:
-    """Write one step of ``loop`` on the initial states and rows of zeros, and return ``outputs`` of this step."""
+    """Write one step of ``loop`` on the initial states and rows of zeros. Return its ``outputs``."""
     instead = {state.inner: state.initial for state in loop.states}
     for scan in loop.scan_inputs:
         shape = b.op("Shape", scan.outer)

@@ -2,9 +2,13 @@
 
     Scan(k0, h0, xs) body(k, h, x) => (k + 2, f(h, x, k))    ->    Scan(h0, xs, k0 + 2 * Range(T)) body(h, x, k) => f(h, x, k)
 
-Nodes that depend only on this state can then be moved out of the loop. Conditions: The state has one element of int32 or int64.
-Each step adds a constant other than 0, without computing in floats. The rule does not apply to an opset-8 Scan, which has a
-separate state for each batch element.
+Nodes that depend only on this state can then be moved out of the loop.
+
+Conditions:
+
+* The state has one element of int32 or int64.
+* Each step adds a constant other than 0, without computing in floats.
+* The loop is no opset-8 Scan, which has a separate state for each batch element.
 """
 
 import onnx_ir as ir

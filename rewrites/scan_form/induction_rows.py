@@ -2,9 +2,13 @@
 
     Scan(n0, h0, xs) body(n, h, x) => (n - 1, f(h, x, n > 0))    ->    Scan(h0, xs, n0 - Range(T)) body(h, x, n) => f(h, x, n > 0)
 
-For example, a model may count down the remaining steps of each batch element in one state. Conditions: The state is int32 or int64
-and has a known rank. Each step adds or subtracts a constant of one element. The rule does not apply to an opset-8 Scan, which has a
-separate state for each batch element.
+For example, a model may count down the remaining steps of each batch element in one state.
+
+Conditions:
+
+* The state is int32 or int64 and has a known rank.
+* Each step adds or subtracts a constant of one element.
+* The loop is no opset-8 Scan, which has a separate state for each batch element.
 
 Works around ONNX-OUTER-PRODUCT.
 """

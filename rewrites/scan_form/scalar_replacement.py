@@ -3,9 +3,12 @@
     Scan(hc0, xs) body(hc, x) => Concat(f(h, x), g(c, x))  with h, c = Split(hc)
     ->    Scan(h0, c0, xs) body(h, c, x) => (f(h, x), g(c, x))    with h0, c0 = Split(hc0)
 
-Conditions: The body returns a Concat of parts of known sizes as the next value of the state. It reads complete parts of the state
-by a Split, or by a Slice or Gather at constant indices. Nodes that read the whole state are allowed: they read a Concat of the
-parts after the rewrite. The rule does not apply to an opset-8 Scan, whose states have an additional batch axis outside the loop.
+Conditions:
+
+* The next value of the state is a Concat of parts of known sizes.
+* The body reads complete parts of the state by a Split, or by a Slice or Gather at constant indices. Other nodes may read the whole
+  state: after the rewrite, they read a Concat of the parts.
+* The loop is no opset-8 Scan, whose states have an additional batch axis outside the loop.
 """
 
 import itertools

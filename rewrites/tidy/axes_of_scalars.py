@@ -6,8 +6,11 @@ The rule applies if the last axis of the other operand has size 1, as in a stack
 axis. If the ranks differ in such a case, onnxruntime computes one element after the other, in 10 ns each. If the ranks are equal,
 onnxruntime is 40 times faster. The result has the same bits and the same shape.
 
-Conditions: All operands have known ranks, and the other operand may have ``_LEAST`` elements or more. The node is outside all loops
-and has two operands or is a Where. Constants that a caller may override stay.
+Conditions:
+
+* All operands have known ranks, and the other operand may have ``_LEAST`` elements or more.
+* The node is outside all loops. It has two operands or is a Where.
+* The caller of the model cannot override the constant.
 """
 
 import math

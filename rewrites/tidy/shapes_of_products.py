@@ -6,8 +6,11 @@
 Exporters write such nodes to create initial states of zeros. Only the shape of this product is needed, because the recurrence
 computes the product again. Elementwise nodes may be between the product and the Shape.
 
-Conditions: The right operand of the product has a known shape of rank 2. Only the shapes of the product and of the elementwise
-nodes are read, and none of these values is an output. The other operands of the elementwise nodes are not larger than the product.
+Conditions:
+
+* The right operand of the product has a known shape of rank 2.
+* Only the shapes of the product and of the results of the elementwise nodes are read. None of these values is an output.
+* The other operands of the elementwise nodes are not larger than the product.
 """
 
 from dataclasses import dataclass

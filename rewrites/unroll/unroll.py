@@ -7,8 +7,13 @@ The steps are then simplified. Nodes that depend only on constants, such as the 
 are merged. Results that nothing reads are not stacked. A node that reads a single step of a stack reads the result of this step
 directly.
 
-Conditions: The number of steps is a constant within the limits of ``UnrollLimits``. The condition of a Loop never stops the Loop.
-The loop is not compiled to a faster plan. These loops stay:
+Conditions:
+
+* The number of steps is a constant within the limits of ``UnrollLimits``.
+* The condition of a Loop never stops the Loop.
+* The loop is not compiled to a faster plan.
+
+These loops stay:
 
 * An opset-8 Scan, because its body reads single batch elements.
 * Loops with random operators that have a seed, because all copies would draw the same numbers.

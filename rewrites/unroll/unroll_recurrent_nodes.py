@@ -2,9 +2,13 @@
 
     Y, Y_h = GRU(x, W, R)   # x [6, B, I]    ->    xw = x @ W' + biases; Y_h, Y = Scan(h0, xw) body(h, xw_t) => (h', h')
 
-Conditions: The target has no loops either. The number of steps is known and within the limits. The node is not inside a loop that
-remains: such a loop runs on the CPU, where the node is faster than Scans. The results are the same as in onnxruntime: for a row of
-length 0 the final states are zeros, and a float16 node computes in float32.
+The results are the same as in onnxruntime. For a row of length 0, the final states are zeros. A float16 node computes in float32.
+
+Conditions:
+
+* The target runs no loops either.
+* The number of steps is known and within the limits.
+* The node is not inside a loop that remains. Such a loop runs on the CPU, where the node is faster than Scans.
 
 Works around ORT-RECURRENT-EMPTY-ROW.
 """
