@@ -17,10 +17,10 @@ Otherwise the results differ from the loop only because terms are added in anoth
 
 Conditions:
 
-* The state is float or double, and the step is no delta rule.
+* The state is float or double, and the step does not follow the delta rule (see ``matrix_state``).
 * There is no decay, one decay for each head, or one decay for each key.
-* The sizes of the matrix are known. One size of the heads may be unknown.
-* In the body, nothing reads the matrix except one product with a query. The last matrix may be read.
+* All sizes of the state are known, except perhaps one size of the heads.
+* In the body, only one product with a query reads the matrix. After the loop, other nodes may read the last matrix.
 * The target runs Scan and If.
 * By the cost estimate, blocks are at least a fifth faster than the loop.
 * The loop is not compiled to a plan.

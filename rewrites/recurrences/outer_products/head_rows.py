@@ -25,7 +25,7 @@ __all__ = ["HeadRows", "Packing"]
 class HeadRows:
     """Writes keys, values, queries and decays of ``matrix`` as rows ``[steps, heads, size]``.
 
-    The size of one axis of the heads may be unknown.
+    One of the heads axes may have an unknown size.
     """
 
     matrix: MatrixState

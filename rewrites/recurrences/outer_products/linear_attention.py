@@ -13,9 +13,9 @@ Conditions:
 
 * The target has ``com.microsoft``.
 * The state is float32, the only type of onnxruntime's kernel.
-* The sizes of the matrix are known. One size of the heads may be unknown.
+* All sizes of the state are known, except perhaps one size of the heads.
 * The decays are known not to be negative, because the operator takes their logarithms.
-* In the body, nothing reads the matrix except one product with a query. The last matrix may be read.
+* In the body, only one product with a query reads the matrix. After the loop, other nodes may read the last matrix.
 * The operator is faster than the loop and than blocks of steps (``blocked_outer_products.py``).
 """
 

@@ -72,7 +72,7 @@ class MatrixState:
         return prod(known) if len(known) == len(sizes) else -1
 
     def unknown_sizes(self) -> NotApplicable | None:
-        """Return a reason if too many sizes are unknown. Only one size, of the heads, may be unknown."""
+        """Return a reason if more sizes are unknown than one size of the heads."""
         others = (*self.key_axes, *self.values)
         unknown = [label for label in (*self.heads, *others) if self.size([label]) < 0]
         if len(unknown) <= 1 and not any(label in others for label in unknown):
