@@ -157,7 +157,7 @@ def value_types(proto: onnx.ModelProto, specs: Sequence[SessionSpec], sizes: Map
 
 
 def _bind(graph: onnx.GraphProto, specs: Sequence[SessionSpec], sizes: Mapping[str, int]) -> None:
-    """Give the free dimensions of the inputs of ``graph`` the sizes in ``sizes``.
+    """Set the free dimensions of the inputs of ``graph`` to the sizes in ``sizes``.
 
     Declarations of other values may use the names of these dimensions. There, the dimensions become unknown, so that onnx infers
     their sizes.
