@@ -1,8 +1,8 @@
-"""Run a Keras model in a plain session, in one that compiles its loop, and in an ortscan session.
+"""Run a Keras model in three sessions: unchanged, with its loop compiled, and optimised first.
 
 The model is an LSTM with a LayerNorm in its cell.
 
-An ortscan session optimises a model at its first start. The next start of the server loads the result from the cache.
+An ortscan session optimises a model at its first start. The next start of the server takes the result from the cache.
 
     python examples/serve_a_model.py
 """

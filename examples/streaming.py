@@ -58,9 +58,13 @@ class Stream:
     Two buffers hold the state. Each frame reads the state from one buffer, and writes the new state to the other.
     """
 
-    def __init__(self, session: onnxruntime.InferenceSession) -> None: """Create two bindings. Each state buffer is the input of one binding
-    and the output of the other.""" self._session, self._turn = session, 0 self._frame = value(1, 1, SAMPLES) self._voice = value(1, 1, 1)
-    self._states = value(1, UNITS), value(1, UNITS) self._bindings = [self._bound(turn) for turn in (0, 1)]
+    def __init__(self, session: onnxruntime.InferenceSession) -> None:
+        """Bind all inputs and outputs twice: each state buffer is the input in one binding and the output in the other."""
+        self._session, self._turn = session, 0
+        self._frame = value(1, 1, SAMPLES)
+        self._voice = value(1, 1, 1)
+        self._states = value(1, UNITS), value(1, UNITS)
+        self._bindings = [self._bound(turn) for turn in (0, 1)]
 
     def hear(self, frame: np.ndarray) -> float:
         """Return the probability of speech in ``frame``."""

@@ -1,6 +1,6 @@
 """Explain why the loop of a decoder with attention remains, and compile this loop.
 
-The model uses torch's ``scan``, and was exported with ``torch.onnx.export``.
+The model uses ``scan`` of torch, and was exported with ``torch.onnx.export``.
 
 python examples/torch_loop.py
 """

@@ -37,7 +37,7 @@ class RewritingOptions(ModelOptions, total=False):
         int,
         Option(
             256 << 20,
-            "the most bytes that the stacked temporaries of a loop may occupy at any time",
+            "the maximum number of bytes that the stacked temporaries of a loop may occupy at any time",
             "--memory-budget SIZE",
             "the most memory that a vectorised part may occupy at any time, such as 64M or 1G (default 256M)",
             example="memory_budget=256 << 20",
@@ -76,10 +76,10 @@ class RewritingOptions(ModelOptions, total=False):
         bool,
         Option(
             False,
-            "also run operators that onnxruntime has no kernel for: in wider types, or by calls of Python. A result with such "
+            "also run operators that onnxruntime has no kernel for: in wider types, or by calls to Python. A result with such "
             "calls runs [in Python only](../how-to/python-calls.md). This option also enables `guard-scan` and `guard-recurrence`",
             "--custom-ops",
-            "also run operators that onnxruntime has no kernel for, if necessary by calls of Python (the result then needs Python)",
+            "also run operators that onnxruntime has no kernel for, if necessary by calls to Python (the result then needs Python)",
             session=texts.flag,
         ),
     ]
@@ -87,7 +87,7 @@ class RewritingOptions(ModelOptions, total=False):
         bool,
         Option(
             False,
-            "compile the remaining loops. They run many times faster if ortscan's library is registered, and as before otherwise "
+            "compile the remaining loops. If ortscan's library is registered, they run many times faster. Otherwise they run as before "
             "([compiled loops](../explanation/compiled-loops.md))",
             "--native",
             "compile the remaining loops; they run compiled only if ortscan's library is registered",
@@ -102,7 +102,7 @@ class RewritingOptions(ModelOptions, total=False):
             'the onnxruntime release that will run the result, such as `"1.17"`, if it is older than the installed one. '
             "1.16 is the oldest. The result uses only the opset, IR version, operators and types that the CPU build of "
             "that release supports. "
-            "If the model has a newer opset, it is migrated down. Rewrites that need a newer release are skipped (reason "
+            "If the model has a newer opset, it is migrated to an older one. Rewrites that need a newer release are skipped (reason "
             "`RUNTIME`). "
             "`migrate` has this option too. Models are still compared on the installed onnxruntime",
             "--runtime 1.17",

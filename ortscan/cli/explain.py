@@ -28,7 +28,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         description="Report what would become of each loop of a model, and why the remaining loops stay; or explain a reason code.",
     )
     parser.add_argument(
-        "subject", metavar="IN|CODE", help="a model, a folder of them, - for standard input; or a reason code such as RECURRENCE"
+        "subject", metavar="IN|CODE", help="a model, a folder of models, - for standard input; or a reason code such as RECURRENCE"
     )
     parser.add_argument("--list-codes", action=ListCodes, help="list the reason codes, a line each, and exit")
     add_report(parser)

@@ -21,7 +21,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         description="Migrate a model to another opset, including opset-8 Scans. Compare the result with the original on "
         "onnxruntime, and write it if they agree.",
     )
-    parser.add_argument("model", metavar="IN", help="the model to migrate; a folder of them; - for standard input")
+    parser.add_argument("model", metavar="IN", help="the model to migrate; a folder of models; - for standard input")
     add_output(parser)
     add_report(parser)
     parser.add_argument(

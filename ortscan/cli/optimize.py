@@ -35,7 +35,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         description="Take the loops out of a model, compare the result with the original on onnxruntime, and write it if both "
         "agree.",
     )
-    parser.add_argument("model", metavar="IN", help="the model to rewrite; a folder of them; - for standard input")
+    parser.add_argument("model", metavar="IN", help="the model to rewrite; a folder of models; - for standard input")
     add_output(parser)
     parser.add_argument("--strict", action="store_true", help="if nothing changed, write nothing and exit with 4")
     add_report(parser)

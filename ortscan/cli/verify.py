@@ -18,7 +18,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         description="Run two models on the same inputs, at several sizes of each free dimension, and compare their outputs. "
         "The exit code is 3 if they differ.",
     )
-    parser.add_argument("before", metavar="A", help="the original model; a folder of them; - for standard input")
+    parser.add_argument("before", metavar="A", help="the original model; a folder of models; - for standard input")
     parser.add_argument("after", metavar="B", help="the model that should compute the same; a folder with a model for each of A")
     add_report(parser)
     add_options(add_checking(parser), "shapes", "dims")

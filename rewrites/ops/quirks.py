@@ -63,7 +63,7 @@ ORT-LOOP-EMPTY-COUNT 1.32 DEATH
 ORT-LOOP-EMPTY-CONDITION 1.32 NO_ERROR
     If the body of a Loop returns an empty condition, the Loop reads an element anyway, and does not fail.
 ORT-LOOP-STACKED-STRINGS 1.32 WRONG_NUMBERS
-    A Loop moves strings into its stacked result. A value of which a step's result is a copy loses its strings.
+    A Loop moves strings into its stacked result. If a step's result is a copy of another value, that value loses its strings.
 ORT-LOOP-NO-STEPS-SIZES 1.31-1.32 WRONG_SIZES
     If a Loop runs no step, its stacked results have size 0 along each axis whose size onnxruntime could not infer.
 ORT-INNER-NAMES 1.31-1.32 REFUSAL
@@ -137,7 +137,7 @@ ORT-RETURNING-CASTS 1.32 REFUSAL
 ORT-TRANSPOSED-TIMES-VECTOR 1.31-1.32 WRONG_NUMBERS
     A Transpose before a product with a vector is fused into the product, which then uses the untransposed matrix.
 ORT-GATHER-AT-RANGE 1.31-1.32 NO_ERROR
-    A Gather at a Range becomes a Slice. Out of range, the Gather would fail, but the Slice returns fewer rows.
+    A Gather at a Range becomes a Slice. If it is out of range, a Gather fails, but the Slice returns fewer rows.
 ORT-RESHAPE-FUSED 1.32 NO_ERROR
     A computed size of a Reshape is replaced by -1, so a Reshape to a wrong number of elements does not fail.
 ORT-SHARED-MEMORY 1.31-1.32 REFUSAL
@@ -215,7 +215,7 @@ ONNX-AXES-WITHOUT-SHAPE 1.23 WRONG_SIZES
 ONNX-CAPTURED-CONSTANTS 1.23 OPEN_SIZES
     In a body, constants of outer graphs are unknown. Sizes that depend on them are not inferred.
 ONNX-NAMES-OF-OTHER-GRAPHS 1.23 WRONG_SIZES
-    Integer values are looked up by name alone, so values in one branch are used for values of that name in another.
+    Integer values are looked up by name alone, so a value of one branch is used for a value of the same name in another.
 ONNX-SLICE-10-NAMES 1.23 WRONG_SIZES
     An axis that a Slice of opset 10 shortens keeps the name of its old size.
 ONNX-OUTER-PRODUCT 1.23 REFUSAL

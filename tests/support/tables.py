@@ -62,10 +62,14 @@ def rules() -> str:
         "* *By default*: unless the option `skip` names the rule.\n"
         "* *Always*: whatever the options say.\n"
         "* *Only if named*: only if the option `passes` names the rule.\n"
-        "* *Also where needed*: in addition, on each loop of a changed model on which onnxruntime might crash, whatever the options say.\n",
-        "## Order\n\nThe list shows what a rule can rewrite (its *subject*), and the order in which rules are tried on each subject. The first rule\n"
-        "that applies changes the subject. Then all rules are tried again, from the start. An *absent node* is a recurrent node that the\n"
-        f"target does not run. A *pair* is two recurrent nodes that read one sequence in opposite directions.\n\n{order}",
+        "* *Also where needed*: also on loops of a changed model on which onnxruntime might crash, whatever the options say.\n",
+        "## Order\n\nThe list at the end of this section shows what rules can rewrite (the *subject*), and in which order they are tried on each subject. The first rule\n"
+        "that applies changes the subject. Then all rules are tried again, from the start. Some subjects have short names:\n\n"
+        "* *absent node*: a recurrent node that the target lacks\n"
+        "* *pair*: two recurrent nodes that read the same sequence in opposite directions\n"
+        "* *guarded node*: a node that crashes onnxruntime on some empty inputs\n"
+        "* *written-out steps*: nodes that repeat the same step, because the exporter unrolled a loop\n\n"
+        f"The order is:\n\n{order}",
     ]
     for phase in dict.fromkeys(rule.phase for rule in RULES):
         chosen = [rule for rule in RULES if rule.phase == phase]
@@ -100,7 +104,7 @@ def targets() -> str:
     head = [
         f"# What each target runs\n\n{_MADE}",
         "If a target does not run a node, onnxruntime's CPU runs it. The data of the node is then copied to the CPU and back.\n\n"
-        "* *Takes cells*: when a recognised cell becomes a native RNN, GRU or LSTM node. Either always, or only if the node is faster.\n"
+        "* *Takes cells*: when a recognised cell becomes a native RNN, GRU or LSTM node: *always*, or only *if faster*.\n"
         "* *Both directions*: which pairs of recurrent nodes (forward and reverse) become one bidirectional node. *Equal ones* have the same\n"
         "  activations. *Narrow ones* have few hidden features and a batch of 1.\n"
         "* *Unrolls*: the loops that are unrolled if the option `max_unroll` is not set.\n"

@@ -73,14 +73,15 @@ def as_text(seen: Seen) -> str:
 def as_document() -> str:
     """Return providers.md."""
     head = (
-        "# Execution providers, run\n\nMade by `python -m tests.campaigns providers --write`, then `python -m tests.support.tables`.\n\n"
-        "This page shows all providers that can run without their hardware. Each was tried with small models of one operator each, and with the\n"
-        "models of the tests at fixed sizes. Each model of the tests ran twice: as its exporter wrote it (*before*), and optimised for the\n"
-        "provider's target (*after*).\n\n"
-        "* *Equal*: the outputs are those of the original on onnxruntime's CPU.\n"
-        "* *Wholly there*: the number of models of which the provider ran every node.\n"
-        "* *There*: the number of nodes that the provider ran, including those in loop bodies.\n"
-        "* *On the CPU*: the number of nodes that the provider left to onnxruntime's CPU.\n"
+        "# Execution providers that were run\n\nMade by `python -m tests.campaigns providers --write`, then `python -m tests.support.tables`.\n\n"
+        "This page shows all providers that can run without their hardware. Each provider was tried with two kinds of models. The small models have\n"
+        "one operator each. The lists name these operators and their forms, such as an LSTM with peepholes. The models of the tests have fixed\n"
+        "sizes. Each of them ran twice: as its exporter wrote it (*before*), and optimised for the provider's target (*after*). Columns to the\n"
+        "right of *result before* and *result after* belong to that run.\n\n"
+        "* *Equal*: the outputs equal those of the original on onnxruntime's CPU.\n"
+        "* *Models run entirely*: the number of models of which the provider ran every node.\n"
+        "* *Nodes on the provider*: the number of nodes that the provider ran, including those in loop bodies.\n"
+        "* *Nodes on the CPU*: the number of nodes that the provider left to onnxruntime's CPU.\n"
         "* *Copies*: the number of nodes that move tensors between the provider and the CPU.\n\n"
         "All times were measured on the processor of one machine, even if the provider is made for another device. Therefore only the ratio\n"
         "within a row is meaningful.\n"
@@ -92,8 +93,8 @@ def _abilities(seen: Seen) -> str:
     by_verdict: dict[str, list[str]] = {"runs": [], "left": [], "breaks": []}
     for one in seen["abilities"]:
         by_verdict[one["verdict"]].append(f"`{one['name']}`" + (f" ({_cell(one['how'])})" if "how" in one else ""))
-    titles = {"runs": "It runs", "left": "It leaves to the CPU", "breaks": "It accepts, but fails or computes wrong results"}
-    return "\n".join(f"* {titles[verdict]}: {', '.join(names) or 'nothing'}" for verdict, names in by_verdict.items())
+    titles = {"runs": "Runs", "left": "Left to the CPU", "breaks": "Accepted, but fails or computes wrong results"}
+    return "\n".join(f"* {titles[verdict]}: {', '.join(names) or 'none'}" for verdict, names in by_verdict.items())
 
 
 def _summary(seen: Seen) -> str:
@@ -108,7 +109,7 @@ def _summary(seen: Seen) -> str:
         (when, f"{equal[when]} of {len(models)}", whole[when], there[when], left[when], copies[when])
         for when in ("before", "after")
     ]
-    table = _table(["", "equal to the CPU", "wholly there", "nodes there", "nodes on the CPU", "copies"], rows)
+    table = _table(["", "equal to the CPU", "models run entirely", "nodes on the provider", "nodes on the CPU", "copies"], rows)
     return table + (f"\nTime before ÷ time after, median of {len(ratios)}: {median(ratios):.2f}." if ratios else "")
 
 
@@ -128,15 +129,15 @@ def _models(seen: Seen) -> str:
     ]
     titles = [
         "model",
-        "before",
-        "there",
-        "on the CPU",
+        "result before",
+        "nodes on the provider",
+        "nodes on the CPU",
         "copies",
-        "after",
-        "there",
-        "on the CPU",
+        "result after",
+        "nodes on the provider",
+        "nodes on the CPU",
         "copies",
-        "before ÷ after",
+        "time before ÷ after",
         "not optimised",
     ]
     keep_last = any(row[-1] for row in rows)

