@@ -87,8 +87,8 @@ class RewritingOptions(ModelOptions, total=False):
         bool,
         Option(
             False,
-            "compile the remaining loops. If ortscan's library is registered, they run many times faster. Otherwise they run as before "
-            "([compiled loops](../explanation/compiled-loops.md))",
+            "compile the remaining loops. If ortscan's library is registered, they run many times faster. Otherwise they run as "
+            "before ([compiled loops](../explanation/compiled-loops.md))",
             "--native",
             "compile the remaining loops; they run compiled only if ortscan's library is registered",
             session=texts.flag,
@@ -102,8 +102,8 @@ class RewritingOptions(ModelOptions, total=False):
             'the onnxruntime release that will run the result, such as `"1.17"`, if it is older than the installed one. '
             "1.16 is the oldest. The result uses only the opset, IR version, operators and types that the CPU build of "
             "that release supports. "
-            "If the model has a newer opset, it is migrated to an older one. Rewrites that need a newer release are skipped (reason "
-            "`RUNTIME`). "
+            "If the model has a newer opset, it is migrated to an older one. Rewrites that need a newer release are skipped "
+            "(reason `RUNTIME`). "
             "`migrate` has this option too. Models are still compared on the installed onnxruntime",
             "--runtime 1.17",
             "the onnxruntime that will run the result, if it is older than the installed one; the result uses only the opset, IR "

@@ -61,7 +61,8 @@ class OptimizeOptions(RewritingOptions, total=False):
         Option(
             None,
             "also write the result to this path, which may be the path of the original. If the original has external data, the "
-            "weights are written to a file next to `output`. If the original was also read from a path, the returned model refers to this file",
+            "weights are written to a file next to `output`. If the original was also read from a path, the returned model refers "
+            "to this file",
         ),
     ]
 

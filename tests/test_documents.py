@@ -36,7 +36,7 @@ DOCUMENTS = [
 SAID_IN_ENTRIES = {
     "declare the shapes": "[Dd]eclar",
     "migrate": "igrate the model",
-    "Cast": "A Cast|a Cast",
+    "Cast": "A Cast|a Cast|[Cc]ast(ing)? the values",
     "nothing": "Nothing needs to be done",
     "report it": "please report it",
 }

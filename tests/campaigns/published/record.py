@@ -85,7 +85,17 @@ def as_document() -> str:
     ]
     table = [f"| {' | '.join(titles)} |", f"|{' --- |' * len(titles)}", *map(as_row, every)]
     rest = [f"* {seen['name']}: {line}" for seen in every for line in faults(seen)]
-    return "\n".join([head, total, *table, "", "## Exceptions\n\nEach line names the package, the model, the target (*fixed*: with fixed sizes), and the nodes that remain although the target lacks them.\n", *(rest or ["Nothing."]), ""])
+    return "\n".join(
+        [
+            head,
+            total,
+            *table,
+            "",
+            "## Exceptions\n\nEach line names the package, the model, the target (*fixed*: with fixed sizes), and the nodes that remain although the target lacks them.\n",
+            *(rest or ["Nothing."]),
+            "",
+        ]
+    )
 
 
 def _ops(ops: Mapping[str, int]) -> str:
