@@ -96,7 +96,7 @@ GUARDED = Mark[bool]("ortscan.guarded")  # on a recurrent node: it is under an I
 ROWS_WITHOUT_STEPS = Mark[bool]("ortscan.rows_without_steps")
 """On a recurrent node: a row whose sequence length is 0 returns its initial state."""
 
-ROWS_OF_STEPS = Mark[bool]("ortscan.rows_of_steps")  # on a recurrent node: its batch contains the steps of a loop it was in
+ROWS_OF_STEPS = Mark[bool]("ortscan.rows_of_steps")  # on a recurrent node: it may run without rows, unlike the original node
 BLOCKS = Mark[bool]("ortscan.blocks")  # on a Scan: each step works on a block of the original steps
 OVER_BLOCKS = "over_blocks"  # the name prefix of the body of a Scan over blocks, which marks it in a reloaded model
 ONE_BLOCK = Mark[bool]("ortscan.one_block")  # on a loop: it runs the steps of one block

@@ -20,14 +20,17 @@ from rewrites.batching import Call, Operand, batch
 from rewrites.batching.alignment import repeated
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.marks import ROWS_OF_STEPS
 from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import const_scalar
+from rewrites.graph.walk import all_nodes
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.kept_shapes import may_change
 from rewrites.migration.scan_8.lengths import ScanSizes, filled, frozen, lengths_of
 from rewrites.migration.scan_8.one_step_apart import may_be_one_step, one_step_apart
 from rewrites.migration.scan_8.row import Row, make_row
+from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.ops.versions import squeeze, unsqueeze
 
 __all__ = ["LiftedScan", "lift_scan_8"]
@@ -94,6 +97,9 @@ def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
         pairs = zip(stacked, loop.scan_outputs, strict=True)
         results = [*finals, *(filled(head, y, lengths, output.inner, _kind(output, node)) for y, output in pairs)]
     main = next(new for new in head.nodes if new.op_type == "Scan")
+    for inner in all_nodes(main.attributes["body"].as_graph()):
+        if form == "batched" and is_recurrent(inner):
+            ROWS_OF_STEPS.put(inner, True)  # for an empty batch, the opset-8 Scan failed before its body ran
     name, main.name = node.name, ctx.names.fresh(node.name or "Scan")
     main.doc_string = node.doc_string
     main.metadata_props.update(node.metadata_props)

@@ -305,3 +305,17 @@ def test_states_that_are_declared_without_a_rank_have_that_of_the_next_ones(row:
     wanted = ort_run(read(text, 8, check=False), feeds)
     migrated = ortscan.migrate(read(text, 8, check=False), 18, verify=False)
     assert_same_numbers(ort_run(migrated, feeds), wanted)
+
+
+def test_a_recurrent_node_of_the_body_does_not_run_on_an_empty_batch():
+    """onnxruntime crashes on an LSTM without rows. An opset-8 Scan without rows fails before its body runs."""
+    text = """g (float[B,2] h0, float[B,T,2] xs, float[S,N,2] q) => (float[B,2] hn, float[B,T,2] ys) <float[1,4,2] w = {1, 2, 3, 4, 5, 6, 7, 8},
+        float[1,4,1] r = {1, 2, 3, 4}> {
+        hn, ys = Scan <num_scan_inputs = 1, body = cell (float[2] h, float[2] a) => (float[2] h1, float[2] k) {
+            p = LSTM <hidden_size = 1> (q, w, r) m = ReduceSum <keepdims = 0> (p) s = Add (h, a) h1 = Add (s, m) k = Tanh (h1) }> (, h0, xs) }"""
+    model = read(text, 8, check=False)
+    after = ortscan.migrate(model, opset=18, verify=False)
+    feeds = {"h0": np.ones((2, 2), np.float32), "xs": np.ones((2, 4, 2), np.float32), "q": np.ones((3, 3, 2), np.float32)}
+    assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds))
+    empty = {"h0": feeds["h0"][:0], "xs": feeds["xs"][:0], "q": feeds["q"][:, :0]}
+    assert [result.shape for result in ort_run(after, empty)] == [(0, 2), (0, 4, 2)]
