@@ -170,7 +170,7 @@ g (int64[N] n, float[2] x) => (float[2] y) {{
 )
 def test_a_loop_whose_count_or_condition_may_be_empty_runs_elsewhere(parts, expected):
     proto = model(COUNTED.format(**parts))
-    assert verify(proto, proto, time_limit=10).outcome == expected
+    assert verify(proto, proto, time_limit=4).outcome == expected
 
 
 def test_a_split_with_more_outputs_than_it_says_is_not_loaded():
