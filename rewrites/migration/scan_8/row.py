@@ -143,9 +143,12 @@ def _frozen_outputs(
 
     A frozen state keeps its value in padding steps. In real steps, it equals the state. The outputs of padding steps are dropped,
     so the results of the Scan stay the same. The replacement helps later rules, because a loop that returns only its states is more
-    often recognised as a native cell. If the next value of a state depends on no state, the output is not replaced, because all its
-    steps can be computed at once.
+    often recognised as a native cell. Nothing is replaced in a body without a matrix product, because it is no cell, and because a
+    state that is also an output needs an Identity in each step. If the next value of a state depends on no state, the output is not
+    replaced either, because all its steps can be computed at once.
     """
+    if not any(node.op_type in ("MatMul", "Gemm") for node in body):
+        return list(outputs)
     varying = varying_values(body, [state.inner for state in states])
     chosen = {through_identity(old.next): new.next for old, new in zip(states, frozen, strict=True) if old.next in varying}
     return [chosen.get(through_identity(output), output) for output in outputs]

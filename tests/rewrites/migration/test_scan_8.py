@@ -184,8 +184,16 @@ def test_a_cell_over_rows_with_lengths_becomes_a_native_node():
     assert "Scan" not in {node.op_type for node, _ in all_nodes(after)}
 
 
-@pytest.mark.parametrize(("step", "frozen"), [("s = Add (h, a) h1 = Tanh (s)", True), ("h1 = Tanh (a)", False)])
-def test_an_output_that_is_a_next_state_freezes_with_it_if_it_depends_on_a_state(step: str, frozen: bool):
+@pytest.mark.parametrize(
+    ("step", "frozen"),
+    [
+        ("p = MatMul (h, h) q = Mul (h, p) s = Add (q, a) h1 = Tanh (s)", True),
+        ("p = MatMul (a, a) q = Mul (a, p) h1 = Tanh (q)", False),
+        ("s = Add (h, a) h1 = Tanh (s)", False),
+    ],
+    ids=["a product of a state", "no state", "no product"],
+)
+def test_an_output_that_is_a_next_state_may_freeze_with_it(step: str, frozen: bool):
     text = scan("n", f"cell (float[2] h, float[2] a) => (float[2] h1, float[2] k) {{ {step} k = Identity (h1) }}")
     model, _ = lifted(text)
     (body,) = (node.attribute[0].g for node in model.graph.node if node.op_type == "Scan" for node in [node])
