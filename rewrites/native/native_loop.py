@@ -12,7 +12,7 @@ the constants that the loop and these operators read. Condition: every operator 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -58,8 +58,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         compiled = compile_loop(loop, ctx)
     if isinstance(compiled, NotApplicable):
         return compiled
-    read = [*captured_values(loop.body), *(value for node in beside.nodes for value in node.inputs if value is not None)]
-    refusal = _unwritable_constant((value for value in read if value not in compiled.captured), ctx)
+    refusal = _unwritable_constant(loop, compiled, beside, ctx) if ctx.opset < since.CONSTANT_TYPES else None
     if refusal is not None:
         return refusal
     planned = compiled
@@ -80,10 +79,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(what, edit, (*compiled.notes, *_in_words(compiled.plan), *([more] if beside.nodes else [])), made)
 
 
-def _unwritable_constant(values: Iterable[ir.Value], ctx: Context) -> NotApplicable | None:
-    """Return a reason if a function cannot hold one of ``values`` because the Constant of the opset holds only floats."""
-    for value in values:
-        if ctx.opset < since.CONSTANT_TYPES and is_constant(value) and value.dtype not in _FLOATS:
+def _unwritable_constant(loop: Loop, compiled: Compiled, beside: Around, ctx: Context) -> NotApplicable | None:
+    """Return a reason if the function would hold a constant that is not a float. Before opset 9, Constant holds only floats."""
+    read = [*captured_values(loop.body), *(value for node in beside.nodes for value in node.inputs if value is not None)]
+    for value in read:
+        if value not in compiled.captured and is_constant(value) and value.dtype not in _FLOATS:
             return NotApplicable(
                 "NATIVE-TYPE", f"'{value.name}' is {value.dtype}; the Constant of opset {ctx.opset} holds only floats"
             )

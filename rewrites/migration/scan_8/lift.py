@@ -97,8 +97,8 @@ def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
         pairs = zip(stacked, loop.scan_outputs, strict=True)
         results = [*finals, *(filled(head, y, lengths, output.inner, _kind(output, node)) for y, output in pairs)]
     main = next(new for new in head.nodes if new.op_type == "Scan")
-    for inner in all_nodes(main.attributes["body"].as_graph()):
-        if form == "batched" and is_recurrent(inner):
+    if form == "batched":
+        for inner in filter(is_recurrent, all_nodes(main.attributes["body"].as_graph())):
             ROWS_OF_STEPS.put(inner, True)  # for an empty batch, the opset-8 Scan failed before its body ran
     name, main.name = node.name, ctx.names.fresh(node.name or "Scan")
     main.doc_string = node.doc_string

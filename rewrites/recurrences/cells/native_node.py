@@ -77,8 +77,11 @@ def write_native(
     x = join_rows(b, concat(b, cast, len(lead) + 1), lead, 1, sum(width for _, width in cell.sources))
     initial = [join_rows(b, state.initial, lead, 0, cell.size) for state in cell.states]
     finals: Iterable[ir.Value]
+    lengths = None if mask is None else lengths_behind(mask, b.opset)
     if mask is None:
         sequence, finals = _write_rows(b, cell, x, initial, reverse and not turns)
+    elif lengths is not None:
+        sequence, finals = _write_first_steps(b, cell, x, initial, reverse, mask, lengths)
     else:
         sequence, finals = _write_running_steps(b, cell, x, initial, reverse, mask)
     states = [part_rows(b, final, lead, 0, cell.size) for final in finals]
@@ -95,9 +98,6 @@ def _write_running_steps(
 ) -> tuple[ir.Value, Iterable[ir.Value]]:
     """Write ``cell`` so that each row runs only its own steps. Return the sequence and the final states."""
     steps, rows = shape_of(b, x, 0), shape_of(b, x, 1)
-    declared = lengths_behind(mask, b.opset)
-    if declared is not None:
-        return _write_first_steps(b, cell, x, initial, backwards, mask, declared)
     spread = b.op("Expand", reshape(b, mask, [0, -1]), concat(b, [b.const([1]), rows], 0))
     runs = b.op("Cast", spread, to=_INT64)
     counts = b.op("CumSum", runs, b.const(0), reverse=1 if backwards else None)
@@ -107,8 +107,8 @@ def _write_running_steps(
     keys = b.op("Sub", b.op("Mul", runs, steps), numbers)  # puts steps that run first, otherwise keeps the order
     _, order = b.ops("TopK", [keys, steps], 2, axis=0)
     together = b.op("GatherND", x, _indices(b, order, columns))
-    lengths = b.op("Cast", squeeze(b, total, [0]), to=_INT32)
-    sequence, finals = _write_rows(b, cell, together, initial, backwards, lengths)
+    lengths = squeeze(b, total, [0])
+    sequence, finals = _write_rows(b, cell, together, initial, backwards, b.op("Cast", lengths, to=_INT32))
     first = unsqueeze(b, initial[0], [0])
     if backwards:
         after = b.op("Sub", total, counts)
@@ -117,8 +117,7 @@ def _write_running_steps(
     else:
         at, table = counts, concat(b, [first, sequence], 0)
     sequence = b.op("GatherND", table, _indices(b, at, columns))
-    ran = unsqueeze(b, b.op("Less", b.const([0]), squeeze(b, total, [0])), [1])
-    return sequence, (where(b, ran, final, state) for state, final in zip(initial, finals, strict=True))
+    return sequence, _states_after(b, lengths, initial, finals)
 
 
 def _write_first_steps(
@@ -130,10 +129,15 @@ def _write_first_steps(
     flat = where(b, b.op("Less", flat, steps), flat, steps)
     lengths = b.op("Expand", where(b, b.op("Less", flat, b.const([0])), b.const([0]), flat), rows)
     sequence, finals = _write_rows(b, cell, x, initial, backwards, b.op("Cast", lengths, to=_INT32))
-    ran = unsqueeze(b, b.op("Less", b.const([0]), lengths), [1])
-    states = [where(b, ran, final, state) for state, final in zip(initial, finals, strict=True)]
+    states = _states_after(b, lengths, initial, finals)
     idle = unsqueeze(b, initial[0] if backwards else states[0], [0])
     return where(b, reshape(b, mask, [0, -1, 1]), sequence, idle), states
+
+
+def _states_after(b: Builder, lengths: ir.Value, initial: list[ir.Value], finals: Iterable[ir.Value]) -> list[ir.Value]:
+    """Return the final states. A row whose length is 0 keeps its initial states."""
+    ran = unsqueeze(b, b.op("Less", b.const([0]), lengths), [1])
+    return [where(b, ran, final, state) for state, final in zip(initial, finals, strict=True)]
 
 
 def has_run(b: Builder, mask: ir.Value, backwards: bool) -> ir.Value:
