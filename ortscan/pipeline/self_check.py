@@ -17,6 +17,7 @@ from ortscan.pipeline.bisection import FindFault, Sound, soundest
 from ortscan.pipeline.compare_with_original import compare, first_line
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.report.words import headline
+from ortscan.soundness.hidden_bounds import hide_bounds_of_slices
 from ortscan.soundness.lacking import lacking
 from ortscan.soundness.new_fault import Original, new_fault
 from ortscan.soundness.output_shapes import declare_inferred_shapes, warn_of_redeclarations
@@ -54,13 +55,18 @@ def fault_of(rewriting: Rewriting) -> FindFault:
     """Return a function that checks rewritten models.
 
     The function takes a result of ``rewriting``, and returns its fault, or None if the result is sound. If the only fault is that
-    outputs have wrong declarations, the function corrects these declarations in the result, and returns None.
+    declared shapes of outputs contradict those that onnx infers, the function corrects the result, and returns None.
     """
     original = Original(rewriting.model)
 
     def find(outcome: Rewritten) -> str | None:
         fault = new_fault(original, outcome.loaded) if outcome.is_touched else None
-        if fault is not None and declare_inferred_shapes(outcome.loaded) and new_fault(original, outcome.loaded) is None:
+        loaded = outcome.loaded
+        if (
+            fault is not None
+            and (hide_bounds_of_slices(loaded) or declare_inferred_shapes(loaded))
+            and new_fault(original, loaded) is None
+        ):
             fault = None
         if fault is None and rewriting.runtime is not None:
             return lacking(outcome.loaded.model, rewriting.runtime, original.loaded.model)

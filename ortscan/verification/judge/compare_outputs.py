@@ -31,6 +31,7 @@ _MILD = (
     "output '{}' was compared with a wider tolerance, because rounding changes the original itself",
     "elements of output '{}' that are sensitive to rounding or overflow were not compared",
 )
+_OTHER_STEPS = "output '{}' was not compared in some cases, because rounding decides how many steps a loop of the original runs"
 _GUESSED = "sizes of empty outputs were not compared, because onnxruntime guesses them for a Loop without iterations"
 
 _Values = Sequence[Any]
@@ -148,7 +149,15 @@ class Comparer:
             widening = None if sensitivity is None else sensitivity.widening(name, position, tolerances.roundings)
             special = sensitivity is not None and sensitivity.special
             history = self._history.setdefault((name, tiny), History())
-            gaps[name] = compare_values(old, new, tolerances, history, widening, special=special)
+            gap = compare_values(old, new, tolerances, history, widening, special=special)
+            if (
+                sensitivity is not None
+                and _differ_in_shape(old, new)
+                and sensitivity.changes_shape(old, position, tolerances.roundings)
+            ):
+                self.notes[_OTHER_STEPS.format(name)] = None
+                gap = Gap(elements=old.size, left_out=old.size)
+            gaps[name] = gap
         for name, left_out in sensitivity.hit.items() if sensitivity is not None else ():
             if gaps[name].reason is None:
                 self.notes[_MILD[left_out].format(name)] = None
@@ -206,6 +215,13 @@ class Comparer:
 
 def _is_empty(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.size == 0
+
+
+def _differ_in_shape(old: Any, new: Any) -> bool:
+    """Return True if both values are arrays of the same type and rank that have elements, but different shapes."""
+    if not (isinstance(old, np.ndarray) and isinstance(new, np.ndarray) and old.dtype == new.dtype and old.size and new.size):
+        return False
+    return old.ndim == new.ndim and old.shape != new.shape
 
 
 def _both_empty(old: Any, new: Any) -> bool:

@@ -95,6 +95,19 @@ class Sensitivity:
 
         return widened
 
+    def changes_shape(self, before: np.ndarray, position: int, roundings: float = 1.0) -> bool:
+        """Return True if the original returns another shape for an output in float64, or with noise.
+
+        This happens if rounding decides after which step a loop stops, and the output has an element for each step.
+
+        Args:
+            before: the output of the original.
+            position: the position of the output.
+            roundings: the magnitude of the noise, in roundings.
+        """
+        runs = [self.exact(), *self.noisy(roundings), *self.noisy(_STRONGER * roundings)]
+        return any(np.shape(values[position]) != before.shape for values in runs if values is not None)
+
 
 def _furthest(before: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
     """Return how far each element of ``before`` may move, estimated from its values in ``others``.

@@ -31,7 +31,7 @@ _UNKNOWN = "bounds onnx does not know"
 def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
     """Replace the starts of each Slice by a new untyped input, unless onnx sees all its bounds.
 
-    A bound that a nested graph reads too is replaced by a copy for the Slice.
+    A bound that a nested graph reads too is replaced by a copy for the Slice. In a function, a Compress hides the starts.
     """
     if opset_of(proto) < _BOUNDS_ARE_INPUTS:
         return
@@ -55,6 +55,30 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
                 graph.input.extend(onnx.helper.make_tensor_value_info(copy.name, copy.data_type, copy.dims) for copy in copies)
     if hidden:
         proto.graph.input.add(name=_UNKNOWN)
+    for function in proto.functions:
+        if opset_of(function) >= _BOUNDS_ARE_INPUTS:
+            for body in (function, *(graph for inner in inner_graphs_of(function) for graph in graphs_of(inner))):
+                _compress_unknown_starts(body)
+
+
+def _compress_unknown_starts(body: onnx.GraphProto | onnx.FunctionProto) -> None:
+    """Read unknown starts of Slices in a function through a Compress, because onnx does not infer the size of its result.
+
+    A function cannot get a new input for them.
+    """
+    known = constants_of(body)
+    nodes: list[onnx.NodeProto] = []
+    for node in body.node:
+        if node.op_type == "Slice" and len(node.input) > 2 and not known.keys() >= {*node.input[1:]} - {""}:
+            equal, hidden = f"{_UNKNOWN}: {node.output[0]}: equal", f"{_UNKNOWN}: {node.output[0]}"
+            nodes.append(onnx.helper.make_node("Equal", [node.input[1]] * 2, [equal]))
+            nodes.append(onnx.helper.make_node("Compress", [node.input[1], equal], [hidden], axis=0))
+            node.input[1] = hidden
+        nodes.append(node)
+    if len(nodes) > len(body.node):
+        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del body.node[:]
+        body.node.extend(copies)
 
 
 def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
@@ -88,9 +112,9 @@ def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     return any_cut
 
 
-def constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    """Return the constant tensors of a graph, by name."""
-    tensors = {tensor.name: tensor for tensor in graph.initializer}
+def constants_of(graph: onnx.GraphProto | onnx.FunctionProto) -> dict[str, onnx.TensorProto]:
+    """Return the constant tensors of a graph or function, by name."""
+    tensors = {tensor.name: tensor for tensor in graph.initializer} if isinstance(graph, onnx.GraphProto) else {}
     for node in graph.node:
         tensor = _tensor_of(node.attribute[0]) if node.op_type == "Constant" and len(node.attribute) == 1 else None
         if tensor is not None:

@@ -148,3 +148,17 @@ def test_axes_of_which_onnx_knows_no_shape_are_hidden_with_the_bounds() -> None:
     )
     infer_by_onnx(model, data_prop=True)
     assert model.graph[0].outputs[0].shape != ir.Shape([2, 6])
+
+
+CALLED = """<ir_version: 10, opset_import: ["": 21, "my": 1]> g (float[2,T,5] x, int64[1] start) => (float[] y) {
+    s = Shape (x) part = my.Part (s, start) y = ConstantOfShape (part) }
+<opset_import: ["": 21], domain: "my"> Part (s, start) => (part) { two = Constant <value_ints = [2]> () BODY }"""
+
+
+@pytest.mark.parametrize(("body", "sizes"), [("part = Slice (s, start, two)", None), ("part = Slice (s, two, two)", [])])
+def test_bounds_in_functions_are_hidden_unless_they_are_constants_there(body: str, sizes: list[int] | None) -> None:
+    model = onnx.parser.parse_model(CALLED.replace("BODY", body))
+    hide_unknown_bounds(model)
+    (info,) = onnx.shape_inference.infer_shapes(model, data_prop=True, strict_mode=True).graph.output
+    has_shape = info.type.tensor_type.HasField("shape")
+    assert (list(info.type.tensor_type.shape.dim) if has_shape else None) == sizes
