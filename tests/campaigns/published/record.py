@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FILE", "as_document", "as_row", "faults", "keep", "kept"]
+__all__ = ["FILE", "as_document", "as_exception", "as_row", "faults", "keep", "kept"]
 
 FILE = Path(__file__).parents[2] / "data" / "published.json"
 Seen = dict[str, Any]
