@@ -35,9 +35,10 @@ class ModelOptions(TypedDict, total=False):
         int | Literal["auto", "keep"],
         Option(
             "auto",
-            '`"auto"`: a model older than opset 18 is migrated to 18 first if it has a loop, or a recurrent node too old to run, '
-            'and if that is sound; `"keep"`: the model stays in its opset; a number: the model is migrated to that opset, or '
-            "MigrationError is raised",
+            '`"auto"`: before anything else, a model older than opset 18 is migrated to opset 18, if it has a loop or a recurrent '
+            "node that is too old to run. If the migration could change results, the model stays in its opset. "
+            '`"keep"`: the model stays in its opset. A number: the model is migrated to this opset; MigrationError is raised if '
+            "this is not possible",
             "--opset auto|keep|N",
             "auto (default): a model with a loop that is older than opset 18 is first migrated to 18 if that is sound; "
             "keep: stay in the opset of the model; N: migrate the model to opset N",
@@ -74,8 +75,8 @@ class ModelOptions(TypedDict, total=False):
         _Shapes,
         Option(
             None,
-            "shapes to build into the model: it then accepts no others, and trip counts that depend on them become constants; "
-            "`None` leaves a size free, and a named dimension gets its size wherever the name occurs",
+            "shapes to build into the model. The model then accepts no other shapes, and trip counts that depend on these shapes "
+            "become constants. `None` leaves a size free. If a dimension has a name, it gets its size wherever the name occurs",
             "--fix-shape X:64,1,128",
             "a shape of input X to build into the model, which then accepts no other; ? is a size that stays free; may be repeated",
             example='fix_shapes={"x": [64, 1, 128]}',

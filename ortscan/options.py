@@ -24,7 +24,8 @@ class RewritingOptions(ModelOptions, total=False):
         int | None,
         Option(
             None,
-            "unroll loops of up to this many steps, 0 for none; by default only if the target needs it or if that is faster",
+            "unroll loops of up to this many steps; 0: unroll no loops. By default, a loop is unrolled only if the target cannot "
+            "run it, or if the unrolled loop is faster",
             "--max-unroll N",
             "unroll loops of up to N steps; 0 for none (default: if the target needs it or if that is faster)",
             check=count_of("max_unroll", "steps", or_none=True),

@@ -77,7 +77,7 @@ ORT-SCAN-RESULT-RANK 1.31-1.32 REFUSAL
 ORT-OUTER-VALUE-RETURNED 1.31-1.32 REFUSAL
     A body or branch that returns an outer value is not loaded.
 ORT-BRANCH-CONTRADICTION 1.32 REFUSAL
-    A model is not loaded if a branch contradicts the sizes of its inputs, even if that branch never runs.
+    A model is not loaded if the nodes of a branch do not fit the sizes of its inputs, even if the branch never runs.
 ORT-IF-10-SIZES 1.32 WRONG_NUMBERS
     Before opset 11, a Shape of an If's result is folded to the sizes of one branch, even if the other branch runs.
 ORT-BODY-WEIGHTS-BY-NAME 1.31-1.32 REFUSAL
@@ -121,7 +121,7 @@ ORT-CAST-AFTER-TRANSPOSE 1.31-1.32 DEATH
 ORT-HALVES-AFTER-TRANSPOSE 1.32 DEATH
     A MatMul of float16 crashes at load time if it reads a Transpose and the other operand has another rank.
 ORT-DEQUANTIZED-INTO-BODY 1.32 DEATH
-    A model crashes at load time if a body or branch reads dequantized numbers that a node has moved.
+    A model crashes at load time if a body or branch reads dequantized numbers that a node, such as Transpose, has moved.
 ORT-DEQUANTIZED-INT8 1.32 REFUSAL
     From opset 21 on, dequantized int8 numbers that a node moves are quantized again as uint8. The model is refused.
 ORT-DEQUANTIZED-INT32 1.32 REFUSAL
@@ -137,11 +137,11 @@ ORT-RETURNING-CASTS 1.32 REFUSAL
 ORT-TRANSPOSED-TIMES-VECTOR 1.31-1.32 WRONG_NUMBERS
     A Transpose before a product with a vector is fused into the product, which then uses the untransposed matrix.
 ORT-GATHER-AT-RANGE 1.31-1.32 NO_ERROR
-    A Gather at a Range becomes a Slice. If it is out of range, a Gather fails, but the Slice returns fewer rows.
+    A Gather whose indices are a Range becomes a Slice. If they are out of range, it returns fewer rows instead of failing.
 ORT-RESHAPE-FUSED 1.32 NO_ERROR
     A computed size of a Reshape is replaced by -1, so a Reshape to a wrong number of elements does not fail.
 ORT-SHARED-MEMORY 1.31-1.32 REFUSAL
-    Tensors with the same names of sizes share memory. A Slice of opset 10 keeps the name of its old size, and fails.
+    Tensors with equal names of sizes share memory. A Slice of opset 10 keeps the name of the uncut size, and then fails.
 ORT-DEQUANTIZED-CAPTURED 1.32 DEATH
     A model crashes at load time if dequantized numbers are moved (reshaped, transposed, cut, …) for an inner graph.
 ORT-FOLDED-JOINS 1.32 MEMORY
@@ -153,7 +153,7 @@ ORT-NEGATIVE-AXIS-OF-NOTHING 1.31 WRONG_SIZES
     Some operators return wrong shapes for a negative axis of an empty tensor.
     No test: not reproduced with onnxruntime 1.32 at any size tried
 ORT-BERNOULLI-MERGED 1.31 WRONG_NUMBERS
-    Two Bernoulli nodes with the same operand are merged.
+    Two Bernoulli nodes with the same operand are merged into one, so both return the same random numbers.
     No test: not reproduced with onnxruntime 1.32 in any form of the operator that was tried
 # Kernels: empty tensors, extreme numbers, missing types, unusual forms of a node
 ORT-EINSUM-OF-NOTHING 1.31-1.32 DEATH
@@ -173,7 +173,7 @@ ORT-WHERE-MINUS-ZERO 1.32 WRONG_NUMBERS
 ORT-REDUCED-INTEGERS 1.32 WRONG_NUMBERS
     ReduceSum of integers saturates on overflow, but Add wraps around.
 ORT-REDUCED-NAN 1.32 WRONG_NUMBERS
-    ReduceMax, ReduceMin, ArgMax and ArgMin ignore NaN or not, depending on its position and the number of elements.
+    ReduceMax, ReduceMin, ArgMax and ArgMin may ignore a NaN, depending on its position and on the number of elements.
 ORT-SATURATED-PRODUCTS 1.32 WRONG_NUMBERS
     On processors without VNNI, products of uint8 and int8 are added in pairs that saturate at 32767.
     No test: it needs a processor without VNNI
@@ -192,7 +192,7 @@ ORT-CONCAT-MISFIT 1.32 GARBAGE
 ORT-PAD-WRAP-OF-NOTHING 1.31-1.32 REFUSAL
     A Pad of mode wrap fails on an empty tensor, for any axis.
 ORT-GROUPNORM-OF-NOTHING 1.31-1.32 REFUSAL
-    A GroupNormalization fails on an empty batch, because it infers a dimension.
+    A GroupNormalization fails on an empty batch.
 ORT-ATTENTION-OF-NOTHING 1.32 REFUSAL
     An Attention fails on an empty batch.
 ORT-RESIZE-AXES 1.31-1.32 REFUSAL
@@ -209,13 +209,13 @@ ORT-UNSTOPPABLE-NODE 1.32 HANG
     No test: it would have to wait for a node that takes seconds
 # onnx: shape inference (which onnxruntime copied), text parser, reference implementation
 ONNX-SLICE-UNKNOWN-BOUNDS 1.23 WRONG_SIZES
-    If a Slice of a Shape has unknown bounds, they are assumed to be 0. Values computed from it get a wrong rank.
+    Unknown bounds of a Slice of a Shape are assumed to be 0. Values that depend on this Slice get a wrong rank.
 ONNX-AXES-WITHOUT-SHAPE 1.23 WRONG_SIZES
     Axes and steps of a Slice, and axes of a Pad, are treated as absent if their shape is unknown.
 ONNX-CAPTURED-CONSTANTS 1.23 OPEN_SIZES
     In a body, constants of outer graphs are unknown. Sizes that depend on them are not inferred.
 ONNX-NAMES-OF-OTHER-GRAPHS 1.23 WRONG_SIZES
-    Integer values are looked up by name alone, so a value of one branch is used for a value of the same name in another.
+    Integers are looked up by name alone, so a value of one branch is used for an equally named value of another branch.
 ONNX-SLICE-10-NAMES 1.23 WRONG_SIZES
     An axis that a Slice of opset 10 shortens keeps the name of its old size.
 ONNX-OUTER-PRODUCT 1.23 REFUSAL
@@ -235,7 +235,7 @@ ONNX-TEXT-DEPTH 1.23 DEATH
 ONNX-STFT-ONESIDED 1.23 WRONG_SIZES
     An STFT without the attribute onesided is one-sided, but gets the size of a two-sided spectrum.
 ONNX-RANGE-VECTOR 1.23 REFUSAL
-    A Range whose input is a vector of one element is accepted. It is rejected if that vector is a constant.
+    A Range with an input of shape [1] is rejected if this input is constant, but accepted if it is computed.
 ONNX-REFERENCE-OPERATORS 1.23 WRONG_NUMBERS
     The reference implementation of Erf, LRN, OneHot, Softsign, TopK and others fails or returns wrong results.
 ONNX-REFERENCE-SCAN 1.23 REFUSAL

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FILE", "as_document", "as_row", "faults", "keep", "kept"]
+__all__ = ["FILE", "as_document", "as_exception", "as_row", "faults", "keep", "kept"]
 
 FILE = Path(__file__).parents[2] / "data" / "published.json"
 Seen = dict[str, Any]
@@ -34,6 +34,11 @@ def faults(seen: Seen) -> Iterator[str]:
             yield f"{name} warns: {'; '.join(one['said'])}"
         if one.get("lacking") and "fixed" in name:
             yield f"{name} keeps {_ops(one['lacking'])}"
+
+
+def as_exception(name: str, fault: str) -> str:
+    """Return the list item for a fault of the model ``name``."""
+    return f"* {name}: {fault.replace(', fixed keeps ', ' with fixed sizes: ')}"
 
 
 def as_row(seen: Seen) -> str:
@@ -84,14 +89,14 @@ def as_document() -> str:
         "equal",
     ]
     table = [f"| {' | '.join(titles)} |", f"|{' --- |' * len(titles)}", *map(as_row, every)]
-    rest = [f"* {seen['name']}: {line}" for seen in every for line in faults(seen)]
+    rest = [as_exception(seen["name"], line) for seen in every for line in faults(seen)]
     return "\n".join(
         [
             head,
             total,
             *table,
             "",
-            "## Exceptions\n\nEach line names the package, the model, the target (*fixed*: with fixed sizes), and the nodes that remain although the target lacks them.\n",
+            "## Exceptions\n\nEach line names the package, the model and the target, and then the nodes that ortscan leaves although the target lacks them.\n",
             *(rest or ["Nothing."]),
             "",
         ]
