@@ -16,7 +16,7 @@ from rewrites.driver.applying import ask
 from rewrites.graph.context import Context
 from rewrites.graph.marks import WAS_REFUSED
 from rewrites.graph.walk import all_nodes
-from rewrites.loops.view import with_paths
+from rewrites.loops.view import nodes_with_paths
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.registry import DEFAULT_NODE_RULES, GUARD_RECURRENCE, NODE_RULES
 from rewrites.rule import NOTHING_HERE, Patch, Rule
@@ -63,7 +63,7 @@ def change_recurrent_nodes(
         only: The nodes to try; None for all recurrent nodes.
     """
     reports = []
-    recurrent = [(node, where) for node, where in with_paths(ctx.model.graph) if is_recurrent(node)]
+    recurrent = [(node, where) for node, where in nodes_with_paths(ctx.model.graph) if is_recurrent(node)]
     for node, where in recurrent:
         if only is not None and node not in only:
             continue
@@ -167,7 +167,7 @@ def _turn(rule: Rule[RecurrentNode], ctx: Context, fire: Fire) -> list[NodeRepor
 
 
 def _where(wanted: ir.Node, ctx: Context) -> str:
-    return next((where for node, where in with_paths(ctx.model.graph) if node is wanted), "main")
+    return next((where for node, where in nodes_with_paths(ctx.model.graph) if node is wanted), "main")
 
 
 def hand_over_cells(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
@@ -179,7 +179,7 @@ def hand_over_cells(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
     for rule in rules:
         if rule.subject != "recurrent node" or rule.phase != "native":
             continue
-        for node, where in [(node, where) for node, where in with_paths(ctx.model.graph) if is_recurrent(node)]:
+        for node, where in [(node, where) for node, where in nodes_with_paths(ctx.model.graph) if is_recurrent(node)]:
             view = read(node)
             if isinstance(view, NotApplicable):
                 continue

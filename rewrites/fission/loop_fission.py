@@ -20,10 +20,10 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import reads, unread_nodes
 from rewrites.base.plain_text import counted, listed
-from rewrites.fission.after import After, find_after
-from rewrites.fission.before import LeavingBefore, find_before
-from rewrites.fission.blocks import Blocks, choose_blocks, in_blocks
-from rewrites.fission.stacks import not_plain
+from rewrites.fission.after import LeavingAfter, find_after
+from rewrites.fission.before import MovedBefore, find_before
+from rewrites.fission.blocks import Blocks, blocks_patch, choose_blocks
+from rewrites.fission.stacks import stacking_obstacle
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
@@ -39,7 +39,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch that moves work before and after the loop, or removes the loop."""
     if isinstance(loop, LoopView):
         return NOTHING_HERE
-    refusal = not_plain(loop, ctx)
+    refusal = stacking_obstacle(loop, ctx)
     return learning(loop.body, lambda: _leaving(loop, ctx)) if refusal is None else refusal
 
 
@@ -73,12 +73,12 @@ def _is_resized(state: State) -> bool:
     return any(a != b and not (isinstance(a, str) and isinstance(b, str)) for a, b in pairs)
 
 
-def _without_loop(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepSizes) -> Patch | NotApplicable:
+def _without_loop(loop: ScanView, before: MovedBefore, ctx: Context, sizes: StepSizes) -> Patch | NotApplicable:
     stacks = before.stacks
     blocks = choose_blocks(loop, before, sizes, ctx.opset)
     if isinstance(blocks, NotApplicable | Blocks):
         stacks.build.discard()
-        return blocks if isinstance(blocks, NotApplicable) else in_blocks(loop, blocks, ctx)
+        return blocks if isinstance(blocks, NotApplicable) else blocks_patch(loop, blocks, ctx)
     results = [(output.outer, stacks.ordered(stacks.full(output.inner), output.reverse)) for output in loop.scan_outputs]
     results += [(state.final, stacks.last(state.next)) for state in loop.states]
 
@@ -94,14 +94,14 @@ def _without_loop(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: St
     return Patch(what, edit, _notes(before))
 
 
-def _split(loop: ScanView, before: LeavingBefore, after: After, head: Builder, tail: Builder, ctx: Context) -> Patch:
+def _split(loop: ScanView, before: MovedBefore, after: LeavingAfter, head: Builder, tail: Builder, ctx: Context) -> Patch:
     stacks = before.stacks
     stacks.build = tail
     finals = [(state.final, stacks.last(state.next)) for state in before.states]
     gone = {*before.nodes, *after.nodes}
     kept_states = [state for state in loop.states if state not in before.states]
     kept_outputs = [
-        output for output in loop.scan_outputs if not stacks.has(output.inner) or output.outer in after.crossing.values()
+        output for output in loop.scan_outputs if not stacks.has(output.inner) or output.outer in after.input_stacks.values()
     ]
     entering = _entering(loop, before, gone)
     results = [
@@ -110,7 +110,9 @@ def _split(loop: ScanView, before: LeavingBefore, after: After, head: Builder, t
         if output not in kept_outputs
     ]
     present = {id(output.outer) for output in kept_outputs}
-    leaving = [ScanOutput(value, stack, 0, stacks.backwards) for value, stack in after.crossing.items() if id(stack) not in present]
+    leaving = [
+        ScanOutput(value, stack, 0, stacks.backwards) for value, stack in after.input_stacks.items() if id(stack) not in present
+    ]
 
     def edit() -> list[ir.Node]:
         head.insert_before(loop.node)
@@ -132,7 +134,7 @@ def _split(loop: ScanView, before: LeavingBefore, after: After, head: Builder, t
         node = rebuild(loop, ctx.names, states=kept_states, scan_inputs=scans, scan_outputs=outputs)
         remove_nodes(unread_nodes(loop.body))
         give_own_nodes(loop.body, ctx.names)
-        after.alive.note_on(node)
+        after.liveness.record_on(node)
         return [node]
 
     what = " and ".join(
@@ -143,14 +145,14 @@ def _split(loop: ScanView, before: LeavingBefore, after: After, head: Builder, t
     return Patch(what, edit, _notes(before, after))
 
 
-def _notes(before: LeavingBefore, after: After | None = None) -> tuple[str, ...]:
+def _notes(before: MovedBefore, after: LeavingAfter | None = None) -> tuple[str, ...]:
     """Return notes for the report on the memory that the stacks take."""
-    alive = before.alive if after is None else after.alive
+    alive = before.liveness if after is None else after.liveness
     nodes = [*before.nodes, *(after.nodes if after is not None else ())]
-    return alive.sizes.note(alive.most, (value for node in nodes for value in node.outputs))
+    return alive.sizes.note(alive.peak, (value for node in nodes for value in node.outputs))
 
 
-def _entering(loop: ScanView, before: LeavingBefore, gone: set[ir.Node]) -> list[ir.Value]:
+def _entering(loop: ScanView, before: MovedBefore, gone: set[ir.Node]) -> list[ir.Value]:
     """Return the values that are now computed before the loop, but that nodes in the loop still read."""
     left = {value for node in before.nodes for value in node.outputs} | {state.inner for state in before.states}
     stay = [node for node in loop.body if node not in gone]
@@ -158,7 +160,8 @@ def _entering(loop: ScanView, before: LeavingBefore, gone: set[ir.Node]) -> list
     return [value for value in read if value in before.stacks.known]
 
 
-def _worth_it(loop: ScanView, before: LeavingBefore, after: After) -> bool:
+def _worth_it(loop: ScanView, before: MovedBefore, after: LeavingAfter) -> bool:
+    """Return True if enough operators leave, compared with the inputs and outputs that the loop gets."""
     gone = {*before.nodes, *after.nodes}
     work = sum(node.op_type not in ("Identity", "Constant") for node in gone)
     entering = _entering(loop, before, gone)
@@ -167,11 +170,11 @@ def _worth_it(loop: ScanView, before: LeavingBefore, after: After) -> bool:
     freed = sum(scan.inner not in still_read for scan in loop.scan_inputs)
     leaving = {value for node in gone for value in node.outputs}
     dropped = sum(output.inner in leaving for output in loop.scan_outputs)
-    crossing = max(0, len(entering) - freed) + max(0, len(after.crossing) - dropped)
+    crossing = max(0, len(entering) - freed) + max(0, len(after.input_stacks) - dropped)
     return bool(before.states) or (work > 0 and work >= crossing)
 
 
-def _why_not(loop: ScanView, before: LeavingBefore, after: After) -> NotApplicable:
+def _why_not(loop: ScanView, before: MovedBefore, after: LeavingAfter) -> NotApplicable:
     reasons = [reason for reason in [*before.refused.values(), *after.refused.values()] if not reason.silent]
     if reasons:
         return reasons[0]

@@ -21,7 +21,7 @@ from rewrites.graph.values import const_array, const_scalar, rank_of
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import Loop, LoopView, State
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.step_counts import run_for
+from rewrites.scan_form.step_counts import set_trip_count
 
 __all__ = ["RULE", "check"]
 
@@ -47,7 +47,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable("LOOP-CONDITION", detail)
 
     def edit() -> list[ir.Node]:
-        run_for(loop, ctx.constants.value(np.array(steps, np.int64)), ctx)
+        set_trip_count(loop, ctx.constants.value(np.array(steps, np.int64)), ctx)
         return [loop.node]
 
     return Patch(f"ran the condition, which constants decide: it holds for {steps} steps", edit)

@@ -36,7 +36,7 @@ from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import dim_of, is_read, rank_of
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.loops.rebuild import make_scan, stand_in_for
+from rewrites.loops.rebuild import make_scan, replace_node
 from rewrites.ops.versions import axis_of, count_up, gather, reshape, slice_axis, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -149,10 +149,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         if sure:
             build.insert_before(loop.node)
             _keep_sizes(loop, node)
-            stand_in_for(loop.node, node, list(zip(loop.node.outputs, node.outputs, strict=True)), ctx.names)
+            replace_node(loop.node, node, list(zip(loop.node.outputs, node.outputs, strict=True)), ctx.names)
             return [node]
         around, results = _guarded(ctx, loop, node, build, limit, empty)
-        stand_in_for(loop.node, around, results, ctx.names)
+        replace_node(loop.node, around, results, ctx.names)
         return [node]
 
     if sure:

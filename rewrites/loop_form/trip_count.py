@@ -27,7 +27,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.values import const_scalar, producer_of
 from rewrites.loops import Loop, LoopView
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.step_counts import run_for
+from rewrites.scan_form.step_counts import set_trip_count
 
 __all__ = ["RULE", "check"]
 
@@ -75,7 +75,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         build = ctx.builder()
         count = build.const(np.array(fixed, np.int64)) if fixed is not None else _emit(build, loop, limit, bounds, starts)
         build.insert_before(loop.node)
-        run_for(loop, count, ctx)
+        set_trip_count(loop, count, ctx)
         return [loop.node]
 
     return Patch("moved the condition, which counts steps, into the trip count", edit, tuple(notes))

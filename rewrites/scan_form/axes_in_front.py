@@ -12,10 +12,10 @@ from rewrites.loops import Loop, LoopView, ScanOutput, rebuild
 from rewrites.ops.versions import move_axis_first, move_first_axis
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
-__all__ = ["axes_in_front"]
+__all__ = ["move_scan_axes_to_front"]
 
 
-def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+def move_scan_axes_to_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch after which only axis 0 is scanned, or the reason why there is no such patch."""
     if isinstance(loop, LoopView) or loop.batched:
         return NOTHING_HERE
