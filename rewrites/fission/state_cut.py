@@ -69,10 +69,7 @@ class CutGraph:
         edges[end] = min(FOREVER, edges.get(end, 0) + cost)
 
     def minimum_cut(self, max_paths: int) -> set[Hashable] | None:
-        """Return the source's side of a minimum cut, or None.
-
-        None means that every cut has an edge of cost FOREVER, or that more than ``max_paths`` paths must be filled.
-        """
+        """Return the source's side of a minimum cut; None if every cut costs FOREVER or needs too many paths."""
         for _ in range(max_paths):
             predecessors = self._search_paths()
             if self.SINK not in predecessors:
