@@ -17,7 +17,7 @@ from rewrites.graph.node_inference import put_shapes, restore_shapes, shapes_of
 from rewrites.graph.walk import inner_values
 from rewrites.loops import Loop
 
-__all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule", "Subject", "Use", "is_to_be_compiled", "learning"]
+__all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule", "Subject", "Use", "deferring_shapes", "is_to_be_compiled"]
 
 S = TypeVar("S")
 
@@ -37,16 +37,16 @@ class Patch:
         what: The change in one phrase, for reports.
         edit: Applies the change and returns the loops that replace the subject. The list is empty if no loop replaces it.
         notes: Assumptions and estimates, for reports.
-        made: The outcome of the change as data, for programs that read the report.
+        outcome: The outcome of the change as data, for programs that read the report.
     """
 
     what: str
     edit: Callable[[], Sequence[ir.Node]]
     notes: tuple[str, ...] = ()
-    made: PatchOutcome = field(default_factory=PatchOutcome)
+    outcome: PatchOutcome = field(default_factory=PatchOutcome)
 
     def after(self, first: Callable[[], object]) -> "Patch":
-        """Return a patch that calls ``first`` before it applies the change."""
+        """Return a patch that calls ``first`` before it applies this change."""
 
         def edit() -> Sequence[ir.Node]:
             first()
@@ -55,15 +55,15 @@ class Patch:
         return replace(self, edit=edit)
 
 
-def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
-    """Call ``look`` and return its result, but leave the shapes in ``body`` as they were before the call.
+def deferring_shapes(body: ir.Graph, find_patch: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
+    """Return the result of ``find_patch``, but leave the shapes in ``body`` as they were before the call.
 
-    If ``look`` inferred shapes in ``body`` and returned a patch, the patch sets these shapes when it is applied.
+    If ``find_patch`` inferred shapes in ``body`` and returned a patch, applying the patch sets these shapes.
     """
-    before = shapes_of([*body.inputs, *inner_values(body)])
-    outcome = look()
-    learned = restore_shapes(before)
-    return outcome.after(lambda: put_shapes(learned)) if learned and isinstance(outcome, Patch) else outcome
+    original_shapes = shapes_of([*body.inputs, *inner_values(body)])
+    result = find_patch()
+    inferred = restore_shapes(original_shapes)
+    return result.after(lambda: put_shapes(inferred)) if inferred and isinstance(result, Patch) else result
 
 
 @dataclass(eq=False)

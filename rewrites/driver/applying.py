@@ -58,7 +58,7 @@ class Applying:
         """
         with self.ctx.vetoes.blaming(rule.name, entry.where):
             replaced = patch.edit()
-        fired = Fired(len(self.report.patches) + 1, rule.name, entry.where, patch.what, patch.made)
+        fired = Fired(len(self.report.patches) + 1, rule.name, entry.where, patch.what, patch.outcome)
         self.report.patches.append(fired)
         entry.fired.append(fired)
         self.ctx.vetoes.patches.append((rule.name, entry.where))

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
-from rewrites.cleanup.cleanup import drop_unread
+from rewrites.cleanup.cleanup import remove_unread
 from rewrites.direction.pairs import find_pairs, may_be_reversed, may_have_pairs
 from rewrites.driver.applying import ask
 from rewrites.graph.context import Context
@@ -126,7 +126,7 @@ def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
     if not joining or not may_have_pairs(ctx.model.graph):
         return reports
     (rule,) = joining
-    drop_unread(ctx.model.graph)
+    remove_unread(ctx.model.graph)
     while True:
         left, fired = list[NodeReport](), False
         for pair in find_pairs(ctx.model.graph, ctx.opset):

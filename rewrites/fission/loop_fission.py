@@ -30,7 +30,7 @@ from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import shape_dims
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule, learning
+from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule, deferring_shapes
 
 __all__ = ["RULE", "check"]
 
@@ -40,7 +40,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if isinstance(loop, LoopView):
         return NOTHING_HERE
     refusal = stacking_obstacle(loop, ctx)
-    return learning(loop.body, lambda: _leaving(loop, ctx)) if refusal is None else refusal
+    return deferring_shapes(loop.body, lambda: _leaving(loop, ctx)) if refusal is None else refusal
 
 
 def _leaving(loop: ScanView, ctx: Context) -> Patch | NotApplicable:

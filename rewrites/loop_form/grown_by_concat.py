@@ -26,7 +26,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of, producer_of, rank_of, through_identity
 from rewrites.loop_form.stacks import CollectedState, is_only_returned, join_rows, stack_collected_states
 from rewrites.loops import Loop, LoopView, State
-from rewrites.ops.versions import axis_of, concat, shape_of, squeeze, turned
+from rewrites.ops.versions import axis_of, concat, reversed_if, shape_of, squeeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -95,7 +95,7 @@ def _to_collected_state(growing: _GrowingState, width: int) -> CollectedState:
         return squeeze(b, added, [axis]) if width == 1 else added
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
-        ordered = turned(b, stack, growing.at_start)
+        ordered = reversed_if(b, stack, growing.at_start)
         is_stack = width == 1 and not any(_has_unequal_size(growing, i) for i in range(rank) if i != axis)
         rows = join_rows(b, ordered, axis, None if is_stack else width, partial(size, b, stack), rank)
         if dim_of(initial, axis) == 0:

@@ -123,8 +123,8 @@ def _initial_condition(condition: ir.Value | None, outside: Integers) -> list[Af
     """Return what is known about the initial condition.
 
     Returns:
-        True or False if the value of the condition is known. A list of numbers if the condition is an And of comparisons: it is then
-        true if and only if all these numbers are at least 1. Otherwise, ``condition`` itself.
+        True or False if the value of the condition is known. A list of numbers if the condition is an And of comparisons: it is
+        then true if and only if all these numbers are at least 1. Otherwise, ``condition`` itself.
     """
     if condition is None:
         return True

@@ -30,7 +30,7 @@ from rewrites.graph.values import producer_of, rank_of, through_identity
 from rewrites.loop_form.row_writes import RowWrite, row_write
 from rewrites.loop_form.stacks import CollectedState, is_only_returned, join_rows, stack_collected_states
 from rewrites.loops import Loop, ScanView, State
-from rewrites.ops.versions import axis_of, concat, reshape, shape_of, turned
+from rewrites.ops.versions import axis_of, concat, reshape, reversed_if, shape_of
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -137,7 +137,7 @@ def _to_collected_state(written: _WrittenState, steps: AffineExpression) -> Coll
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
         falling = write.index.factor(STEP) < 0
-        ordered = turned(b, stack, falling)
+        ordered = reversed_if(b, stack, falling)
         rows = join_rows(b, ordered, write.axis, None, partial(shape_of, b, state.initial), rank_of(state.initial) or 0)
         start = write.index.without(STEP)
         first = start - steps + 1 if falling else start

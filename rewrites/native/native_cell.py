@@ -61,7 +61,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         return []
 
     what = f"wrote a call of {DOMAIN}.{CELL_OPERATOR} for the {view.kind}"
-    return Patch(what, edit, made=PatchOutcome(planned=1))
+    return Patch(what, edit, outcome=PatchOutcome(planned=1))
 
 
 def _no_kernel(view: RecurrentNode) -> NotApplicable | None:

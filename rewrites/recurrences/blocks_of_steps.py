@@ -34,7 +34,7 @@ from rewrites.recurrences.fallback import WrittenForm, guard_with_fallback, size
 from rewrites.recurrences.results import is_used
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.scan_form.step_counts import emit_step_count
-from rewrites.scans.blocks import with_lead
+from rewrites.scans.blocks import reshape_first_axes
 
 __all__ = ["RULE", "check"]
 
@@ -127,7 +127,7 @@ def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
         if rule.subject == "loop" and rule.phase in _CUTTING and rule.name != RULE.name:
             answer = rule.check(loop, ctx)
             if isinstance(answer, Patch):
-                return None if answer.made.native else (rule, answer)
+                return None if answer.outcome.native else (rule, answer)
     return None
 
 
@@ -167,7 +167,7 @@ def _in_blocks(
     end = inside.op("Mul", blocks, length)
     inner, outer = _over_blocks(loop, cut, (blocks, length, end), inside, ctx)
     finals = list(outer.outputs[: len(loop.states)])
-    stacks = [with_lead(inside, stack, [-1], 2, stack, [end]) for stack in outer.outputs[len(loop.states) :]]
+    stacks = [reshape_first_axes(inside, stack, [-1], 2, stack, [end]) for stack in outer.outputs[len(loop.states) :]]
     rest, none = ctx.builder(), ctx.builder()
     scans = tuple(replace(scan, outer=_sliced(rest, scan, end, None)) for scan in loop.scan_inputs)
     left = copy_with_states(replace(loop, scan_inputs=scans), _states_with(loop, finals), ctx)
@@ -222,7 +222,7 @@ def _over_blocks(
     ]
     heads = [_sliced(build, scan, None, end) for scan in loop.scan_inputs]
     read = [
-        ScanInput(with_lead(build, head, [-1, cut.length], 1, head, [blocks, length]), block.outer, reverse=block.reverse)
+        ScanInput(reshape_first_axes(build, head, [-1, cut.length], 1, head, [blocks, length]), block.outer, reverse=block.reverse)
         for head, block in zip(heads, scans, strict=True)
     ]
     body = ir.Graph([], [], nodes=[inner], name=names.fresh("block"))

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from rewrites.graph.context import Context
 from rewrites.ops.rnn.functions import compact
-from rewrites.ops.rnn.recurrent_node import LISTS, RecurrentNode, taken_as_0
+from rewrites.ops.rnn.recurrent_node import LISTS, RecurrentNode, defaulted_to_zero
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -20,7 +20,7 @@ __all__ = ["RULE", "check"]
 
 def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
     """Return a patch if the node omits a parameter for which onnxruntime uses another default."""
-    short = taken_as_0(view)
+    short = defaulted_to_zero(view)
     if not short:
         return NOTHING_HERE
 

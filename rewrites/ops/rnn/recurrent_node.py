@@ -20,7 +20,7 @@ from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import dim_of
 from rewrites.ops.rnn.functions import DEFAULTS, PARAMETERS, Function, functions_of, spelling_of
 
-__all__ = ["GATES", "LISTS", "RecurrentNode", "is_recurrent", "put_in_place", "read", "taken_as_0", "write_again"]
+__all__ = ["GATES", "LISTS", "RecurrentNode", "defaulted_to_zero", "is_recurrent", "read", "replace_by_copy", "replace_by_nodes"]
 
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -35,6 +35,7 @@ class RecurrentNode:
     Args:
         kind: The operator: "RNN", "GRU" or "LSTM".
         reverse: For each direction, True if it runs backwards.
+        hidden: The hidden size.
         functions: For each direction, its activations.
         clip: The bound on the arguments of activations, or None.
         batch_first: True if ``layout`` is 1.
@@ -183,58 +184,58 @@ LISTS = ("activation_alpha", "activation_beta")
 _TAKEN_AS_0 = frozenset({"Affine", "ScaledTanh", "ThresholdedRelu"})
 
 
-def taken_as_0(view: RecurrentNode) -> list[str]:
+def defaulted_to_zero(view: RecurrentNode) -> list[str]:
     """Return the names of the activations whose omitted parameters onnxruntime takes as 0.
 
-    The specification asks for their defaults instead. A name occurs once for each omitted parameter.
+    The specification asks for the activation's default instead. A name occurs once for each omitted parameter.
     """
-    functions = [function for each in view.functions for function in each]
-    short: list[str] = []
+    functions = [function for activations in view.functions for function in activations]
+    zero_defaults: list[str] = []
     for which, name in enumerate(LISTS):
-        takers = [function.name for function in functions if PARAMETERS[function.name][which] is not None]
+        with_parameter = [function.name for function in functions if PARAMETERS[function.name][which] is not None]
         parameters = view.node.attributes.get_floats(name, ())
-        short += [taker for taker in takers[len(parameters) :] if taker in _TAKEN_AS_0]
-    return short
+        zero_defaults += [activation for activation in with_parameter[len(parameters) :] if activation in _TAKEN_AS_0]
+    return zero_defaults
 
 
-def write_again(
+def replace_by_copy(
     ctx: Context,
     b: Builder,
     node: ir.Node,
     inputs: Sequence[ir.Value | None],
-    result: Callable[[int, ir.Value], ir.Value],
-    **changed: Any,
+    replacement: Callable[[int, ir.Value], ir.Value],
+    **attributes: Any,
 ) -> ir.Node:
     """Replace ``node`` by a new node of the same operator, and return the new node.
 
     Args:
         inputs: The inputs of the new node.
-        result: A function called with the index of an output and with this output of the new node. It returns the value that
-            replaces the old output. It is not called for absent outputs.
-        changed: The attributes that differ from those of ``node``. None removes an attribute.
+        replacement: Called with the index of an output and with this output of the new node. Returns the value that replaces the
+            old output. It is not called for absent outputs.
+        attributes: The attributes that differ from those of ``node``. None removes an attribute.
     """
-    outputs = b.like(node, inputs, **changed)
+    outputs = b.like(node, inputs, **attributes)
     new = outputs[0].producer()
     assert new is not None
     results: list[ir.Value | None] = []
     for i, (old, value) in enumerate(zip(node.outputs, outputs, strict=True)):
-        results.append(result(i, value) if old.name else None)
+        results.append(replacement(i, value) if old.name else None)
         if not old.name:
             value.name = ""
     new.doc_string = node.doc_string
     new.metadata_props.update(node.metadata_props)
     carry(node, new)
     name = node.name
-    put_in_place(ctx, b, node, results)
+    replace_by_nodes(ctx, b, node, results)
     new.name = name
     return new
 
 
-def put_in_place(ctx: Context, b: Builder, node: ir.Node, results: Sequence[ir.Value | None]) -> None:
+def replace_by_nodes(ctx: Context, b: Builder, node: ir.Node, results: Sequence[ir.Value | None]) -> None:
     """Replace ``node`` by the nodes of the builder ``b``.
 
-    ``results``: for each output of ``node``, the value that replaces the output and gets its name. None for an output that
-    needs no replacement.
+    ``results``: for each output of ``node``, the value that replaces the output and gets its name. None for an output that needs no
+    replacement.
     """
     b.insert_before(node)
     for old, value in zip(node.outputs, results, strict=False):
