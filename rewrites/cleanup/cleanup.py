@@ -130,7 +130,10 @@ def _copied_value(node: ir.Node, opset: int) -> ir.Value | None:
 
 
 def _value_before_casts(node: ir.Node, source: ir.Value, inner: ir.Node | None) -> ir.Value | None:
-    """Return the value that a Cast copies, directly or with the Cast ``inner`` before it; None if none."""
+    """Return the value that the Cast ``node`` copies, alone or together with the Cast ``inner``, or None.
+
+    ``source``: the operand of ``node``. ``inner``: the producer of ``source``.
+    """
     target_type = node.attributes["to"].as_int()
     if source.dtype is not None and target_type == source.dtype.value:
         return source

@@ -147,7 +147,7 @@ def _evaluate(nodes: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Cont
 
 
 def put_constants(folded: Folded, ctx: Context) -> None:
-    """Let the users of the nodes in ``folded.done`` read the constants, and remove these nodes."""
+    """Let the users of the nodes in ``folded.nodes`` read the constants, and remove these nodes."""
     for node in folded.nodes:
         for value in node.outputs:
             if value.uses():

@@ -68,7 +68,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _can_be_captured(state: State, loop: Loop, ctx: Context) -> bool:
     """Return True if the body can capture the initial value of ``state`` instead.
 
-    This needs a copy of the value if the graph returns the state, or if the body returns it a second time.
+    If the graph returns the state, or if the body returns it a second time, the opset must be able to copy the value.
     """
     is_graph_output = state.final is not None and state.final.is_graph_output()
     is_returned_elsewhere = sum(value is state.inner for value in loop.body.outputs) > (state.next is state.inner)

@@ -26,11 +26,11 @@ from rewrites.graph.values import dim_of, through_identity
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanOutput, ScanView
 
-__all__ = ["Groups", "LeavingAfter", "NodeGroup", "find_after"]
+__all__ = ["Groups", "MovedAfter", "NodeGroup", "find_after"]
 
 
 @dataclass(frozen=True)
-class LeavingAfter:
+class MovedAfter:
     """The ``nodes`` that move after a loop. ``input_stacks`` maps the values that they read to stacks."""
 
     nodes: list[ir.Node]
@@ -121,7 +121,7 @@ def _read_outside(values: Iterable[ir.Value], group: set[ir.Node]) -> list[ir.Va
     return [value for value in values if value.is_graph_output() or any(user not in group for user, _ in value.uses())]
 
 
-def find_after(loop: ScanView, before: MovedBefore, ctx: Context, sizes: StepSizes, build: Builder) -> LeavingAfter:
+def find_after(loop: ScanView, before: MovedBefore, ctx: Context, sizes: StepSizes, build: Builder) -> MovedAfter:
     """Find the work that can move after the loop, and emit it. Add its stacks to ``before.stacks``."""
     moved_before = set(before.nodes)
     core = [node for node in loop.body if node not in moved_before]
@@ -140,14 +140,14 @@ def find_after(loop: ScanView, before: MovedBefore, ctx: Context, sizes: StepSiz
                 stacks.place(value, stack)
             failed = _emit_for_all_steps(nodes, stacks, liveness)
         if not failed:
-            return LeavingAfter(nodes, input_stacks, refused, liveness)
+            return MovedAfter(nodes, input_stacks, refused, liveness)
         refused.update(failed)
         build.discard()
         stacks.known = dict(start)
 
 
 def _worth_moving(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: MovedBefore) -> list[ir.Node]:
-    """Return the ``nodes`` that are worth moving. A group that multiplies few rows by weights moves.
+    """Return the ``nodes`` that are worth moving. A group that multiplies few rows by weights is.
 
     Another group stays if it only copies, reads over twice the bytes that it writes, or is faster in the loop than with stacks.
     """

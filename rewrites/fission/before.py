@@ -50,8 +50,8 @@ class MovedBefore:
 class ReadyQueue:
     """A queue of the nodes whose inputs are all known, and of the states whose next value is known.
 
-    A body value is known if it has a stack or is the same in all steps. ``is_known(value)`` tells which values are known at first.
-    ``mark_known`` adds further values.
+    A body value is known if it has a stack or is the same in all steps. ``is_known`` returns True for values that are known at
+    first. ``mark_known`` adds further values.
     """
 
     def __init__(self, nodes: Sequence[ir.Node], states: Sequence[State], is_known: Callable[[ir.Value], bool]) -> None:

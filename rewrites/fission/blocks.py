@@ -104,7 +104,7 @@ def _values_of_unknown_size(loop: ScanView, before: MovedBefore, sizes: StepSize
 
 
 def _is_over_blocks(loop: ScanView) -> bool:
-    """Return True if ``loop`` already runs over blocks: a Reshape cuts each input and joins each result."""
+    """Return True if ``loop`` already runs over blocks: Reshapes cut its inputs and join its results."""
     users = [user for output in loop.scan_outputs if output.outer is not None for user, _ in output.outer.uses()]
     cut = all(_changes_rank(scan.outer.producer(), 1) for scan in loop.scan_inputs)
     return cut and all(_changes_rank(user, -1) for user in users if user.op_type != "Shape")
@@ -142,9 +142,9 @@ def blocks_patch(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApp
             return refusal
     results = [stacks.full(output.inner) for output in loop.scan_outputs]
     block_results = [_stack_value(output, ctx) for output in loop.scan_outputs]
-    outside.build = tail = ctx.builder()
+    outside.build = build_after = ctx.builder()
     joined = [
-        outside.ordered(_from_blocks(tail, block_result, rows, steps), output.reverse)
+        outside.ordered(_from_blocks(build_after, block_result, rows, steps), output.reverse)
         for output, block_result in zip(loop.scan_outputs, block_results, strict=True)
     ]
 
@@ -160,7 +160,7 @@ def blocks_patch(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApp
         for block_result, result in zip(block_results, node.outputs, strict=True):
             result.type, result.shape = block_result.type, block_result.shape
             replace_value(block_result, result, ctx.names)
-        tail.insert_after(loop.node)
+        build_after.insert_after(loop.node)
         for output, result in zip(loop.scan_outputs, joined, strict=True):
             if output.outer is not None:
                 replace_value(output.outer, result, ctx.names)

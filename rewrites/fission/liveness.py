@@ -93,7 +93,7 @@ class Liveness:
         return self.sizes.step(value) * (self.sizes.steps if operand.batched else 1)
 
     def _peak_bytes(self, nodes: Sequence[ir.Node], uncounted: Iterable[ir.Value] = ()) -> int:
-        """Return the most bytes that the results of ``nodes`` take at the same time, with nested graphs.
+        """Return the most bytes that results of ``nodes`` and their nested graphs take at the same time.
 
         ``uncounted``: results that do not count.
         """

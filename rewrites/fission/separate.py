@@ -25,7 +25,7 @@ __all__ = ["copy_to_new_loop", "copy_with_states", "discarding_context", "in_tri
 
 
 @dataclass
-class _Recorded(Context):
+class _RecordingContext(Context):
     """A context that records its builders, so that their nodes can be discarded."""
 
     builders: list[Builder] = field(default_factory=list)
@@ -73,7 +73,7 @@ def copy_to_new_loop(
     inners = [copy(state.inner) for state in states]
     entering = [ScanInput(scan.outer, copy(scan.inner), scan.axis, scan.reverse) for scan in scans]
     entering += [ScanInput(scan.outer, copy(value), scan.axis, scan.reverse) for value, scan in carried.items()]
-    body = ir.Graph([], [], nodes=[_copied(node, copies, copy) for node in nodes], name=ctx.names.fresh("states"))
+    body = ir.Graph([], [], nodes=[_copy_node(node, copies, copy) for node in nodes], name=ctx.names.fresh("states"))
     pairs = zip(states, inners, strict=True)
     new_states = [State(state.initial, inner, copies.get(state.next, state.next), None) for state, inner in pairs]
     new_outputs = [ScanOutput(copies.get(output.inner, output.inner), None, output.axis, output.reverse) for output in outputs]
@@ -84,10 +84,11 @@ def copy_to_new_loop(
     return scan
 
 
-def _copied(node: ir.Node, copies: Mapping[ir.Value, ir.Value], copy: Callable[[ir.Value], ir.Value]) -> ir.Node:
+def _copy_node(node: ir.Node, copies: Mapping[ir.Value, ir.Value], copy: Callable[[ir.Value], ir.Value]) -> ir.Node:
+    """Return a copy of ``node`` that reads ``copies`` of values. ``copy`` makes a copy of a result."""
     attributes = []
     for attribute in node.attributes.values():
-        graphs = [] if attribute.is_ref() else _graphs(attribute)
+        graphs = [] if attribute.is_ref() else _cloned_graphs(attribute)
         for graph in graphs:
             for inner in all_nodes(graph):
                 for index, value in enumerate(inner.inputs):
@@ -114,7 +115,8 @@ def _copied(node: ir.Node, copies: Mapping[ir.Value, ir.Value], copy: Callable[[
     return new
 
 
-def _graphs(attribute: ir.Attr) -> list[ir.Graph]:
+def _cloned_graphs(attribute: ir.Attr) -> list[ir.Graph]:
+    """Return clones of the graphs of ``attribute``; an empty list if it has none."""
     if attribute.type == ir.AttributeType.GRAPH:
         return [attribute.as_graph().clone(allow_outer_scope_values=True)]
     if attribute.type == ir.AttributeType.GRAPHS:
@@ -176,7 +178,7 @@ def in_trial_graph(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Cont
 @contextmanager
 def discarding_context(ctx: Context) -> Iterator[Context]:
     """Yield a copy of ``ctx``. Afterwards, discard all nodes that were built with this copy."""
-    recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
+    recorded = _RecordingContext(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
     try:
         yield recorded
     finally:

@@ -104,7 +104,7 @@ class CutGraph:
 def find_cut(
     loop: ScanView, components: Components, second_components: int, sizes: StepSizes, *, minimal_first: bool = False
 ) -> StateCut | NotApplicable:
-    """Return the best cut of ``loop`` between the given components, or a reason.
+    """Return the best cut of ``loop`` with ``second_components`` in the second part, or a reason.
 
     Args:
         loop: The loop to cut.

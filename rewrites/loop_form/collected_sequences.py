@@ -74,7 +74,7 @@ def _match_collected_sequence(state: State, loop: LoopView) -> _CollectedSequenc
 
 
 def _can_join(sequence: _CollectedSequence) -> bool:
-    """Return True if all shapes are known that are necessary to replace the ConcatFromSequence nodes."""
+    """Return True if enough sizes are known to replace the ConcatFromSequence nodes."""
     rank = rank_of(sequence.inserted)
     if rank is None:
         return False

@@ -190,10 +190,10 @@ def _complete_shapes(loop: LoopView, node: ir.Node) -> None:
 def _guard_with_if(
     ctx: Context, loop: LoopView, scan: ir.Node, build: Builder, steps: ir.Value, empty_shapes: Sequence[tuple[int, ...]]
 ) -> tuple[ir.Node, list[tuple[ir.Value, ir.Value]]]:
-    """Return a new, detached If that runs ``scan`` and the nodes of ``build`` only if there are steps.
+    """Return (If, replacements). The new If runs ``scan`` and the nodes of ``build`` if there are steps.
 
-    The second result is a list of pairs: a result of the loop, and the result of the If that replaces it. ``steps``: the trip
-    count. ``empty_shapes``: the shapes of the stacked results if the loop runs zero steps.
+    ``replacements``: pairs of a result of the loop and the result of the If that replaces it. ``steps``: the trip count.
+    ``empty_shapes``: the shapes of the stacked results if the loop runs zero steps.
     """
     names = ctx.names
     used = [i for i, value in enumerate(loop.node.outputs) if is_read(value)] or [0]

@@ -164,7 +164,7 @@ def _roll_up(chain: Chain, ctx: Context) -> ir.Node:
 
 
 def _read_individually(column: Column, chain: Chain, chain_nodes: Collection[ir.Node]) -> Iterator[ir.Value]:
-    """Yield the values of ``column`` that nodes other than Concats read. Skip the step that runs last."""
+    """Yield the values of ``column`` that need a Gather, because nodes other than Concats read them."""
     for value in column.values:
         if value is not chain.last_value(column) and (value.is_graph_output() or any(_individual_uses(value, chain_nodes))):
             yield value

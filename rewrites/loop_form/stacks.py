@@ -79,9 +79,9 @@ def stack_collected_states(loop: Loop, collected_states: Sequence[CollectedState
 
 
 def is_only_returned(updated: ir.Value, loop: Loop) -> bool:
-    """Return True if the body of ``loop`` returns ``updated`` once, and nothing else reads ``updated``.
+    """Return True if nothing reads ``updated``, except that the body of ``loop`` returns it once.
 
-    An Identity may be between.
+    The body may also return an Identity of ``updated``.
     """
     returned = sum(value is updated for value in loop.body.outputs)
     for user, _ in updated.uses():

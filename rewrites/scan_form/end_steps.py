@@ -1,4 +1,4 @@
-"""If only the first or last step of a scan output is read, compute this step outside the loop.
+"""Computes the first or last step of a scan output outside the loop if no other step is read.
 
     hT, ys = Scan(h0, xs) body(h, x) => (h2 = f(h, x), g(h2, x)); y = ys[-1]    ->    hT = Scan(h0, xs); y = g(hT, xs[-1])
 

@@ -1,7 +1,7 @@
-"""Compute the prefixes ``x1``, ``x1 * x2``, ... of an associative operator ``*`` in blocks of steps.
+"""Computes the prefixes ``x1``, ``x1 * x2``, ... of an associative operator ``*`` in blocks of steps.
 
-The rows [T, ...] are reshaped to B blocks of L rows, [B, L, ...]. First, the prefixes within all blocks are computed at once, by
-L - 1 operators. The last prefix of each block combines all rows of the block. Second, the prefixes of these B combined rows are
+The rows [T, ...] are reshaped to B blocks of L rows, [B, L, ...]. First, the prefixes within all blocks are computed at once, by L
+- 1 operators. The last prefix of each block combines all rows of the block. Second, the prefixes of these B combined rows are
 computed in the same way. Third, each prefix within a block is combined with the prefix of all blocks before this block.
 
 The first step is the first row of a stack, or the last row if the steps run backwards.

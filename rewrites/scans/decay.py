@@ -1,4 +1,4 @@
-"""Compute the states of ``s' = decay * s + drive`` for all steps at once, in blocks of steps.
+"""Computes the states of ``s' = decay * s + drive`` for all steps at once, in blocks of steps.
 
 A first pass starts every block from state 0. It computes step 1 of all blocks at once, then step 2 of all blocks, and so on. The
 states before each block then follow from a shorter recurrence of the same kind, with one step per block. The decay of such a step

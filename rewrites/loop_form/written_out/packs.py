@@ -80,7 +80,7 @@ class Pack:
 
 @dataclass
 class Packs:
-    """The packs of ``steps`` steps. ``pack_of``: the pack of a node. ``positions``: its column and step."""
+    """The packs of ``steps`` steps. ``pack_of``: a node's pack. ``positions``: a value's column and step."""
 
     steps: int
     packs: list[Pack] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Packs:
     positions: dict[ir.Value, tuple[Column, int]] = field(default_factory=dict)
 
     def add_column(self, column: Column) -> None:
-        """Record the column and step of each of its values, unless the value is already in another column."""
+        """Record ``column`` and the step of each of its values, unless a value is already in another column."""
         for step, value in enumerate(column.values):
             self.positions.setdefault(value, (column, step))
 
@@ -159,7 +159,7 @@ def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Key
 
 
 def _match_users(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping[ir.Node, int]) -> Sequence[tuple[ir.Node, ...]]:
-    """Return tuples of users, one per step, matched by order, or by weights if no loop could read these."""
+    """Return users that can form packs, matched by order or, if a loop could not read them, by weights."""
     rows = _match_by_order(users, steps, order)
     if rows and all(map(_has_loop_weights, rows)):
         return rows
@@ -177,7 +177,7 @@ def _match_by_order(users: Mapping[int, list[ir.Node]], steps: int, order: Mappi
 
 
 def _has_loop_weights(nodes: tuple[ir.Node, ...]) -> bool:
-    """Return True if every input has one weight for all steps, one per step, or only one, at an end step."""
+    """Return True if each input's weight is equal or different in all steps, or present in one end step."""
     for values in zip(*map(_weights, nodes), strict=True):
         different = set(values)
         only_first = different - {None} <= {values[0]} and values.count(values[0]) == 1

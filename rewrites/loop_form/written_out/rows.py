@@ -33,7 +33,7 @@ class RowFamily:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows ``first``, ``first + 1``, ... of ``family``, or if ``backwards``, ``first - 1``, ..."""
+    """Consecutive rows of ``family``, from row ``first`` on; towards row 0 if ``backwards``."""
 
     family: RowFamily
     first: int
