@@ -208,7 +208,7 @@ ON_MODELS: tuple[Rule[Any], ...] = (
 )
 """All rules on a model as a whole, or on its Ifs."""
 
-LAST = tuple(rule for rule in RULES if rule.needed is not None)
+LAST = tuple(rule for rule in RULES if rule.crash_prone is not None)
 """Rules for loops on which onnxruntime may crash. Once another rule has fired, no option switches them off."""
 
 ON_REQUEST = tuple(rule for rule in RULES if rule.use == "asked")

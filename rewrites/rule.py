@@ -45,11 +45,11 @@ class Patch:
     notes: tuple[str, ...] = ()
     outcome: PatchOutcome = field(default_factory=PatchOutcome)
 
-    def after(self, first: Callable[[], object]) -> "Patch":
-        """Return a patch that calls ``first`` before it applies this change."""
+    def preceded_by(self, action: Callable[[], object]) -> "Patch":
+        """Return a patch that calls ``action`` before it applies this change."""
 
         def edit() -> Sequence[ir.Node]:
-            first()
+            action()
             return self.edit()
 
         return replace(self, edit=edit)
@@ -63,7 +63,7 @@ def deferring_shapes(body: ir.Graph, find_patch: Callable[[], Patch | NotApplica
     original_shapes = shapes_of([*body.inputs, *inner_values(body)])
     result = find_patch()
     inferred = restore_shapes(original_shapes)
-    return result.after(lambda: put_shapes(inferred)) if inferred and isinstance(result, Patch) else result
+    return result.preceded_by(lambda: put_shapes(inferred)) if inferred and isinstance(result, Patch) else result
 
 
 @dataclass(eq=False)
@@ -77,8 +77,8 @@ class Rule(Generic[S]):
         check: Returns a patch for a subject, or the reason why the rule does not apply.
         use: When the rule is used (see ``Use``).
         recognises: True if the rule replaces a whole recurrence, so that unrelated states of the loop should be split off first.
-        needed: Returns True for a subject on which onnxruntime may crash. If a rewrite has changed the model, the rule always runs
-            on such subjects.
+        crash_prone: Returns True for a subject on which onnxruntime may crash. If a rewrite has changed the model, the rule always
+            runs on such subjects.
         formerly: The name of the rule in the previous release. ``passes=`` and ``skip=`` accept it for one more release.
         computes: A phrase for reports that says what the replaced loops compute.
     """
@@ -89,7 +89,7 @@ class Rule(Generic[S]):
     check: Callable[[S, Context], Patch | NotApplicable]
     use: Use = "default"
     recognises: bool = False
-    needed: Callable[[S], bool] | None = None
+    crash_prone: Callable[[S], bool] | None = None
     formerly: str = ""
     computes: str = ""
 

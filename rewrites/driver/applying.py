@@ -31,7 +31,7 @@ def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotAppli
         return veto
     with ctx.vetoes.blaming(rule.name, where), ctx.constants.looking() as wanted:
         outcome = rule.check(subject, ctx)
-    return outcome.after(lambda: ctx.constants.put(wanted)) if wanted and isinstance(outcome, Patch) else outcome
+    return outcome.preceded_by(lambda: ctx.constants.put(wanted)) if wanted and isinstance(outcome, Patch) else outcome
 
 
 class Applying:

@@ -114,7 +114,7 @@ class LoopView:
             node,
             body,
             states,
-            tuple(ScanOutput(inner, outer, empty=sizes) for (inner, outer), sizes in zip(outputs, empty, strict=True)),
+            tuple(ScanOutput(inner, outer, empty_sizes=sizes) for (inner, outer), sizes in zip(outputs, empty, strict=True)),
             node.inputs[0],
             node.inputs[1],
             body.inputs[0],

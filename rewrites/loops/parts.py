@@ -56,15 +56,15 @@ class ScanInput:
 class ScanOutput:
     """A stacked result. ``outer`` stacks ``inner`` of all steps along ``axis``.
 
-    If ``reverse``, the last step comes first. ``empty``: for a Loop, the sizes that onnxruntime infers for ``inner``. If the loop
-    runs no step, ``outer`` has these sizes.
+    If ``reverse``, the last step comes first. ``empty_sizes``: for a Loop, the sizes that onnxruntime infers for ``inner``. If the
+    loop runs no step, ``outer`` has these sizes.
     """
 
     inner: ir.Value
     outer: ir.Value | None
     axis: int = 0
     reverse: bool = False
-    empty: tuple[int | None, ...] | None = None
+    empty_sizes: tuple[int | None, ...] | None = None
 
 
 def label(node: ir.Node) -> str:

@@ -49,7 +49,7 @@ def rebuild(
     body.outputs[:] = inner_outputs
     node = _replace_with_new_results(old, names, operands, [ir.AttrGraph("body", body), *attributes], results, inner_outputs)
     if EMPTY_SIZES.on(node):
-        EMPTY_SIZES.put(node, [output.empty for output in scan_outputs])
+        EMPTY_SIZES.put(node, [output.empty_sizes for output in scan_outputs])
     return node
 
 

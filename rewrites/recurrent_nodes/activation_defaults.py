@@ -11,7 +11,7 @@ Works around ORT-RECURRENT-DEFAULTS.
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
-from rewrites.ops.rnn.functions import compact
+from rewrites.ops.rnn.functions import compact_parameters
 from rewrites.ops.rnn.recurrent_node import LISTS, RecurrentNode, defaulted_to_zero
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -26,7 +26,7 @@ def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         functions = [function for each in view.functions for function in each]
-        for name, values in zip(LISTS, compact(functions), strict=True):
+        for name, values in zip(LISTS, compact_parameters(functions), strict=True):
             if values:
                 view.node.attributes[name] = ir.AttrFloat32s(name, values)
         return [view.node]

@@ -23,4 +23,4 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return move_scan_axes_to_front(loop, ctx)
 
 
-RULE = Rule("scan-axes", "scan_form", "loop", check, needed=may_crash_onnxruntime)
+RULE = Rule("scan-axes", "scan_form", "loop", check, crash_prone=may_crash_onnxruntime)

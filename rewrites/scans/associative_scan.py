@@ -20,9 +20,9 @@ from rewrites.scans.blocks import reshape_with_axes_of
 
 __all__ = ["AssociativeScan", "StackEnds"]
 
-_FLAT = 24
-_LONGEST = 16
-_WIDE = 64
+_MAX_UNBLOCKED = 24
+_MAX_LENGTH = 16
+_MIN_WIDTH = 64
 _END = 2**63 - 1
 
 
@@ -72,7 +72,7 @@ class AssociativeScan:
     @property
     def is_wide(self) -> bool:
         """Return True if rows are so wide that ``total`` is as fast as an operator such as ReduceMax."""
-        return math.prod(static_dims(self.like) or (0,)) >= _WIDE
+        return math.prod(static_dims(self.like) or (0,)) >= _MIN_WIDTH
 
     def total(self, rows: ir.Value, steps: int) -> ir.Value:
         """Return all rows combined into one row, [1, ...].
@@ -82,7 +82,7 @@ class AssociativeScan:
         """
         b = self.ends.b
         while steps > 1:
-            count = min(_LONGEST, steps)
+            count = min(_MAX_LENGTH, steps)
             sizes = [steps // count] * count + [steps % count] * bool(steps % count)
             parts = split(b, rows, 0, sizes, len(sizes))
             joined = parts[0]
@@ -97,10 +97,10 @@ class AssociativeScan:
         ``steps``: the number of rows.
         """
         b = self.ends.b
-        if steps <= _FLAT:
+        if steps <= _MAX_UNBLOCKED:
             parts = [rows] if steps == 1 else list(split(b, rows, 0, None if b.opset >= 18 else [1] * steps, steps))
             return concat(b, self._prefixes_of_parts(parts, initial), 0)
-        length = min(_LONGEST, round(steps**0.5))
+        length = min(_MAX_LENGTH, round(steps**0.5))
         count = -(-steps // length)
         missing = count * length - steps
         padded = rows

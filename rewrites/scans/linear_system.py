@@ -22,14 +22,14 @@ from rewrites.scans.blocks import BlockCut, cut_steps, states_before_blocks
 
 __all__ = ["Matrices", "SystemBlocks", "block_length", "sum_of_powers"]
 
-_DENSE = 96
-_LEAST, _SHORT, _LONG = 4, 32, 64
-_MANY = 4096
+_ONE_BLOCK_SIZE = 96
+_MIN_LENGTH, _SHORT_BLOCK_SIZE, _LONG_BLOCK_SIZE = 4, 32, 64
+_LONG_FROM = 4096
 _LENGTHS = (64, 16)
 """If the number of steps is unknown: steps times width for a block, and for a block of blocks."""
 _END = 2**63 - 1
-_AT_ONCE = 256
-_GONE = 1e-60
+_POWERS_AT_ONCE = 256
+_NEGLIGIBLE = 1e-60
 
 Part = tuple[ir.Value, int]
 """A stack [steps, rows, features], and the number of features."""
@@ -37,9 +37,9 @@ Part = tuple[ir.Value, int]
 
 def block_length(steps: int, width: int) -> int:
     """Return a suitable number of steps in a block if each step has ``width`` numbers."""
-    if steps * width <= _DENSE:
+    if steps * width <= _ONE_BLOCK_SIZE:
         return steps
-    return min(steps, max(_LEAST, (_LONG if steps * width >= _MANY else _SHORT) // width))
+    return min(steps, max(_MIN_LENGTH, (_LONG_BLOCK_SIZE if steps * width >= _LONG_FROM else _SHORT_BLOCK_SIZE) // width))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class SystemBlocks:
         """
         build, states = self._build, len(system.step)
         widest = max(states, *(width for _, width in inputs), *widths, 1)
-        length = block_length(steps, widest) if isinstance(steps, int) else max(_LEAST, _LENGTHS[level] // widest)
+        length = block_length(steps, widest) if isinstance(steps, int) else max(_MIN_LENGTH, _LENGTHS[level] // widest)
         cut, responses = cut_steps(build, steps, length, 3), _Responses(system, length, [width for _, width in inputs], widths)
         blocks = [self._to_blocks(cut.pad(value), width, cut) for value, width in inputs]
         states_before = initial
@@ -236,15 +236,15 @@ def _powers(step: np.ndarray, count: int) -> np.ndarray:
 
 def sum_of_powers(step: np.ndarray, steps: int) -> np.ndarray:
     """Return the sum of ``abs(step ** i)`` for at least the first ``steps`` powers; infinity on overflow."""
-    first = _powers(step, min(steps, _AT_ONCE))
-    total, many = np.zeros_like(step), np.eye(len(step))
+    first = _powers(step, min(steps, _POWERS_AT_ONCE))
+    total, power = np.zeros_like(step), np.eye(len(step))
     with np.errstate(all="ignore"):
-        leap = first[-1] @ step
-        for _ in range(-(-steps // _AT_ONCE)):
-            total = total + np.abs(many @ first).sum(0)
-            many = many @ leap
+        next_power = first[-1] @ step
+        for _ in range(-(-steps // _POWERS_AT_ONCE)):
+            total = total + np.abs(power @ first).sum(0)
+            power = power @ next_power
             if not np.isfinite(total).all():
                 return np.full_like(step, np.inf)
-            if np.abs(many).max() < _GONE:
+            if np.abs(power).max() < _NEGLIGIBLE:
                 break
     return total

@@ -11,7 +11,7 @@ Works around ORT-RECURRENT-DEFAULTS.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["DEFAULTS", "PARAMETERS", "Function", "compact", "functions_of", "spelling_of"]
+__all__ = ["DEFAULTS", "PARAMETERS", "Function", "compact_parameters", "functions_with_parameters", "spelling_of"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def spelling_of(name: str) -> str | None:
     return next((known for known in PARAMETERS if known.lower() == name.lower()), None)
 
 
-def functions_of(names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]) -> list[Function]:
+def functions_with_parameters(names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]) -> list[Function]:
     """Return the activations ``names`` with parameters from the compact lists ``alphas`` and ``betas``."""
     alpha, beta = iter(alphas), iter(betas)
     return [
@@ -62,7 +62,7 @@ def functions_of(names: Sequence[str], alphas: Sequence[float], betas: Sequence[
     ]
 
 
-def compact(functions: Sequence[Function]) -> tuple[list[float], list[float]]:
+def compact_parameters(functions: Sequence[Function]) -> tuple[list[float], list[float]]:
     """Return the compact lists ``activation_alpha`` and ``activation_beta`` for ``functions``."""
     alphas = [function.alpha for function in functions if PARAMETERS[function.name][0] is not None]
     return alphas, [function.beta for function in functions if PARAMETERS[function.name][1] is not None]

@@ -18,7 +18,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.marks import carry
 from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import dim_of
-from rewrites.ops.rnn.functions import DEFAULTS, PARAMETERS, Function, functions_of, spelling_of
+from rewrites.ops.rnn.functions import DEFAULTS, PARAMETERS, Function, functions_with_parameters, spelling_of
 
 __all__ = ["GATES", "LISTS", "RecurrentNode", "defaulted_to_zero", "is_recurrent", "read", "replace_by_copy", "replace_by_nodes"]
 
@@ -153,7 +153,7 @@ def _functions(node: ir.Node, directions: int) -> tuple[tuple[Function, ...], ..
         detail = f"{len(names)} activations are named, but {count * directions} are needed"
         return NotApplicable("RNN-ACTIVATION", detail)
     lists = (list(node.attributes.get_floats(f"activation_{which}", ())) for which in ("alpha", "beta"))
-    functions = functions_of([name for name in spelt if name is not None], *lists)
+    functions = functions_with_parameters([name for name in spelt if name is not None], *lists)
     return tuple(tuple(functions[i : i + count]) for i in range(0, len(functions), count))
 
 

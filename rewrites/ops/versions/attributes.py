@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Dynamic(enum.Enum):
-    """The type of ``DYNAMIC``."""
+    """The type of ``DYNAMIC``, which marks an operand that is only known at run time."""
 
     DYNAMIC = "dynamic"
 
@@ -41,7 +41,7 @@ _REDUCE_INPUT_SINCE = 18
 def axes_are_input(op_type: str, opset: int) -> bool:
     """Return True if ``op_type`` (Squeeze, Unsqueeze or Reduce*) has its axes as an input in ``opset``.
 
-    They are then its second input. Otherwise they are an attribute.
+    This is the second input. In other opsets, the axes are an attribute.
     """
     return opset >= _INPUT_SINCE.get(op_type, _REDUCE_INPUT_SINCE)
 
@@ -124,7 +124,7 @@ def clip_bounds(node: ir.Node, opset: int) -> tuple[Bound, Bound]:
 def dropout_is_identity(node: ir.Node, opset: int) -> bool:
     """Return True if a Dropout is known to return its input.
 
-    This is the case before opset 12, and if ``training_mode`` is absent or false.
+    Before opset 12, it always does. From opset 12 on, it does if ``training_mode`` is absent or false.
     """
     if opset < 12 or len(node.inputs) < 3 or node.inputs[2] is None:
         return True
