@@ -89,6 +89,7 @@ def _match_chain(node: ir.Node, ctx: Context) -> ProductChain | None:
 
 
 def _is_read_once(value: ir.Value, reader: ir.Node) -> bool:
+    """Return True if only ``reader``, a node of the same graph, reads ``value``, and it does so once."""
     return value.graph is reader.graph and len(value.uses()) == 1 and not value.is_graph_output()
 
 
@@ -98,6 +99,7 @@ def _gemm_requires_c(ctx: Context) -> bool:
 
 
 def _patch(chain: ProductChain, constants: JoinedConstants, loop: Loop, ctx: Context) -> Patch:
+    """Return a patch that replaces ``chain`` by one product with ``constants``."""
     first, second = chain.first, chain.second
     b = ctx.builder()
     array = constants.weights.T if first.on_left else constants.weights

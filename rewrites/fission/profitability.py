@@ -57,6 +57,7 @@ class MeasuredSets:
         return MeasuredSet(members, size)
 
     def _number_of(self, value: ir.Value) -> int:
+        """Return the bit number of ``value``. Measure the value at the first call."""
         number = self._numbers.setdefault(value, len(self._sizes))
         if number == len(self._sizes):
             self._sizes.append(self._measure(value))

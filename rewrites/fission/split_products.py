@@ -98,6 +98,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _match_product(node: ir.Node, loop: ScanView, state_values: set[ir.Value], ctx: Context) -> _ConcatProduct | None:
+    """Return ``node`` as a _ConcatProduct if some of its parts can leave the loop, else None.
+
+    ``state_values``: the values of the body that depend on states.
+    """
     if node.op_type not in ("MatMul", "Gemm") or node.domain != "" or node.outputs[0].dtype not in _FLOATS:
         return None
     operand, matrix = node.inputs[:2]
@@ -128,6 +132,7 @@ def _match_product(node: ir.Node, loop: ScanView, state_values: set[ir.Value], c
 
 
 def _runs(joined: ir.Node, state_values: set[ir.Value]) -> Iterator[_Run]:
+    """Yield the runs of parts of the Concat ``joined``; none if a part has an unknown size."""
     parts = [value for value in joined.inputs if value is not None]
     sizes = [dim_of(value, -1) for value in parts]
     ends = [0, *itertools.accumulate(size if isinstance(size, int) else 0 for size in sizes)]

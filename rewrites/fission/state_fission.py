@@ -125,6 +125,7 @@ def _needs_no_loop(loop: ScanView, components: Components, second_components: in
 
 
 def _needs_itself(group: Sequence[State], components: Components) -> bool:
+    """Return True if a state of the component ``group`` needs its own previous value."""
     own = components.behind[group[0].inner]
     return len(group) > 1 or bool(components.behind.get(group[0].next, 0) & own)
 

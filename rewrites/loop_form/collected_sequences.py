@@ -91,6 +91,7 @@ def _has_new_axis(node: ir.Node) -> bool:
 
 
 def _to_collected_state(sequence: _CollectedSequence) -> CollectedState:
+    """Return how stacked results replace ``sequence``."""
     inserted, shape = sequence.inserted, sequence.inserted.shape
     assert shape is not None
     return CollectedState(

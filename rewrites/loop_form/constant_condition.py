@@ -89,10 +89,12 @@ def _condition_part(loop: LoopView) -> tuple[list[ir.Node], list[State]] | None:
 
 
 def _is_integer_or_bool(value: ir.Value) -> bool:
+    """Return True if ``value`` has integers or booleans."""
     return value.dtype is not None and (value.dtype.is_integer() or value.dtype == ir.DataType.BOOL)
 
 
 def _is_small_constant(value: ir.Value) -> bool:
+    """Return True if ``value`` is a constant of integers or booleans with at most ``_MOST_BYTES`` bytes."""
     array = const_array(value)
     return array is not None and array.nbytes <= _MOST_BYTES and array.dtype.kind in "biu"
 

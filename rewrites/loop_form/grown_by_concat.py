@@ -85,6 +85,7 @@ def _growth_per_step(growing: _GrowingState) -> int | None:
 
 
 def _to_collected_state(growing: _GrowingState, width: int) -> CollectedState:
+    """Return how stacked results replace ``growing``. ``width``: the size that each step adds to the axis."""
     axis, initial = growing.axis, growing.state.initial
     rank = rank_of(initial) or 0
     dims = [dim_of(initial, i) if _has_equal_size(growing, i) else dim_of(growing.added[0], i) for i in range(rank)]
@@ -96,8 +97,8 @@ def _to_collected_state(growing: _GrowingState, width: int) -> CollectedState:
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
         ordered = reversed_if(b, stack, growing.at_start)
-        is_stack = width == 1 and not any(_has_unequal_size(growing, i) for i in range(rank) if i != axis)
-        rows = join_rows(b, ordered, axis, None if is_stack else width, partial(size, b, stack), rank)
+        is_stack_itself = width == 1 and not any(_has_unequal_size(growing, i) for i in range(rank) if i != axis)
+        rows = join_rows(b, ordered, axis, None if is_stack_itself else width, partial(size, b, stack), rank)
         if dim_of(initial, axis) == 0:
             return rows
         return concat(b, [rows, initial] if growing.at_start else [initial, rows], axis)

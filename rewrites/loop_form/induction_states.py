@@ -132,6 +132,7 @@ def _to_state_type(b: Builder, counter: Counter, number: ir.Value) -> ir.Value:
 
 
 def _cast(b: Builder, value: ir.Value, dtype: ir.DataType | None, source_dtype: ir.DataType | None = ir.DataType.INT64) -> ir.Value:
+    """Emit a Cast of ``value`` from ``source_dtype`` to ``dtype`` if the two types differ."""
     return value if dtype == source_dtype or dtype is None else b.op("Cast", value, to=int(dtype))
 
 

@@ -227,6 +227,7 @@ def row_reads(loop: LoopView, integers: Integers, steps: AffineExpression) -> li
 
 
 def _match_row_read(node: ir.Node, loop: LoopView, integers: Integers) -> RowRead | None:
+    """Return the Gather ``node`` as a RowRead if its index changes by one per step, else None."""
     if node.op_type != "Gather" or node.domain != "":
         return None
     source, indices = node.inputs[0], integers.of(node.inputs[1])

@@ -53,6 +53,7 @@ def row_write(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite |
 
 
 def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+    """Return the ScatterND ``node`` as a RowWrite, if its indices are those of one row."""
     if node.inputs[0] is not tensor or node.attributes.get_string("reduction", "none") != "none":
         return None
     indices, updates = integers.operand(node, 1), node.inputs[2]
@@ -94,6 +95,7 @@ def _lists_all_indices(indices: AffineExpression, axis: int, sizes: list[int]) -
 
 
 def _scatter_elements(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+    """Return the ScatterElements ``node`` as a RowWrite, if all its indices are equal."""
     if node.inputs[0] is not tensor or node.attributes.get_string("reduction", "none") != "none":
         return None
     indices, updates = integers.operand(node, 1), node.inputs[2]
@@ -110,6 +112,7 @@ def _scatter_elements(node: ir.Node, tensor: ir.Value, integers: Integers) -> Ro
 
 
 def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+    """Return the Where ``node`` as a RowWrite, if its condition selects one row."""
     condition, on_true, on_false = node.inputs
     if condition is None or on_true is None or on_false is not tensor:
         return None
@@ -142,6 +145,7 @@ def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | No
 
 
 def _concat(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+    """Return the Concat ``node`` as a RowWrite, if it joins the rows before, a new row and the rows after."""
     rank = rank_of(tensor)
     if len(node.inputs) != 3 or not rank:
         return None

@@ -71,6 +71,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _match_read(node: ir.Node, loop: LoopView, integers: Integers, steps: AffineExpression) -> _SlidingRead | None:
+    """Return the Slice or GatherND ``node`` as a _SlidingRead if a Gather can replace it, else None."""
     source = node.inputs[0] if node.inputs else None
     if node.domain != "" or source is None or source.graph is loop.body or source.dtype in (None, ir.DataType.STRING):
         return None

@@ -85,6 +85,10 @@ def _other_states_keep_shapes(loop: Loop, states: Sequence[State], ctx: Context)
 
 
 def _may_write(state: State) -> bool:
+    """Return True if the operator that computes the next value of ``state`` can write a row of it.
+
+    The shape of the state must be known.
+    """
     node = producer_of(through_identity(state.next), "ScatterND", "ScatterElements", "Where", "Concat")
     return node is not None and state.initial.shape is not None
 
@@ -133,6 +137,7 @@ def _reads_initial_value(node: ir.Node, write: RowWrite, integers: Integers) -> 
 
 
 def _to_collected_state(written: _WrittenState, steps: AffineExpression) -> CollectedState:
+    """Return how stacked results replace ``written``. ``steps``: the trip count."""
     state, write = written.state, written.write
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:

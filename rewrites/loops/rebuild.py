@@ -137,6 +137,7 @@ def replace_node(old: ir.Node, node: ir.Node, results: Sequence[tuple[ir.Value, 
 
 
 def _scan_attributes(batched: bool, scan_inputs: Sequence[ScanInput], scan_outputs: Sequence[ScanOutput]) -> list[ir.Attr]:
+    """Return the attributes of a Scan with these parts. ``batched``: True for opset 8."""
     attributes: list[ir.Attr] = [ir.AttrInt64("num_scan_inputs", len(scan_inputs))]
     lists = {"directions": [int(scan.reverse) for scan in scan_inputs]}
     if not batched:

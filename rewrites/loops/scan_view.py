@@ -115,6 +115,7 @@ class ScanView:
 
 
 def _count_of_scan_inputs(node: ir.Node, operands: int) -> int:
+    """Return ``num_scan_inputs``. Raise MalformedLoop if it is missing or not in 1..``operands``."""
     attribute = node.attributes.get("num_scan_inputs")
     if attribute is not None and attribute.type != ir.AttributeType.INT:
         raise malformed(node, "num_scan_inputs", "is not an integer")
@@ -178,6 +179,7 @@ def _declared_shape(value: ir.Value) -> Sequence[int | ir.SymbolicDimProtocol] |
 
 
 def _sizes_agree(left: Sequence[object], right: Sequence[object]) -> bool:
+    """Return True if two shapes have the same rank, and no known sizes that differ."""
     if len(left) != len(right):
         return False
     pairs = zip(left, right, strict=True)

@@ -173,6 +173,7 @@ def _moving_along(axis: int, dims: Sequence[Size], apply: Callable[[Sequence[np.
 
 
 def _int_tuple(array: np.ndarray | None) -> tuple[int, ...] | None:
+    """Return ``array`` as a tuple if it is a scalar or vector of integers, else None."""
     return None if array is None or array.dtype.kind not in "iu" or array.ndim > 1 else tuple(array.reshape(-1).tolist())
 
 

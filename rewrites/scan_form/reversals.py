@@ -83,6 +83,7 @@ def _count_reversals(inputs: Sequence[bool], outputs: Sequence[bool]) -> int:
 
 
 def _edit(loop: ScanView, inputs: Sequence[_ReversedInput], outputs: Sequence[_ReversedOutput], ctx: Context) -> list[ir.Node]:
+    """Remove the reversals, change the directions of the Scan, and return the new Scan."""
     build = ctx.builder()
     reads = {id(item.scan): replace(item.scan, outer=item.source.emit(build), reverse=not item.scan.reverse) for item in inputs}
     build.insert_before(loop.node)

@@ -176,7 +176,7 @@ class _Responses:
     def __init__(self, system: Matrices, length: int, inputs: Sequence[int], widths: Sequence[int]) -> None:
         self._system, self._length = system, length
         self.powers = _powers(system.step, length + 1)
-        self._inputs, self._outputs = _slices(inputs), _slices(widths)
+        self._inputs, self._outputs = _slices_of_widths(inputs), _slices_of_widths(widths)
 
     def added(self, steps: int) -> np.ndarray:
         """Return the matrix that maps a block's inputs to what they add to the states after ``steps`` steps."""
@@ -216,7 +216,7 @@ class _Responses:
         return np.concatenate([bias[:, output].reshape(-1) for output in self._outputs])
 
 
-def _slices(widths: Sequence[int]) -> list[slice]:
+def _slices_of_widths(widths: Sequence[int]) -> list[slice]:
     ends = np.cumsum(widths).tolist()
     return [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
 

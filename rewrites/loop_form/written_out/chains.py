@@ -194,6 +194,7 @@ def _needed_packs(operands: Iterable[Operand], *kinds: type[SameStep | PriorStep
 
 
 def _reachable(start: Collection[Pack], edges: Mapping[Pack, Iterable[Pack]]) -> set[Pack]:
+    """Return the packs that ``edges`` reach from ``start``, including ``start``."""
     reached, pending = set(start), list(start)
     while pending:
         for neighbour in edges[pending.pop()]:

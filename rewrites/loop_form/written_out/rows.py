@@ -84,6 +84,7 @@ def _can_be_split(source: ir.Value) -> bool:
 
 
 def _gather_rows(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
+    """Map the result of the Gather ``node`` to the row of ``source`` that it reads, if it reads one row."""
     indices, axis = const_array(node.inputs[1]), axis_of(node, 0, rank)
     if indices is None or indices.size != 1 or indices.ndim > 1:
         return {}
@@ -95,6 +96,7 @@ def _gather_rows(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict
 
 
 def _slice_rows(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
+    """Map the result of the Slice ``node`` to the row of ``source`` that it reads, if it reads one row."""
     spec = slice_spec(node, opset, rank)
     if isinstance(spec, Dynamic) or len(spec.axes) != 1 or spec.steps[0] != 1:
         return {}
@@ -120,6 +122,7 @@ def _is_squeezed(row: ir.Value, axis: int, rank: int, opset: int) -> bool:
 
 
 def _split_rows(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
+    """Map the results of the Split ``node`` to rows of ``source``, if all have the same size."""
     spec = split_spec(node, opset, rank)
     length = dim_of(source, spec.axis)
     sizes = spec.sizes_of(length) if isinstance(length, int) else None

@@ -54,7 +54,7 @@ class RecurrentNode:
 
     def input(self, name: str) -> ir.Value | None:
         """Return the input that the specification calls ``name``, or None if it is absent."""
-        return _input(self.node, name)
+        return _input_named(self.node, name)
 
     @property
     def x(self) -> ir.Value:
@@ -99,20 +99,20 @@ def read(node: ir.Node) -> RecurrentNode | NotApplicable:
 
 def _read(node: ir.Node) -> RecurrentNode | NotApplicable:
     kind, attributes = node.op_type, node.attributes
-    referring = next((name for name, attribute in attributes.items() if attribute.is_ref()), None)
-    if referring is not None:
-        return NotApplicable("RNN-ATTRIBUTE", f"its attribute '{referring}' refers to an attribute of the function around it")
+    reference = next((name for name, attribute in attributes.items() if attribute.is_ref()), None)
+    if reference is not None:
+        return NotApplicable("RNN-ATTRIBUTE", f"its attribute '{reference}' refers to an attribute of the function around it")
     if len(node.inputs) < 3 or any(value is None for value in node.inputs[:3]):
         return NotApplicable("RNN-INPUT", "X, W or R is missing")
-    said = attributes.get_string("direction", "forward") or ""
-    if said not in _REVERSE:
-        return NotApplicable("RNN-ATTRIBUTE", f"direction is '{said}', but must be forward, reverse or bidirectional")
+    direction = attributes.get_string("direction", "forward") or ""
+    if direction not in _REVERSE:
+        return NotApplicable("RNN-ATTRIBUTE", f"direction is '{direction}', but must be forward, reverse or bidirectional")
     layout = attributes.get_int("layout", 0)
     if layout not in (0, 1):
         return NotApplicable("RNN-ATTRIBUTE", f"layout is {layout}, but must be 0 or 1")
     clip = attributes.get_float("clip", 0.0) or 0.0
-    reverse = _REVERSE[said]
-    functions = _functions(node, len(reverse))
+    reverse = _REVERSE[direction]
+    functions = _read_functions(node, len(reverse))
     if isinstance(functions, NotApplicable):
         return functions
     hidden = _hidden_size(node)
@@ -130,16 +130,17 @@ def _read(node: ir.Node) -> RecurrentNode | NotApplicable:
         layout == 1,
         bool(attributes.get_int("input_forget", 0)),
         bool(attributes.get_int("linear_before_reset", 0)),
-        _dtype(node),
+        _element_type(node),
     )
 
 
-def _input(node: ir.Node, name: str) -> ir.Value | None:
+def _input_named(node: ir.Node, name: str) -> ir.Value | None:
     index = _INPUTS.index(name)
     return node.inputs[index] if index < len(node.inputs) else None
 
 
-def _functions(node: ir.Node, directions: int) -> tuple[tuple[Function, ...], ...] | NotApplicable:
+def _read_functions(node: ir.Node, directions: int) -> tuple[tuple[Function, ...], ...] | NotApplicable:
+    """Return the activations of each direction, or a reason if they are invalid."""
     default = DEFAULTS[node.op_type]
     count = len(default)
     names = list(node.attributes.get_strings("activations", ()) or default * directions)
@@ -158,6 +159,7 @@ def _functions(node: ir.Node, directions: int) -> tuple[tuple[Function, ...], ..
 
 
 def _hidden_size(node: ir.Node) -> int | None:
+    """Return the attribute ``hidden_size`` or, if it is absent, a size that the inputs or outputs imply."""
     declared = node.attributes.get_int("hidden_size", None)
     if declared:
         return declared
@@ -165,7 +167,7 @@ def _hidden_size(node: ir.Node) -> int | None:
     candidates = [("R", 2, 1), ("R", 1, gates), ("W", 1, gates), ("B", 1, 2 * gates), ("P", 1, 3)]
     candidates += [("initial_h", 2, 1), ("initial_c", 2, 1)]
     for name, axis, factor in candidates:
-        value = _input(node, name)
+        value = _input_named(node, name)
         dim = None if value is None else dim_of(value, axis)
         if isinstance(dim, int):
             return dim // factor
@@ -173,8 +175,9 @@ def _hidden_size(node: ir.Node) -> int | None:
     return next((dim for dim in dims if isinstance(dim, int)), None)
 
 
-def _dtype(node: ir.Node) -> ir.DataType | None:
-    values = [_input(node, name) for name in _INPUTS if name != "sequence_lens"]
+def _element_type(node: ir.Node) -> ir.DataType | None:
+    """Return the element type of the inputs and outputs, or None if unknown."""
+    values = [_input_named(node, name) for name in _INPUTS if name != "sequence_lens"]
     return next((value.dtype for value in [*values, *node.outputs] if value is not None and value.dtype is not None), None)
 
 

@@ -55,7 +55,7 @@ def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dy
     * for a reduction with ``noop_with_empty_axes``: ``()``
     * for any other reduction: all axes, or None if ``rank`` is unknown
     """
-    axes = ints_operand(node, 1) if axes_are_input(node.op_type, opset) else _attribute(node)
+    axes = ints_operand(node, 1) if axes_are_input(node.op_type, opset) else _axes_attribute(node)
     if isinstance(axes, Dynamic):
         return axes
     if not axes and node.op_type.startswith("Reduce"):
@@ -104,7 +104,7 @@ def keepdims(node: ir.Node) -> bool:
     return bool(node.attributes.get_int("keepdims", 1))
 
 
-def _attribute(node: ir.Node) -> tuple[int, ...] | None:
+def _axes_attribute(node: ir.Node) -> tuple[int, ...] | None:
     axes = node.attributes.get_ints("axes")
     return None if axes is None else tuple(axes)
 

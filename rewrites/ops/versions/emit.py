@@ -137,6 +137,7 @@ def shape_of(b: Builder, x: ir.Value, axis: int) -> ir.Value:
 
 
 def _with_axes(b: Builder, op_type: str, x: ir.Value, axes: Sequence[int], keepdims: int | None = None) -> ir.Value:
+    """Emit an operator whose axes are an attribute or an input, depending on the opset."""
     if axes_are_input(op_type, b.opset):
         return b.op(op_type, x, b.const(list(axes)), keepdims=keepdims)
     return b.op(op_type, x, axes=list(axes), keepdims=keepdims)

@@ -46,6 +46,7 @@ def remove_trailing_absent_inputs(graph: ir.Graph, opset: int) -> None:
 
 @functools.cache
 def _fewest_inputs(op_type: str, opset: int) -> int | None:
+    """Return the smallest number of inputs that the operator allows; None for an unknown operator."""
     return int(onnx.defs.get_schema(op_type, opset, "").min_input) if onnx.defs.has(op_type, opset, "") else None
 
 
