@@ -182,7 +182,7 @@ BEFORE: tuple[Rule[ir.Model], ...] = (fold_trip_counts.RULE, decide_branches.RUL
 """Rules on a model, tried before the rules on its loops."""
 
 PRODUCTS_AFTER: tuple[Rule[ir.Model], ...] = (shapes_of_products.RULE, level_half_products.RULE, early_casts.RULE)
-"""Rules on products of a model, tried after the rules on its loops and before ``part_outer_products``."""
+"""Rules on products of a model, tried after the rules on its loops and before ``insert_identities``."""
 
 AFTER: tuple[Rule[ir.Model], ...] = (
     move_before_dequantizing.RULE,

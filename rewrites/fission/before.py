@@ -154,7 +154,7 @@ def _find_unblocked(
 
 
 def _obstacle(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
-    """Return a reason if ``node`` must run in each step, or if its results are too large for stacks.
+    """Return a reason if ``node`` must run once per step, or if its results are too large for stacks.
 
     ``sizes``: the sizes of the values of a step. None allows results of any size.
     """
